@@ -1,0 +1,41 @@
+// Package stats turns counts and measurements into numbers that can be
+// trusted: every rate carries its interval, every comparison its method, and
+// everything that could not be computed says so.
+//
+// # Where to start
+//
+// A rate is k successes of n trials. [Wilson] gives its interval when trials
+// are independent. Cases made from one template are not, so a rate over
+// template families is given by [ClusteredWilson]:
+//
+//	r := stats.ClusteredWilson([]stats.Count{{K: 9, N: 10}, {K: 4, N: 10}}, stats.DefaultLevel)
+//	fmt.Println(r) // 13/20 65.0% [25.4%, 91.0%]
+//	if v, ok := r.Value(); ok { … }
+//
+// # What is here, by question
+//
+//   - How large is a rate? [Wilson], [ClusteredWilson], [ClopperPearson] for
+//     published claims, [WorstCase] for trials that were not scored.
+//   - Do two arms on the same cases differ? [McNemar] with [Newcombe] for one
+//     trial a case; [PairedClustered] (or [PairedClusterBootstrap] under
+//     [MinClusters] clusters) with repeats or families.
+//   - Is an arm worse than a baseline by more than a margin? [NonInferior].
+//     Is a rate within a limit? [AtMost] and [AtLeast].
+//   - Several comparisons at once? [Holm] where they were declared,
+//     [BenjaminiHochberg] where they were explored.
+//   - How small a difference can a run see? [MinimumDetectableEffect].
+//   - How long does it take? [Quantile] and [QuantileDifference] of stored
+//     values, [Sketch] in bounded memory.
+//   - Unpaired arms, scores, judges: [Fisher], [AUC], [Kappa], [Confusion].
+//
+// # Rules that hold everywhere
+//
+// Functions are pure: same arguments, same result, on any machine. What needs
+// randomness takes a seed. A level is the two-sided confidence level, between
+// 0 and 1; the zero level stands for [DefaultLevel]. For a one-sided bound
+// give [OneSided] of its level and use one end of the interval.
+//
+// Nothing panics on odd input and no result is a silent NaN. What could not be
+// measured says so (Measured is false, Value's ok is false, JSON is null), and
+// what was measured on thin ground carries a [Warning].
+package stats

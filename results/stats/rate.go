@@ -1,0 +1,117 @@
+package stats
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Count is K successes of N trials, for example of one template family.
+type Count struct{ K, N int }
+
+// maxTrials bounds N so that every count is exact as a float64.
+const maxTrials = 1 << 53
+
+func (c Count) valid() bool { return c.K >= 0 && c.K <= c.N && c.N <= maxTrials }
+
+// A Rate is a proportion k/n with its interval. Functions of this package make
+// it ([Wilson], [ClusteredWilson], [ClopperPearson]). The zero Rate is not
+// measured.
+//
+// The rate itself is behind [Rate.Value], so that 0/0 cannot be taken for 0.
+type Rate struct {
+	// K successes of N scored trials; raw counts, never adjusted.
+	K, N int
+	// Lo and Hi are the ends of the interval. Where N is 0 they are 0 and 1:
+	// nothing is known.
+	Lo, Hi float64
+	// Level is the two-sided confidence level of Lo and Hi.
+	Level float64
+	// Method names the interval: "wilson", "wilson-clustered" or
+	// "clopper-pearson".
+	Method string
+	// Families is the number of clusters with trials, 0 where the method knows
+	// none; EffectiveN the number of independent trials that the interval
+	// counts (N where the method knows no clusters); ICC the intraclass
+	// correlation that was used, from 0 to 1.
+	Families   int
+	EffectiveN float64
+	ICC        float64
+	Warnings   []Warning
+}
+
+// Measured reports whether there was at least one trial.
+func (r Rate) Measured() bool { return r.N > 0 }
+
+// Value returns K/N. ok is false, and the value 0, where nothing was measured.
+func (r Rate) Value() (v float64, ok bool) {
+	if r.N <= 0 {
+		return 0, false
+	}
+	return float64(r.K) / float64(r.N), true
+}
+
+// String returns the counts, the rate and the interval, as in
+// "37/40 92.5% [80.1%, 97.4%]", or "0/0 not measured".
+func (r Rate) String() string {
+	v, ok := r.Value()
+	if !ok {
+		return "0/0 not measured"
+	}
+	return fmt.Sprintf("%d/%d %.1f%% [%.1f%%, %.1f%%]", r.K, r.N, 100*v, 100*r.Lo, 100*r.Hi)
+}
+
+type rateJSON struct {
+	K    int      `json:"k"`
+	N    int      `json:"n"`
+	Rate *float64 `json:"rate"`
+	Lo   *float64 `json:"lo"`
+	Hi   *float64 `json:"hi"`
+}
+
+// MarshalJSON writes {"k","n","rate","lo","hi"}; the last three are null where
+// N is 0.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	out := rateJSON{K: r.K, N: r.N}
+	if v, ok := r.Value(); ok {
+		out.Rate, out.Lo, out.Hi = &v, &r.Lo, &r.Hi
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. The fields that JSON does not
+// hold (level, method, warnings, …) are left zero. Counts that contradict each
+// other and an interval that does not hold k/n are errors.
+func (r *Rate) UnmarshalJSON(b []byte) error {
+	var in rateJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return fmt.Errorf("reading a rate: %w", err)
+	}
+	if !(Count{in.K, in.N}).valid() {
+		return fmt.Errorf("reading a rate: k=%d of n=%d is no count; need 0 <= k <= n", in.K, in.N)
+	}
+	if in.N == 0 {
+		if in.Rate != nil || in.Lo != nil || in.Hi != nil {
+			return fmt.Errorf("reading a rate: n is 0, so rate, lo and hi must be null")
+		}
+		*r = Rate{Hi: 1}
+		return nil
+	}
+	if in.Rate == nil || in.Lo == nil || in.Hi == nil {
+		return fmt.Errorf("reading a rate: k=%d of n=%d needs rate, lo and hi", in.K, in.N)
+	}
+	const slack = 1e-9 // other writers may round
+	p := float64(in.K) / float64(in.N)
+	if d := *in.Rate - p; d > slack || d < -slack {
+		return fmt.Errorf("reading a rate: rate %v is not k/n = %d/%d", *in.Rate, in.K, in.N)
+	}
+	if *in.Lo < 0 || *in.Hi > 1 || *in.Lo > p+slack || *in.Hi < p-slack {
+		return fmt.Errorf("reading a rate: interval [%v, %v] does not hold %d/%d", *in.Lo, *in.Hi, in.K, in.N)
+	}
+	*r = Rate{K: in.K, N: in.N, Lo: *in.Lo, Hi: *in.Hi}
+	return nil
+}
+
+// notMeasured is the rate of nothing.
+func notMeasured(method string, level float64, ws []Warning) Rate {
+	return Rate{Lo: 0, Hi: 1, Level: level, Method: method, Warnings: ws}
+}
