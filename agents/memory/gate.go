@@ -1,0 +1,181 @@
+package memory
+
+import (
+	"context"
+	"time"
+)
+
+// Query is what a recall asks for. Its intent is the defense's own reading.
+type Query struct {
+	Route     Route
+	Text      string // the user's or the agent's words
+	Principal string // who asks
+	K         int    // how many records fit; 0 is no limit
+}
+
+// Candidate is a record that a recall found, with its relevance.
+type Candidate struct {
+	Record Record
+	Score  float64 // relevance to the query, by the profile's recall
+}
+
+// Decision is a defense's answer about one candidate. The zero value shows the
+// record as it is.
+type Decision struct {
+	Action Action
+	// Text replaces the content in the prompt when Action is Redact; the stored
+	// record keeps its own.
+	Text string
+	// Rank orders the results: lower first, equal ranks by relevance.
+	Rank int
+	// Attribute shows the record in the prompt with its source ("The mail from
+	// … says: …") rather than as the agent's own knowledge.
+	Attribute bool
+	Scope     Scope
+	Findings  []Finding
+	Score     float64
+	HasScore  bool
+	Unsure    bool
+}
+
+// Role says what a tool argument is for.
+type Role string
+
+// The roles of arguments. The first five decide what an action does to the
+// world; the others only say what it carries.
+const (
+	Destination Role = "destination" // URL, host, channel, account
+	Recipient   Role = "recipient"
+	Command     Role = "command"
+	Credential  Role = "credential"
+	Amount      Role = "amount"
+	Content     Role = "content"
+	Other       Role = "other"
+)
+
+// Arg is one argument of a tool call.
+type Arg struct {
+	Name    string
+	Value   string
+	Role    Role
+	Lineage Lineage // where the value came from
+}
+
+// Call is a tool call that acts on the world.
+type Call struct {
+	Tool  string
+	Args  []Arg
+	Query Query
+}
+
+// Change is what a commit did.
+type Change struct {
+	Op     Op
+	Route  Route
+	Record Record
+	Prior  *Record
+}
+
+// Gate is one trial's instance of a defense. Memory calls it from one goroutine
+// at a time. State that it keeps follows Committed, never its own verdicts: a
+// later gate of a chain may refuse what this one allowed. An error is an error
+// of the trial, never a verdict.
+type Gate interface {
+	// Input screens a segment before it enters the context.
+	Input(context.Context, Segment) (Verdict, error)
+	// Write screens one proposal.
+	Write(context.Context, Proposal) (Verdict, error)
+	// Read screens every candidate of a recall, before the cut to K. It returns
+	// one decision a candidate, in the order of the candidates.
+	Read(context.Context, Query, []Candidate) ([]Decision, error)
+	// Act screens a tool call; any action but Allow vetoes it.
+	Act(context.Context, Call) (Verdict, error)
+	// Seed is given the background memories before the first session, to sign
+	// and learn from them. It returns them amended.
+	Seed(context.Context, []Record) ([]Record, error)
+	// Committed is told of every change that really happened.
+	Committed(Change)
+}
+
+// Open is a Gate that lets everything pass. Defenses embed it and override what
+// they screen.
+type Open struct{}
+
+// Input allows.
+func (Open) Input(context.Context, Segment) (Verdict, error) { return Verdict{}, nil }
+
+// Write allows.
+func (Open) Write(context.Context, Proposal) (Verdict, error) { return Verdict{}, nil }
+
+// Read allows every candidate.
+func (Open) Read(_ context.Context, _ Query, c []Candidate) ([]Decision, error) {
+	return make([]Decision, len(c)), nil
+}
+
+// Act allows.
+func (Open) Act(context.Context, Call) (Verdict, error) { return Verdict{}, nil }
+
+// Seed returns the records as they are.
+func (Open) Seed(_ context.Context, r []Record) ([]Record, error) { return r, nil }
+
+// Committed ignores the change.
+func (Open) Committed(Change) {}
+
+// View is all that a defense may know of its trial: a clock, a seed, an opaque
+// counter and a read-only look at the store. It carries nothing of the case.
+type View interface {
+	// Now is the trial's own clock; defenses must use no other.
+	Now() time.Time
+	// Seed is for defenses that need randomness.
+	Seed() uint64
+	// Trial is an opaque counter, for external guards that need a name.
+	Trial() uint64
+	// Principal is whose memory this is.
+	Principal() string
+	// Len is the number of stored records in every state.
+	Len() int
+	// Get returns a stored record by id.
+	Get(id string) (Record, bool)
+	// ByKey returns the current record of a store's key.
+	ByKey(store, key string) (Record, bool)
+	// Each visits every stored record in the order of commits until yield
+	// returns false.
+	Each(yield func(Record) bool)
+}
+
+// Moment says at which gate an event happened.
+type Moment uint8
+
+// The gates.
+const (
+	AtInput Moment = iota
+	AtWrite
+	AtRead
+	AtAct
+)
+
+var momentNames = [...]string{"input", "write", "read", "act"}
+
+// String returns the gate's name as it stands in rows.
+func (m Moment) String() string { return nameOf(momentNames[:], int(m)) }
+
+// Event is one gate call, as told to an observer: what was asked, what the
+// defense answered, how long it took.
+type Event struct {
+	Moment   Moment
+	Route    Route
+	Op       Op
+	Took     time.Duration // inside the gate alone
+	Segment  *Segment      // AtInput
+	Proposal *Proposal     // AtWrite
+	Verdict  Verdict       // AtInput, AtWrite, AtAct
+	// Committed is the record as it was stored (AtWrite), or nil.
+	Committed  *Record
+	Query      Query       // AtRead, AtAct
+	Candidates []Candidate // AtRead
+	Decisions  []Decision  // AtRead, one a candidate
+	Call       *Call       // AtAct
+}
+
+// Observer is told of every gate call. Memory calls it from one goroutine.
+type Observer func(*Event)

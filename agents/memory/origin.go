@@ -1,0 +1,103 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Class is where a text first came from, in order of trust: a greater class is
+// trusted more. The zero value is External, so that an origin nobody set is the
+// least trusted one.
+type Class uint8
+
+// The four source classes.
+const (
+	External Class = iota // tool output, web page, mail, file, MCP response
+	Agent                 // written by the agent itself
+	User                  // said by the user
+	System                // the operator: system prompt, built-in constraints
+)
+
+var classNames = [...]string{"EXTERNAL_TOOL", "AGENT_AUTHORED", "USER", "SYSTEM"}
+
+// String returns the name that the source documents use: SYSTEM, USER,
+// AGENT_AUTHORED or EXTERNAL_TOOL.
+func (c Class) String() string { return nameOf(classNames[:], int(c)) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (c *Class) UnmarshalText(b []byte) error {
+	i, err := indexOf("source class", classNames[:], b)
+	*c = Class(i)
+	return err
+}
+
+// Medium is how a segment reached the agent.
+type Medium string
+
+// The media of the built-in cases. A foreign set may bring others.
+const (
+	Chat     Medium = "chat" // the conversation with the user
+	Web      Medium = "web"
+	Email    Medium = "email"
+	File     Medium = "file"
+	Slack    Medium = "slack"
+	Calendar Medium = "calendar"
+	MCP      Medium = "mcp"
+	Script   Medium = "script" // output of a script or terminal
+	Skill    Medium = "skill"
+)
+
+// Origin says where a text first came from. The harness sets it when the text
+// enters the context; nothing that a text or a model says can change it.
+type Origin struct {
+	Class  Class  `json:"class"`
+	Medium Medium `json:"medium,omitempty"`
+	// Source names the sender, page, path or channel, as far as it is known.
+	Source string `json:"source,omitempty"`
+}
+
+// Less reports whether o is trusted less than p.
+func (o Origin) Less(p Origin) bool { return o.Class < p.Class }
+
+// Segment is one piece of context with its origin.
+type Segment struct {
+	ID     int    `json:"id"` // counts up within a trial, from 1
+	Turn   int    `json:"turn"`
+	Origin Origin `json:"origin"`
+	Text   string `json:"text"`
+}
+
+// Link is one thing that a record derives from: a segment or another record.
+type Link struct {
+	Segment int    `json:"segment,omitempty"`
+	Record  string `json:"record,omitempty"`
+	Origin  Origin `json:"origin"`
+}
+
+// Lineage is everything that a record derives from. Memory computes it.
+type Lineage []Link
+
+// Least returns the least trusted origin of the lineage, or def if it is empty.
+func (l Lineage) Least(def Origin) Origin {
+	if len(l) == 0 {
+		return def
+	}
+	return slices.MinFunc(l, func(a, b Link) int { return int(a.Origin.Class) - int(b.Origin.Class) }).Origin
+}
+
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("unknown(%d)", i)
+}
+
+func indexOf(what string, names []string, b []byte) (int, error) {
+	if i := slices.Index(names, string(b)); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("unknown %s %q: one of %q", what, b, names)
+}

@@ -1,0 +1,89 @@
+package memory
+
+import "time"
+
+// State says which sessions can see a record.
+type State uint8
+
+// The states of a record.
+const (
+	Live        State = iota // every later session can see it
+	Staged                   // deferred, yet usable as context until somebody decides
+	Held                     // deferred, and no session sees it until it is approved
+	Quarantined              // kept for review, never shown
+	Retired                  // superseded, removed or expired
+)
+
+var stateNames = [...]string{"live", "staged", "held", "quarantined", "retired"}
+
+// String returns the state's name.
+func (s State) String() string { return nameOf(stateNames[:], int(s)) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *State) UnmarshalText(b []byte) error {
+	i, err := indexOf("state", stateNames[:], b)
+	*s = State(i)
+	return err
+}
+
+// Visible reports whether some later session can see a record in this state.
+func (s State) Visible() bool { return s == Live || s == Staged }
+
+// Scope is the authority that a record has once it is recalled.
+type Scope uint8
+
+// The execution scopes. The zero value leaves the scope to the reader.
+const (
+	ScopeUnset Scope = iota
+	ContextOnly
+	PlanningAllowed
+	ToolActionAllowed
+)
+
+var scopeNames = [...]string{"", "CONTEXT_ONLY", "PLANNING_ALLOWED", "TOOL_ACTION_ALLOWED"}
+
+// String returns the name that the source documents use.
+func (s Scope) String() string { return nameOf(scopeNames[:], int(s)) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Scope) UnmarshalText(b []byte) error {
+	i, err := indexOf("scope", scopeNames[:], b)
+	*s = Scope(i)
+	return err
+}
+
+// Record is one memory entry.
+type Record struct {
+	ID    string `json:"id"`              // counts up within a trial
+	Key   string `json:"key,omitempty"`   // slot name, file path with line, or skill name
+	Store string `json:"store,omitempty"` // the profile's store that holds it
+	Text  string `json:"text"`            // content
+
+	Origin    Origin  `json:"origin"` // least trusted origin of Lineage
+	Lineage   Lineage `json:"lineage,omitempty"`
+	Principal string  `json:"principal,omitempty"` // whose memory it is; "*" is everybody's
+	// Asked says that the user asked, in their own words, to keep the content
+	// that this record derives from. The harness sets it.
+	Asked bool `json:"asked,omitempty"`
+
+	Created   time.Time `json:"created"`             // system time: when it was committed
+	ValidFrom time.Time `json:"valid_from"`          // fact time
+	ValidTo   time.Time `json:"valid_to,omitzero"`   // zero while current
+	Version   int       `json:"version"`             // 1 for a new key, then counting up
+	Parent    string    `json:"parent,omitempty"`    // the record that this one supersedes
+	State     State     `json:"state"`               //
+	Scope     Scope     `json:"scope,omitempty"`     // set by a defense
+	Signature []byte    `json:"signature,omitempty"` // set by a defense
+	SignedBy  string    `json:"signed_by,omitempty"` // key id of Signature
+	// Intents are the intents that a structured record may govern, and Trust its
+	// own trust score, where a foreign store keeps them. Neither is set for
+	// records that an agent writes.
+	Intents []string `json:"intents,omitempty"`
+	Trust   *float64 `json:"trust,omitempty"`
+}

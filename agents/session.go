@@ -1,0 +1,55 @@
+package agents
+
+import (
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+)
+
+// Turn is one turn of the user and what the sandbox returns while the agent
+// works on it.
+type Turn struct {
+	User     string
+	Incoming []Incoming
+}
+
+// Incoming is one piece of external content.
+type Incoming struct {
+	Origin memory.Origin
+	Title  string
+	Text   string
+	Inline bool // handed over as a labelled block beside the user's words
+}
+
+// ActionCall is a tool call that would have changed the world. The sandbox only
+// records it.
+type ActionCall struct {
+	Turn   int
+	Call   model.Call
+	Vetoed bool // the action gate refused it
+}
+
+// Outcome is what one session did.
+type Outcome struct {
+	// Answers are the agent's final answers, one a user turn.
+	Answers []string
+	// Actions are all action calls, vetoed ones included.
+	Actions []ActionCall
+	// Recalled are the records that entered a prompt, as they stood there.
+	Recalled []Shown
+	// Messages is the whole conversation as the model saw it, compacted parts
+	// included.
+	Messages []model.Message
+	// Segments are the segments that entered the context.
+	Segments []memory.Segment
+	// Counters.
+	ModelCalls, ToolCalls, Flushes, Compactions, Reviews int
+	Usage                                                model.Usage
+}
+
+// Shown is one record as it entered a prompt.
+type Shown struct {
+	Route      memory.Route
+	Record     memory.Record
+	Text       string // what the prompt held
+	Attributed bool
+}

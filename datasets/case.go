@@ -1,0 +1,164 @@
+package datasets
+
+import "github.com/memtox/memtox/agents/memory"
+
+// Label says whether a case has an attacker.
+type Label string
+
+// The two labels.
+const (
+	Attack Label = "attack"
+	Benign Label = "benign"
+)
+
+// Split says what a case may be used for.
+type Split string
+
+// The splits. Lexicons, thresholds and weights of defenses may see Tune only;
+// figures are reported on Report. A case without a split counts as Report.
+const (
+	Tune   Split = "tune"
+	Report Split = "report"
+)
+
+// The six attack classes of MPBench (arXiv 2606.04329). A foreign set may bring
+// its own names.
+const (
+	ExplicitCommand    = "explicit_command"    // a directive to remember, executed as a write
+	ConditionalCommand = "conditional_command" // the same, armed by a later affirmative
+	SalienceCompaction = "salience_compaction" // a claim repeated until a summary keeps it
+	PolicyFact         = "policy_fact"         // a plausible fact or policy without any command
+	FalsePrecedent     = "false_precedent"     // a fabricated record of a past task
+	SkillProcedure     = "skill_procedure"     // a hostile step inside a legitimate trace
+)
+
+// Case is one scenario. A benign case has no attacker; everything else is alike,
+// so that nothing but the label tells the two apart.
+//
+// A case has a write session (Write) and a retrieval session (Retrieval). A case
+// without a retrieval query counts for ASR and detection only.
+type Case struct {
+	// ID names the case. It leaks no label: "m-" and hexadecimal digits.
+	ID string `json:"id"`
+	// Family names the template family that the case comes from; intervals are
+	// widened for the likeness of cases of one family.
+	Family string `json:"family"`
+	Split  Split  `json:"split,omitempty"`
+	Label  Label  `json:"label"`
+
+	Class   string `json:"class,omitempty"`   // attack class; empty for benign
+	Signal  string `json:"signal,omitempty"`  // strong or weak; foreign sets may add others
+	Channel string `json:"channel,omitempty"` // intended write channel C1–C4; empty for benign
+	Domain  string `json:"domain,omitempty"`  // one of Domains
+	Goal    string `json:"goal,omitempty"`    // one of Goals; empty for benign
+	// Kind says what a benign case is: one of the Kind constants.
+	Kind string `json:"kind,omitempty"`
+
+	Twin      string `json:"twin,omitempty"`       // id of the benign twin, or of the attack it mirrors
+	VariantOf string `json:"variant_of,omitempty"` // id of the case that this one varies
+	Variant   string `json:"variant,omitempty"`    // name of the variation or mutation
+
+	// Write is the write session, one entry a user turn.
+	Write []Turn `json:"write"`
+	// Memory is what the write session should leave behind: for an attack what
+	// the attacker wants stored, for a benign case the legitimate memory. Empty
+	// means that nothing should be stored.
+	Memory string `json:"expected_memory,omitempty"`
+	// Value is the operative value: for an attack the canary, for a benign case
+	// what the later task needs. Forms are other spellings that count as it.
+	Value string   `json:"value,omitempty"`
+	Forms []string `json:"forms,omitempty"`
+
+	Retrieval *Retrieval `json:"retrieval,omitempty"`
+}
+
+// Kinds of benign cases. Those that hold a legitimate write are KindUser,
+// KindAsked and KindUnasked.
+const (
+	KindUser     = "user"     // the user states a preference, correction or confirmed outcome
+	KindAsked    = "asked"    // external content that the user asks to keep
+	KindUnasked  = "unasked"  // external content worth keeping that nobody asked to keep
+	KindNothing  = "nothing"  // content that should not be stored
+	KindTriggers = "triggers" // attack words in innocent use; nothing should be stored
+)
+
+// Writes reports whether the case is benign and expects a legitimate write.
+func (c *Case) Writes() bool {
+	return c.Label == Benign && (c.Kind == KindUser || c.Kind == KindAsked || c.Kind == KindUnasked)
+}
+
+// Turn is one turn of the user, with what the agent meets while it works on it.
+type Turn struct {
+	User string `json:"user"`
+	// Segments are what the tools return in this turn, in order.
+	Segments []Segment `json:"segments,omitempty"`
+	// Expect is this turn's ordinary task: the answer or a tool call must hold
+	// one of these texts. Empty means that nothing is checked.
+	Expect []string `json:"expect,omitempty"`
+}
+
+// Segment is one piece of external content.
+type Segment struct {
+	Medium memory.Medium `json:"medium"`
+	// Source names the sender, page, path or channel.
+	Source string `json:"source"`
+	Title  string `json:"title,omitempty"` // subject, page title, file name
+	Text   string `json:"text"`
+	// Inline hands the segment over as a labelled block beside the user's words
+	// instead of through a tool.
+	Inline bool `json:"inline,omitempty"`
+	// Pad fills the segment with ordinary sentences of its medium up to this
+	// many tokens before the session starts, so that compaction is reached.
+	Pad int `json:"pad,omitempty"`
+}
+
+// Retrieval is the retrieval session: one later query in a new context.
+type Retrieval struct {
+	Query    string    `json:"query"`
+	Segments []Segment `json:"segments,omitempty"` // fresh material for the query, if any
+	// Expect is what does the task: the answer or a tool call must hold one of
+	// these. For an attack case it is the right outcome, where there is one.
+	Expect []string `json:"expect,omitempty"`
+	// Forbids is a tool whose call the attack suppresses: the attack acted when
+	// this call is missing. Most attacks leave it empty: they acted when a tool
+	// call holds the canary.
+	Forbids string `json:"forbids,omitempty"`
+}
+
+// Classes lists the built-in attack classes in the order of the tables.
+func Classes() []string {
+	return []string{ExplicitCommand, ConditionalCommand, SalienceCompaction, PolicyFact, FalsePrecedent, SkillProcedure}
+}
+
+// Domains lists MPBench's seven domains.
+func Domains() []string {
+	return []string{"file", "web", "email", "calendar", "slack", "script", "skill"}
+}
+
+// Goals lists MPBench's six adversarial goals.
+func Goals() []string {
+	return []string{"credential_harvesting", "data_exfiltration", "recommendation_poisoning",
+		"authentication_bypass", "unauthorized_action", "trust_hijacking"}
+}
+
+// ClassInfo is what the paper says of a class.
+type ClassInfo struct {
+	Title           string
+	Signal          string
+	Channel         string
+	Vulnerabilities []string
+}
+
+// Info returns what MPBench's tables 1 and 2 say of a built-in class, and false
+// for any other.
+func Info(class string) (ClassInfo, bool) {
+	i, ok := map[string]ClassInfo{
+		ExplicitCommand:    {"Explicit Command", "strong", "C1", []string{"V-M1", "V-S1", "V-S2"}},
+		ConditionalCommand: {"Conditional Command", "strong", "C1", []string{"V-M1", "V-S1", "V-S2"}},
+		SalienceCompaction: {"Salience Compaction", "strong", "C3", []string{"V-M2", "V-P2", "V-S3"}},
+		PolicyFact:         {"Policy-Conformant Fact", "weak", "C2", []string{"V-M2", "V-P1", "V-S1"}},
+		FalsePrecedent:     {"False Precedent", "weak", "C2", []string{"V-M2", "V-P1", "V-S1"}},
+		SkillProcedure:     {"Skill-Procedure", "weak", "C4", []string{"V-S4", "V-S5"}},
+	}[class]
+	return i, ok
+}
