@@ -1,0 +1,68 @@
+package stats
+
+import "gonum.org/v1/gonum/mathext"
+
+// Pairs counts the cases that two arms, A and B, both ran, by which of them
+// succeeded. Differences are A − B.
+type Pairs struct{ Both, OnlyA, OnlyB, Neither int }
+
+// N is the number of cases.
+func (p Pairs) N() int { return p.Both + p.OnlyA + p.OnlyB + p.Neither }
+
+func (p Pairs) check() *Warning {
+	for _, v := range [...]int{p.Both, p.OnlyA, p.OnlyB, p.Neither} {
+		if v < 0 || v > maxTrials/4 {
+			w := warn(BadInput, "a table of pairs holds %d cases; counts must not be negative", v)
+			return &w
+		}
+	}
+	if p.N() == 0 {
+		w := warn(NotMeasured, "the arms have no case in common")
+		return &w
+	}
+	return nil
+}
+
+// McNemar tests whether two arms on the same independent cases have the same
+// rate: the exact conditional test. Where no case tells the arms apart, P is 1.
+// With repeats or template families use [SignFlip] or [PairedClusteredTest].
+//
+// Source: Q. McNemar (1947), Psychometrika 12:153–157; exact form in
+// A. Agresti, Categorical Data Analysis, 3rd ed. (2013), §11.1.
+func McNemar(p Pairs) Test { return mcnemar(p, "mcnemar-exact", 0) }
+
+// McNemarMidP is [McNemar] with half the probability of the observed table: it
+// is less conservative, and keeps its level in practice without guaranteeing it.
+//
+// Source: M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for
+// binary matched-pairs data: mid-p and asymptotic are better than exact
+// conditional, BMC Medical Research Methodology 13:91.
+func McNemarMidP(p Pairs) Test { return mcnemar(p, "mcnemar-mid-p", 1) }
+
+// mcnemar takes off share times the probability of the observed split.
+func mcnemar(p Pairs, method string, share float64) Test {
+	if w := p.check(); w != nil {
+		return untested(method, *w)
+	}
+	t := Test{P: 1, N: p.OnlyA + p.OnlyB, Measured: true, Method: method}
+	if t.N == 0 {
+		t.Warnings = []Warning{warn(NoVariation, "no case of %d tells the arms apart", p.N())}
+		return t
+	}
+	n, small := float64(t.N), float64(min(p.OnlyA, p.OnlyB))
+	upTo := func(k float64) float64 { // P(X ≤ k), X ~ Bin(n, ½)
+		if k < 0 {
+			return 0
+		}
+		return mathext.RegIncBeta(n-k, k+1, 0.5)
+	}
+	cum := upTo(small)
+	observed := cum - upTo(small-1)
+	if p.OnlyA == p.OnlyB {
+		// Both tails hold the observed split, so together they exceed 1.
+		t.P = 1 - share*observed/2
+		return t
+	}
+	t.P = min(2*cum-share*observed, 1)
+	return t
+}

@@ -1,0 +1,221 @@
+package stats
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+const (
+	// SketchError is the largest relative error of a value read from a [Sketch].
+	SketchError = 0.01
+	// binError leaves room for rounding under SketchError.
+	binError = 0.0099
+	// binLimit bounds the bin numbers of all finite positive numbers:
+	// ln(2¹⁰⁷⁴)/binWidth rounded up.
+	binLimit = 37_600
+)
+
+// binWidth is the width of a bin on the natural logarithmic scale.
+var binWidth = math.Log((1 + binError) / (1 - binError))
+
+// A Sketch holds a distribution of non-negative values, such as latencies, in
+// bounded memory: values are counted in bins whose width is a fixed share of
+// their value, so every quantile is within [SketchError] of the value of that
+// rank in the sample. The least and largest values are exact. Values from a
+// microsecond to an hour take 1,100 counters, all finite numbers 73,000.
+//
+// Merging sketches gives exactly the sketch of all their values, in any order.
+// The zero Sketch is empty and ready. It is not safe for concurrent use.
+//
+// Source: C. Masson, J. E. Rim, H. K. Lee (2019), DDSketch: a fast and
+// fully-mergeable quantile sketch with relative-error guarantees, PVLDB
+// 12:2195–2205.
+type Sketch struct {
+	zeros    uint64
+	first    int      // number of the bin that counts[0] holds
+	counts   []uint64 // of bins first, first+1, …
+	total    uint64
+	refused  uint64
+	min, max float64
+}
+
+// Add counts one value. A value that is negative, infinite or no number is
+// counted as refused and changes nothing else.
+func (s *Sketch) Add(v float64) {
+	if !(v >= 0) || math.IsInf(v, 1) {
+		s.refused++
+		return
+	}
+	if s.total == 0 {
+		s.min, s.max = v, v
+	}
+	s.min, s.max = min(s.min, v), max(s.max, v)
+	s.total++
+	if v == 0 {
+		s.zeros++
+		return
+	}
+	bin := int(math.Ceil(math.Log(v) / binWidth))
+	s.cover(bin, bin)
+	s.counts[bin-s.first]++
+}
+
+// Merge adds all values of t to s. t does not change.
+func (s *Sketch) Merge(t *Sketch) {
+	s.refused += t.refused
+	if t.total == 0 {
+		return
+	}
+	if s.total == 0 {
+		s.min, s.max = t.min, t.max
+	}
+	s.min, s.max = min(s.min, t.min), max(s.max, t.max)
+	s.total += t.total
+	s.zeros += t.zeros
+	if len(t.counts) == 0 {
+		return
+	}
+	// t may be s: its slice is read before cover could replace it, and covering
+	// its own bins replaces nothing.
+	from, counts := t.first, t.counts
+	s.cover(from, from+len(counts)-1)
+	for i, c := range counts {
+		s.counts[from+i-s.first] += c
+	}
+}
+
+// cover makes room for the bins from lo to hi.
+func (s *Sketch) cover(lo, hi int) {
+	if len(s.counts) == 0 {
+		s.first, s.counts = lo, make([]uint64, hi-lo+1)
+		return
+	}
+	if lo < s.first {
+		s.counts = append(make([]uint64, s.first-lo, s.first-lo+len(s.counts)), s.counts...)
+		s.first = lo
+	}
+	if need := hi - s.first + 1; need > len(s.counts) {
+		s.counts = append(s.counts, make([]uint64, need-len(s.counts))...)
+	}
+}
+
+// Count returns how many values were added, Refused how many were not.
+func (s *Sketch) Count() uint64   { return s.total }
+func (s *Sketch) Refused() uint64 { return s.refused }
+
+// A Summary is what a table shows of a distribution, in the unit of its values.
+type Summary struct {
+	N                  uint64
+	P50, P95, P99, Max float64
+}
+
+// Summary returns the usual quantiles, each within [SketchError], and the exact
+// maximum. ok is false where no value was added.
+func (s *Sketch) Summary() (sum Summary, ok bool) {
+	if s.total == 0 {
+		return Summary{}, false
+	}
+	r := s.ranks()
+	return Summary{N: s.total, P50: quantile(r, 0.50), P95: quantile(r, 0.95), P99: quantile(r, 0.99), Max: s.max}, true
+}
+
+// Quantile is the package's [Quantile] of the values added; value and ends are
+// within [SketchError].
+func (s *Sketch) Quantile(p, level float64) Estimate {
+	e := quantileEstimate(s.ranks(), p, level)
+	if s.refused > 0 {
+		e.Warnings = append(e.Warnings, warn(BadInput, "%d values were negative or not finite and are left out", s.refused))
+	}
+	return e
+}
+
+// QuantileDifference is the package's [QuantileDifference] of the values of s
+// and t, on values within [SketchError].
+func (s *Sketch) QuantileDifference(t *Sketch, p, level float64, seed uint64) Estimate {
+	e := quantileDifference(s.ranks(), t.ranks(), p, level, seed)
+	e.Warnings = append(e.Warnings, warn(Approximate, "values were binned to within %v%%", 100*SketchError))
+	if refused := s.refused + t.refused; refused > 0 {
+		e.Warnings = append(e.Warnings, warn(BadInput, "%d values were negative or not finite and are left out", refused))
+	}
+	return e
+}
+
+// sketchRanks reads a sketch by rank. ends[i] is the number of values in bins up
+// to the i-th, zeros included.
+type sketchRanks struct {
+	s    *Sketch
+	ends []uint64
+}
+
+func (s *Sketch) ranks() sketchRanks {
+	r := sketchRanks{s: s, ends: make([]uint64, len(s.counts))}
+	running := s.zeros
+	for i, c := range s.counts {
+		running += c
+		r.ends[i] = running
+	}
+	return r
+}
+
+func (r sketchRanks) size() int { return int(r.s.total) }
+
+func (r sketchRanks) at(rank int) float64 {
+	switch {
+	case rank <= 0:
+		return r.s.min
+	case uint64(rank) >= r.s.total-1:
+		return r.s.max
+	case uint64(rank) < r.s.zeros:
+		return 0
+	}
+	i := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > uint64(rank) })
+	// The value that is off by the same share at both ends of the bin.
+	v := math.Exp(float64(r.s.first+i)*binWidth) * (1 - binError)
+	return min(max(v, r.s.min), r.s.max)
+}
+
+type sketchJSON struct {
+	BinError float64  `json:"bin_error"`
+	Refused  uint64   `json:"refused"`
+	Zeros    uint64   `json:"zeros"`
+	Min      float64  `json:"min"`
+	Max      float64  `json:"max"`
+	First    int      `json:"first"`
+	Counts   []uint64 `json:"counts"`
+}
+
+// MarshalJSON writes the sketch so that other processes can merge it.
+func (s *Sketch) MarshalJSON() ([]byte, error) {
+	return json.Marshal(sketchJSON{binError, s.refused, s.zeros, s.min, s.max, s.first, s.counts})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes and refuses anything that no
+// sketch of this package can be.
+func (s *Sketch) UnmarshalJSON(b []byte) error {
+	var in sketchJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return fmt.Errorf("reading a sketch: %w", err)
+	}
+	if in.BinError != binError {
+		return fmt.Errorf("reading a sketch: bins of error %v cannot be read as bins of error %v; write it again with this version", in.BinError, binError)
+	}
+	if in.First < -binLimit || in.First+len(in.Counts) > binLimit {
+		return fmt.Errorf("reading a sketch: bins %d and %d following are outside ±%d", in.First, len(in.Counts), binLimit)
+	}
+	total := in.Zeros
+	for _, c := range append(slices.Clone(in.Counts), in.Refused) {
+		if c > maxTrials || total > maxTrials {
+			return fmt.Errorf("reading a sketch: counts exceed %d", uint64(maxTrials))
+		}
+		total += c
+	}
+	total -= in.Refused
+	if !(0 <= in.Min && in.Min <= in.Max) || total == 0 && in.Max != 0 {
+		return fmt.Errorf("reading a sketch: %d values cannot lie between %v and %v", total, in.Min, in.Max)
+	}
+	*s = Sketch{zeros: in.Zeros, first: in.First, counts: in.Counts, total: total, refused: in.Refused, min: in.Min, max: in.Max}
+	return nil
+}
