@@ -1,0 +1,141 @@
+package harness
+
+import (
+	"time"
+
+	"github.com/memtox/memtox/datasets"
+)
+
+// Config holds every setting of a run. [Settings] describes each: its key, its
+// flag, its type and what it means. Secrets never stand here, for a Config is
+// written to run.json as it is.
+type Config struct {
+	Dataset  string
+	Agents   []string
+	Model    string
+	Defenses []string
+
+	Classes  []string
+	Channels []string
+	Domains  []string
+	Goals    []string
+	Signals  []string
+	Split    string
+	Limit    int
+	Epochs   int
+
+	Seed       uint64
+	Background int
+	Window     int
+	Policy     string
+	Lineage    string
+
+	Concurrency  int
+	MaxNotScored int
+	Out          string
+	Format       string
+	Fsync        time.Duration
+	Transcripts  string
+}
+
+// AllSplits is the value of the setting split that filters nothing.
+const AllSplits = "all"
+
+// DefaultConfig returns the settings of `memtox run` without flags.
+func DefaultConfig() Config {
+	return Config{
+		Dataset:     "memtox-smoke",
+		Agents:      []string{"hermes", "openclaw"},
+		Model:       "reference:cautious",
+		Defenses:    []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"},
+		Split:       string(datasets.Report),
+		Epochs:      1,
+		Seed:        1,
+		Background:  8,
+		Window:      8192,
+		Policy:      "vague",
+		Lineage:     "overlap",
+		Format:      "table",
+		Fsync:       time.Second,
+		Transcripts: "all",
+	}
+}
+
+// Settings lists every setting in the order in which they are documented.
+func Settings() []Setting {
+	return []Setting{
+		{Key: "dataset", Flag: "dataset", Arg: "NAME|FILE", Affects: true,
+			Doc: "The cases: a built-in set (`memtox datasets list`) or a JSON Lines file.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Dataset) }},
+		{Key: "agent", Flag: "agent", Arg: "A,…", Affects: true,
+			Doc: "The agents: profiles that say how memory is used (`memtox agents list`).",
+			at:  func(c *Config) Value { return (*listValue)(&c.Agents) }},
+		{Key: "model", Flag: "model", Arg: "MODEL", Affects: true,
+			Doc: "What answers the next turn: reference, reference:naive, reference:cautious or reference:source-aware. The reference model is deterministic and is not an LLM.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Model) }},
+		{Key: "defense", Flag: "defense", Arg: "X,…", Affects: true,
+			Doc: "The defenses, each an arm (`memtox defenses list`): NAME, NAME@input, NAME@write, NAME@read, NAME:FILE, LABEL=NAME. What follows exec:, http: or judge: is not split at commas.",
+			at:  func(c *Config) Value { return (*specsValue)(&c.Defenses) }},
+
+		{Key: "class", Flag: "class", Arg: "C,…", Affects: true,
+			Doc: "Only attacks of these classes (`memtox attacks list`). Benign cases stay.",
+			at:  func(c *Config) Value { return (*listValue)(&c.Classes) }},
+		{Key: "channel", Arg: "C,…", Affects: true, Choices: []string{"C1", "C2", "C3", "C4"},
+			Doc: "Only attacks that aim at these write channels. Benign cases stay.",
+			at:  func(c *Config) Value { return (*listValue)(&c.Channels) }},
+		{Key: "domain", Arg: "D,…", Affects: true,
+			Doc: "Only cases of these domains, attacks and benign ones alike.",
+			at:  func(c *Config) Value { return (*listValue)(&c.Domains) }},
+		{Key: "goal", Arg: "G,…", Affects: true,
+			Doc: "Only attacks with these adversarial goals. Benign cases stay.",
+			at:  func(c *Config) Value { return (*listValue)(&c.Goals) }},
+		{Key: "signal", Arg: "S,…", Affects: true,
+			Doc: "Only attacks of this signal strength (strong, weak; a foreign set may have others). Benign cases stay.",
+			at:  func(c *Config) Value { return (*listValue)(&c.Signals) }},
+		{Key: "split", Flag: "split", Arg: "report|tune|all", Affects: true,
+			Choices: []string{string(datasets.Report), string(datasets.Tune), AllSplits},
+			Doc:     "Which split to run. Figures are reported on report; lexicons and thresholds were tuned on tune. A set without splits is all report.",
+			at:      func(c *Config) Value { return (*stringValue)(&c.Split) }},
+		{Key: "limit", Flag: "limit", Arg: "N", Affects: true, Min: 0, Max: 1 << 40,
+			Doc: "At most N cases: a sample of attacks and benign cases together, stratified by class and kind, the same for the same seed; a smaller limit takes a part of a larger one's. 0 takes all.",
+			at:  func(c *Config) Value { return (*intValue)(&c.Limit) }},
+		{Key: "epochs", Flag: "epochs", Arg: "K", Affects: true, Min: 1, Max: 1 << 20,
+			Doc: "How often each case is run in each arm. More than once is refused for a deterministic model, whose repeats would count the same trial again.",
+			at:  func(c *Config) Value { return (*intValue)(&c.Epochs) }},
+
+		{Key: "seed", Flag: "seed", Arg: "S", Affects: true,
+			Doc: "Seed of the sample, of the background memories and of whatever a defense draws at random.",
+			at:  func(c *Config) Value { return (*seedValue)(&c.Seed) }},
+		{Key: "background", Flag: "background", Arg: "N", Affects: true, Min: 0, Max: 1 << 20,
+			Doc: "How many ordinary memories stand in memory before a trial. An empty memory (0) is easier to poison than a real one.",
+			at:  func(c *Config) Value { return (*intValue)(&c.Background) }},
+		{Key: "window", Arg: "TOKENS", Affects: true, Min: 256, Max: 1 << 30,
+			Doc: "Context window in tokens. Compaction, flush and review thresholds scale with it.",
+			at:  func(c *Config) Value { return (*intValue)(&c.Window) }},
+		{Key: "policy", Arg: "vague|scoped|source-aware", Affects: true, Choices: []string{"vague", "scoped", "source-aware"},
+			Doc: "The retention policy in the agent's system prompt: what it is told to keep.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Policy) }},
+		{Key: "lineage", Arg: "overlap|window|exact", Affects: true, Choices: []string{"overlap", "window", "exact"},
+			Doc: "How a write's origin is found: overlap takes the least trusted segment that holds each of its spans, window the least trusted segment in the context, exact the case's own truth (an oracle, for comparison).",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Lineage) }},
+
+		{Key: "concurrency", Flag: "concurrency", Arg: "N", Min: 0, Max: 1 << 16,
+			Doc: "How many cases are worked on at once. 0 is one a processor. Outcomes do not depend on it.",
+			at:  func(c *Config) Value { return (*intValue)(&c.Concurrency) }},
+		{Key: "max_not_scored", Flag: "max-not-scored", Arg: "N", Min: 0, Max: 1 << 40,
+			Doc: "How many trials may end in an error before the run counts as bad news (exit code 1).",
+			at:  func(c *Config) Value { return (*intValue)(&c.MaxNotScored) }},
+		{Key: "out", Flag: "out", Arg: "DIR",
+			Doc: "The run directory. Empty makes a new one under runs/.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Out) }},
+		{Key: "format", Flag: "format", Arg: "table|json|markdown", Choices: []string{"table", "json", "markdown"},
+			Doc: "What is printed at the end.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Format) }},
+		{Key: "fsync", Arg: "DURATION",
+			Doc: "How long a finished trial may wait until it is forced to disk: what a power cut can lose. A killed process loses nothing that it finished.",
+			at:  func(c *Config) Value { return (*durationValue)(&c.Fsync) }},
+		{Key: "transcripts", Arg: "all|none", Affects: true, Choices: []string{"all", "none"},
+			Doc: "Whether each trial's conversation, decisions and memory are kept beside its row.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Transcripts) }},
+	}
+}

@@ -1,0 +1,222 @@
+package harness
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v4"
+)
+
+var update = flag.Bool("update", false, "write the generated documents")
+
+func TestEveryFieldOfConfigIsASetting(t *testing.T) {
+	// A field that no setting reaches would be missing from run.json, from the
+	// schema and from the difference of a refused resume.
+	c := DefaultConfig()
+	reached := map[uintptr]bool{}
+	for _, s := range Settings() {
+		reached[reflect.ValueOf(s.at(&c)).Pointer()] = true
+	}
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		if !reached[v.Field(i).Addr().Pointer()] {
+			t.Errorf("Config.%s has no setting", v.Type().Field(i).Name)
+		}
+	}
+	if len(reached) != v.NumField() {
+		t.Errorf("%d settings for %d fields", len(reached), v.NumField())
+	}
+}
+
+func TestDefaultsAreAllowedValues(t *testing.T) {
+	c := DefaultConfig()
+	for _, s := range Settings() {
+		if err := s.Of(&c).Set(s.Default()); err != nil {
+			t.Errorf("%s: its own default is refused: %v", s.Key, err)
+		}
+	}
+	if diff := cmp.Diff(DefaultConfig(), c); diff != "" {
+		t.Errorf("setting every default changed something:\n%s", diff)
+	}
+}
+
+func TestSettingsSurviveRunJSON(t *testing.T) {
+	c := DefaultConfig()
+	for _, a := range []string{"defense=none,x=exec:a, b,c", "class=policy_fact,false_precedent", "seed=18446744073709551615", "fsync=250ms", "out=a b", "epochs=3"} {
+		if err := c.Set(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Config
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, back); diff != "" {
+		t.Errorf("run.json does not give the settings back:\n%s", diff)
+	}
+	if err := json.Unmarshal([]byte(`{"colour":"red"}`), &back); err == nil || !strings.Contains(err.Error(), `"colour"`) {
+		t.Errorf("an unknown key in run.json: %v", err)
+	}
+}
+
+func TestDefensesThatTakeTheRestAreNotSplit(t *testing.T) {
+	for text, want := range map[string][]string{
+		"none,guard":                        {"none", "guard"},
+		"none, dead=exec:sh -c 'a,b',x":     {"none", "dead=exec:sh -c 'a,b',x"},
+		"http://h/?a=1,2":                   {"http://h/?a=1,2"},
+		"keyword@read,judge:openai:a,b":     {"keyword@read", "judge:openai:a,b"},
+		"strict=guard:strict.yaml,memory=x": {"strict=guard:strict.yaml", "memory=x"},
+	} {
+		c := DefaultConfig()
+		if err := c.Set("defense=" + text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if diff := cmp.Diff(want, c.Defenses); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
+		}
+	}
+}
+
+func TestDifferencesNameOnlyWhatAffectsOutcomes(t *testing.T) {
+	a, b := DefaultConfig(), DefaultConfig()
+	b.Concurrency, b.Out, b.Format, b.Window, b.Agents = 7, "elsewhere", "json", 4096, []string{"rag"}
+	want := []Difference{{"agent", "hermes,openclaw", "rag"}, {"window", "8192", "4096"}}
+	if diff := cmp.Diff(want, Differences(a, b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestExperimentFileErrorsSayPlaceAndHint(t *testing.T) {
+	for _, c := range []struct{ yaml, want string }{
+		{"agent: hermes\nno_such_key: 1\n", `x.yaml:2:1: unknown key "no_such_key" (one of dataset, agent, `},
+		{"agnet: hermes\n", `x.yaml:1:1: unknown key "agnet" (did you mean "agent"?)`},
+		{"max-not-scored: 1\n", `x.yaml:1:1: unknown key "max-not-scored" (did you mean "max_not_scored"?)`},
+		{"limit: many\n", `x.yaml:1:8: limit: "many" is not a whole number`},
+		{"limit: 1.5\n", `x.yaml:1:8: limit: "1.5" is not a whole number`},
+		{"limit: -3\n", `x.yaml:1:8: limit: -3 is out of range (at least 0, at most 1099511627776)`},
+		{"limit: [1]\n", `x.yaml:1:8: limit: a list stands where one number belongs`},
+		{"split: reprot\n", `x.yaml:1:8: split: unknown split "reprot" (did you mean "report"?)`},
+		{"model: true\n", `x.yaml:1:8: model: expected a string, found the bool true (put it in quotes if it is meant as text)`},
+		{"model:\n", `x.yaml:1:7: model: has no value (leave the key out for the default)`},
+		{"agent: {a: b}\n", `x.yaml:1:8: expected one value, found a mapping`},
+		{"agent: [hermes, hermes]\n", `x.yaml:1:8: agent: "hermes" stands in the list twice`},
+		{"agent: [hermes, ]\nagent: rag\n", `x.yaml:2:1: key "agent" stands here again; it is already set on line 1`},
+		{"fsync: soon\n", `x.yaml:1:8: fsync: "soon" is not a duration (for instance 500ms or 2s)`},
+		{"- a\n- b\n", "x.yaml:1:1: expected `key: value` lines, found a list"},
+		{"just words\n", "x.yaml:1:1: expected `key: value` lines, found \"just words\""},
+		{"a: &x 1\nb: *x\n", `x.yaml:2:4: aliases are not supported: write the value out`},
+		{"seed: 1\n---\nseed: 2\n", `x.yaml:2:1: a second document begins here; a file holds one`},
+	} {
+		cfg := DefaultConfig()
+		err := cfg.Load("x.yaml", []byte(c.yaml))
+		if err == nil {
+			t.Errorf("%q was accepted", c.yaml)
+			continue
+		}
+		if !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q\n got %s\nwant %s", c.yaml, err, c.want)
+		}
+		if diff := cmp.Diff(DefaultConfig(), cfg); diff != "" {
+			t.Errorf("%q was refused and still changed settings:\n%s", c.yaml, diff)
+		}
+	}
+	for _, broken := range []string{"a: [", "\tx: 1", "a: \"", "a: b: c", "\x00", "%YAML 9\n---\n"} {
+		cfg := DefaultConfig()
+		err := cfg.Load("x.yaml", []byte(broken))
+		if p, ok := err.(*Problem); !ok || !strings.HasPrefix(p.Error(), "x.yaml") || strings.Contains(p.Error(), "\n") {
+			t.Errorf("%q: %v", broken, err)
+		}
+	}
+}
+
+func TestExperimentFileSetsEveryKindOfValue(t *testing.T) {
+	c := DefaultConfig()
+	file := "# a comment\nagent: [hermes, rag]\ndefense: none, x=exec:a,b\nclass:\nlimit: 50\nseed: 18446744073709551615\nfsync: 2s\npolicy: scoped\nout: \"1\"\n"
+	if err := c.Load("x.yaml", []byte(file)); err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Agents, want.Defenses, want.Limit = []string{"hermes", "rag"}, []string{"none", "x=exec:a,b"}, 50
+	want.Seed, want.Fsync, want.Policy, want.Out = 1<<64-1, 2e9, "scoped", "1"
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+	if err := c.Load("empty.yaml", nil); err != nil {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func TestSchemaAgreesWithLoad(t *testing.T) {
+	var doc any
+	if err := json.Unmarshal(Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("memtox.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("memtox.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{
+		"agent: [hermes]\nlimit: 3\n", "agent: hermes,rag\n", "fsync: 500ms\nsplit: all\n", "channel: [C1]\n", "class:\n",
+		"colour: red\n", "limit: -1\n", "limit: x\n", "split: none\n", "channel: [C9]\n", "epochs: 0\n", "policy: [vague]\n", "fsync: 3\n", "agent: [a, a]\n",
+	} {
+		c := DefaultConfig()
+		var v any
+		if err := yaml.Unmarshal([]byte(file), &v); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := json.Marshal(v)
+		v, _ = jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
+		ours, theirs := c.Load("x.yaml", []byte(file)), schema.Validate(v)
+		if (ours == nil) != (theirs == nil) {
+			t.Errorf("%q: Load says %v, the schema says %v", file, ours, theirs)
+		}
+	}
+}
+
+func TestSettingsReferenceIsInStep(t *testing.T) {
+	const path = "../docs/settings.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(Reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Reference(), string(got)); diff != "" {
+		t.Errorf("%s is out of step; run go test ./harness -run Reference -update:\n%s", path, diff)
+	}
+	// The page's own example must be one that works.
+	_, example, _ := strings.Cut(string(got), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	c := DefaultConfig()
+	if err := c.Load("docs/settings.md", []byte(example)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNearestFindsTypos(t *testing.T) {
+	names := []string{"hermes", "openclaw", "rag", "provenance", "contradiction"}
+	for got, want := range map[string]string{
+		"hermse": "hermes", "Hermes": "hermes", "opencalw": "openclaw", "provenence": "provenance", "contra": "contradiction",
+		"nobody": "", "rga": "rag", strings.Repeat("x", 1<<20): "", "": "",
+	} {
+		if n := Nearest(got, names); n != want {
+			t.Errorf("Nearest(%.20q) = %q, want %q", got, n, want)
+		}
+	}
+}

@@ -1,0 +1,376 @@
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Setting describes one setting of [Config].
+type Setting struct {
+	Key     string   // in experiment files and --set
+	Flag    string   // the command-line flag, without dashes; empty where there is none
+	Arg     string   // what the value stands for in help texts
+	Doc     string   // one or two sentences; `…` marks code
+	Choices []string // the values that it may have, or each of its list's; nil is open
+	// Min and Max bound an integer; both 0 is unbounded.
+	Min, Max int
+	// Affects says that the setting changes what is run. Such a setting must be
+	// the same when a run is resumed.
+	Affects bool
+
+	at func(*Config) Value
+}
+
+// Value reads and changes one setting. It has the methods of a flag's value.
+type Value interface {
+	String() string
+	// Set takes the text of a flag or of --set.
+	Set(string) error
+	// SetList takes the items of a YAML sequence.
+	SetList([]string) error
+	// Type names the type: string, integer, list or duration.
+	Type() string
+	// JSON returns the value as it stands in run.json.
+	JSON() any
+}
+
+// Of returns the setting's value in a Config. Changing it changes the Config,
+// after the value was checked against the setting's choices and bounds.
+func (s Setting) Of(c *Config) Value { return checked{s.at(c), s} }
+
+// Default returns the setting's default as text.
+func (s Setting) Default() string {
+	c := DefaultConfig()
+	return s.at(&c).String()
+}
+
+// FindSetting returns the setting of a key.
+func FindSetting(key string) (Setting, bool) {
+	all := Settings()
+	i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key })
+	if i < 0 {
+		return Setting{}, false
+	}
+	return all[i], true
+}
+
+// Keys lists the keys of all settings.
+func Keys() []string {
+	var keys []string
+	for _, s := range Settings() {
+		keys = append(keys, s.Key)
+	}
+	return keys
+}
+
+// Set changes one setting by key=value.
+func (c *Config) Set(assignment string) error {
+	key, value, ok := strings.Cut(assignment, "=")
+	if !ok {
+		return &Problem{Where: "--set", What: fmt.Sprintf("%q is not key=value", assignment), Hint: "for instance --set window=4096"}
+	}
+	s, ok := FindSetting(strings.TrimSpace(key))
+	if !ok {
+		return unknownName("--set", "key", key, Keys())
+	}
+	if err := s.Of(c).Set(value); err != nil {
+		return asProblem("--set "+s.Key, err)
+	}
+	return nil
+}
+
+// Difference is one setting that differs between two runs.
+type Difference struct{ Key, Theirs, Ours string }
+
+// Differences lists the settings that affect outcomes and differ.
+func Differences(theirs, ours Config) []Difference {
+	var out []Difference
+	for _, s := range Settings() {
+		if a, b := s.at(&theirs).String(), s.at(&ours).String(); s.Affects && a != b {
+			out = append(out, Difference{s.Key, a, b})
+		}
+	}
+	return out
+}
+
+// MarshalJSON writes the settings under their keys, in their order.
+func (c Config) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, s := range Settings() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		v, err := json.Marshal(s.at(&c).JSON())
+		if err != nil {
+			return nil, fmt.Errorf("encoding setting %s: %w", s.Key, err)
+		}
+		b = append(append(append(b, '"'), s.Key...), '"', ':')
+		b = append(b, v...)
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Keys that this version does not
+// know are an error, for a run with a setting that is not understood is not the
+// same run.
+func (c *Config) UnmarshalJSON(b []byte) error {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return fmt.Errorf("reading settings: %w", err)
+	}
+	*c = DefaultConfig()
+	for _, s := range Settings() {
+		v, ok := raw[s.Key]
+		if !ok {
+			continue
+		}
+		delete(raw, s.Key)
+		var list []string
+		if s.at(c).Type() == "list" {
+			if err := json.Unmarshal(v, &list); err != nil {
+				return fmt.Errorf("reading setting %s: %w", s.Key, err)
+			}
+			if err := s.at(c).SetList(list); err != nil {
+				return fmt.Errorf("reading setting %s: %w", s.Key, err)
+			}
+			continue
+		}
+		text := string(v)
+		if text[0] == '"' {
+			if err := json.Unmarshal(v, &text); err != nil {
+				return fmt.Errorf("reading setting %s: %w", s.Key, err)
+			}
+		}
+		if err := s.at(c).Set(text); err != nil {
+			return fmt.Errorf("reading setting %s: %w", s.Key, err)
+		}
+	}
+	for key := range raw {
+		return fmt.Errorf("reading settings: unknown key %q: the run was made by another version", key)
+	}
+	return nil
+}
+
+// checked is a Value that keeps to its setting's choices and bounds.
+type checked struct {
+	Value
+	s Setting
+}
+
+func (v checked) Set(text string) error {
+	before := v.keep()
+	if err := v.Value.Set(text); err != nil {
+		return err
+	}
+	return v.check(before)
+}
+
+func (v checked) SetList(items []string) error {
+	before := v.keep()
+	if err := v.Value.SetList(items); err != nil {
+		return err
+	}
+	return v.check(before)
+}
+
+// keep returns a function that puts the present value back.
+func (v checked) keep() func() {
+	switch p := v.Value.(type) {
+	case *listValue:
+		old := *p
+		return func() { *p = old }
+	case *specsValue:
+		old := *p
+		return func() { *p = old }
+	default:
+		old := v.String()
+		return func() { _ = v.Value.Set(old) }
+	}
+}
+
+func (v checked) check(restore func()) error {
+	var values []string
+	switch p := v.Value.(type) {
+	case *listValue:
+		values = *p
+	case *intValue:
+		if n := int(*p); (v.s.Min != 0 || v.s.Max != 0) && (n < v.s.Min || n > v.s.Max) {
+			restore()
+			return &Problem{What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least %d, at most %d", v.s.Min, v.s.Max)}
+		}
+		return nil
+	default:
+		values = []string{v.String()}
+	}
+	if v.s.Choices == nil {
+		return nil
+	}
+	for _, x := range values {
+		if !slices.Contains(v.s.Choices, x) {
+			restore()
+			return unknownName("", v.s.Key, x, v.s.Choices)
+		}
+	}
+	return nil
+}
+
+// errNoList is what a scalar setting says to a sequence.
+func errNoList(kind string) error {
+	return &Problem{What: "a list stands where one " + kind + " belongs"}
+}
+
+type stringValue string
+
+func (v *stringValue) String() string         { return string(*v) }
+func (v *stringValue) Set(s string) error     { *v = stringValue(s); return nil }
+func (v *stringValue) SetList([]string) error { return errNoList("value") }
+func (v *stringValue) Type() string           { return "string" }
+func (v *stringValue) JSON() any              { return string(*v) }
+
+type intValue int
+
+func (v *intValue) String() string { return strconv.Itoa(int(*v)) }
+
+func (v *intValue) Set(s string) error {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return &Problem{What: fmt.Sprintf("%q is not a whole number", s)}
+	}
+	*v = intValue(n)
+	return nil
+}
+
+func (v *intValue) SetList([]string) error { return errNoList("number") }
+func (v *intValue) Type() string           { return "integer" }
+func (v *intValue) JSON() any              { return int(*v) }
+
+type seedValue uint64
+
+func (v *seedValue) String() string { return strconv.FormatUint(uint64(*v), 10) }
+
+func (v *seedValue) Set(s string) error {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
+	if err != nil {
+		return &Problem{What: fmt.Sprintf("%q is not a whole number from 0 to 18446744073709551615", s)}
+	}
+	*v = seedValue(n)
+	return nil
+}
+
+func (v *seedValue) SetList([]string) error { return errNoList("number") }
+func (v *seedValue) Type() string           { return "integer" }
+func (v *seedValue) JSON() any              { return uint64(*v) }
+
+type durationValue time.Duration
+
+func (v *durationValue) String() string { return time.Duration(*v).String() }
+
+func (v *durationValue) Set(s string) error {
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil || d < 0 {
+		return &Problem{What: fmt.Sprintf("%q is not a duration", s), Hint: "for instance 500ms or 2s"}
+	}
+	*v = durationValue(d)
+	return nil
+}
+
+func (v *durationValue) SetList([]string) error { return errNoList("duration") }
+func (v *durationValue) Type() string           { return "duration" }
+func (v *durationValue) JSON() any              { return time.Duration(*v).String() }
+
+// listValue is a list of names, given as text with commas or as a sequence.
+type listValue []string
+
+func (v *listValue) String() string { return strings.Join(*v, ",") }
+
+func (v *listValue) Set(s string) error {
+	if strings.TrimSpace(s) == "" {
+		*v = nil
+		return nil
+	}
+	return v.SetList(strings.Split(s, ","))
+}
+
+func (v *listValue) SetList(items []string) error {
+	list, err := distinct(items)
+	if err != nil {
+		return err
+	}
+	*v = list
+	return nil
+}
+
+func (v *listValue) Type() string { return "list" }
+func (v *listValue) JSON() any    { return orEmpty(*v) }
+
+// specsValue is a list of defenses. What follows exec:, http: or judge: is one
+// command, address or model, and may hold commas.
+type specsValue []string
+
+func (v *specsValue) String() string { return strings.Join(*v, ",") }
+
+func (v *specsValue) Set(s string) error { return v.SetList(splitSpecs(s)) }
+
+func (v *specsValue) SetList(items []string) error {
+	list, err := distinct(items)
+	if err != nil {
+		return err
+	}
+	*v = list
+	return nil
+}
+
+func (v *specsValue) Type() string { return "list" }
+func (v *specsValue) JSON() any    { return orEmpty(*v) }
+
+// splitSpecs splits at commas, up to the first spec that takes the rest.
+func splitSpecs(s string) []string {
+	var out []string
+	for {
+		spec, rest, more := strings.Cut(s, ",")
+		label, named, _ := strings.Cut(spec, "=")
+		if takesRest(label) || takesRest(named) {
+			return append(out, s)
+		}
+		out = append(out, spec)
+		if !more {
+			return out
+		}
+		s = rest
+	}
+}
+
+// takesRest reports whether a spec is a command, an address or a model.
+func takesRest(spec string) bool {
+	spec = strings.TrimSpace(spec)
+	return slices.ContainsFunc([]string{"exec:", "http:", "https:", "judge:"}, func(p string) bool { return strings.HasPrefix(spec, p) })
+}
+
+// distinct trims the items of a list and refuses empty and double ones.
+func distinct(items []string) ([]string, error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	out := make([]string, 0, len(items))
+	for _, s := range items {
+		if s = strings.TrimSpace(s); s == "" {
+			return nil, &Problem{What: "an empty name stands in the list"}
+		}
+		if slices.Contains(out, s) {
+			return nil, &Problem{What: fmt.Sprintf("%q stands in the list twice", s)}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func orEmpty(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}
