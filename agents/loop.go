@@ -1,0 +1,365 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+)
+
+// Settings are what a run sets for every profile.
+type Settings struct {
+	Window int    // tokens; 0 is DefaultWindow
+	Policy string // retention policy: vague, scoped or source-aware; "" is vague
+	Seed   int64  // given to the model
+}
+
+// DefaultWindow is the context window in tokens: small, so that compaction is
+// reached in short cases.
+const DefaultWindow = 8192
+
+// maxRounds bounds the rounds of tool calls of one user turn.
+const maxRounds = 12
+
+// Loop runs sessions of one profile with one model. It is immutable once used
+// and serves any number of trials at once.
+type Loop struct {
+	Profile  *Profile
+	Model    model.Model
+	Settings Settings
+
+	once   sync.Once
+	scaled Scaled
+	tools  []model.Tool // offered in the conversation
+	flush  []model.Tool // offered in a flush
+	review []model.Tool // offered in a review
+	acts   map[string]map[string]memory.Role
+	reads  map[string]memory.Medium
+	stores map[string]memory.StoreSpec
+}
+
+// ModelError is an error of the model: its trial is not scored.
+type ModelError struct{ Err error }
+
+// Error implements error.
+func (e *ModelError) Error() string { return "the model failed: " + e.Err.Error() }
+
+// Unwrap returns the model's own error.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// End says what happens when a session is over.
+type End struct {
+	// Review lets the profile review the session, if it does that.
+	Review bool
+}
+
+// Scaled returns the profile's counts at the run's window.
+func (l *Loop) Scaled() Scaled {
+	l.once.Do(l.prepare)
+	return l.scaled
+}
+
+func (l *Loop) prepare() {
+	if l.Settings.Window == 0 {
+		l.Settings.Window = DefaultWindow
+	}
+	if l.Settings.Policy == "" {
+		l.Settings.Policy = "vague"
+	}
+	l.scaled = l.Profile.Scale(l.Settings.Window)
+	l.acts, l.reads = map[string]map[string]memory.Role{}, map[string]memory.Medium{}
+	l.stores = map[string]memory.StoreSpec{}
+	for _, s := range l.Profile.Stores {
+		l.stores[s.Name] = s
+	}
+	have := memoryTools()
+	for _, name := range l.Profile.Tools {
+		t, ok := have[name]
+		if !ok {
+			panic("profile " + l.Profile.Name + " names a memory tool that does not exist: " + name)
+		}
+		l.tools = append(l.tools, t)
+		switch name {
+		case "memory", "skill_manage":
+			l.review = append(l.review, t)
+		case "write_file", "add_memory":
+			l.flush = append(l.flush, t)
+		}
+	}
+	for _, r := range readingTools() {
+		l.reads[r.tool.Name] = r.medium
+		l.tools = append(l.tools, r.tool)
+	}
+	for _, a := range actionTools() {
+		l.acts[a.tool.Name] = a.roles
+		l.tools = append(l.tools, a.tool)
+	}
+}
+
+// Run runs one session: every user turn until the model has answered, with
+// flush and compaction where the profile has them, and the review at the end if
+// the session is long enough. mem keeps what was stored; the context is gone
+// when Run returns.
+//
+// A [memory.GateError] or [ModelError] is an error of the trial. The outcome up
+// to then is returned with it.
+func (l *Loop) Run(ctx context.Context, mem *memory.Memory, turns []Turn, end End) (*Outcome, error) {
+	l.once.Do(l.prepare)
+	s := &session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}}
+	err := s.run(turns, end)
+	return s.out, err
+}
+
+// session is one run of the loop.
+type session struct {
+	*Loop
+	ctx context.Context
+	mem *memory.Memory
+	out *Outcome
+
+	msgs    []model.Message // what the model sees now
+	tokens  int             // of msgs
+	pending []Incoming      // of this turn, not yet read
+	turn    int
+	said    string // the user's words of this turn
+	rounds  int    // rounds of tool calls in the session
+	calls   int
+	flushed bool // since the last compaction
+	settled int  // tokens right after the last compaction
+	route   memory.Route
+}
+
+func (s *session) run(turns []Turn, end End) error {
+	for i, t := range turns {
+		s.turn = i + 1
+		s.said = t.User
+		if i == 0 {
+			if err := s.open(t.User); err != nil {
+				return err
+			}
+		}
+		if err := s.userTurn(t); err != nil {
+			return fmt.Errorf("turn %d: %w", s.turn, err)
+		}
+		s.mem.Tick(time.Minute)
+	}
+	if end.Review && s.reviews(len(turns)) {
+		if err := s.reviewSession(); err != nil {
+			return fmt.Errorf("review: %w", err)
+		}
+	}
+	return nil
+}
+
+// open builds the system prompt with the memory that the profile injects, once
+// the first user turn is known.
+func (s *session) open(first string) error {
+	var b strings.Builder
+	p := s.Profile
+	b.WriteString(p.Instructions)
+	b.WriteString("\n")
+	b.WriteString(policies[s.Settings.Policy])
+	b.WriteString("\nToday is ")
+	b.WriteString(s.mem.Now().Format("2006-01-02"))
+	b.WriteString(".\n")
+	q := memory.Query{Route: memory.RouteSnapshot, Text: first}
+	for _, name := range p.Snapshot {
+		recs, err := s.mem.Snapshot(s.ctx, name, q)
+		if err != nil {
+			return fmt.Errorf("building the snapshot: %w", err)
+		}
+		b.WriteString("\n<memory file=\"" + s.stores[name].Title + "\">\n")
+		for _, r := range recs {
+			b.WriteString("- ")
+			b.WriteString(oneLine(r.Text))
+			b.WriteString("\n")
+			s.shown(memory.RouteSnapshot, r, r.Text)
+		}
+		b.WriteString("</memory>\n")
+	}
+	if p.SkillIndex {
+		recs, err := s.mem.Snapshot(s.ctx, "skills", q)
+		if err != nil {
+			return fmt.Errorf("building the skill index: %w", err)
+		}
+		if len(recs) > 0 {
+			b.WriteString("\n<skills>\n")
+			for _, r := range recs {
+				b.WriteString("- " + oneLine(r.Record.Key) + "\n")
+				s.shown(memory.RouteSnapshot, r, r.Record.Key)
+			}
+			b.WriteString("</skills>\n")
+		}
+	}
+	s.push(model.Message{Role: model.System, Content: b.String()})
+	return nil
+}
+
+func (s *session) userTurn(t Turn) error {
+	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, s.turn, t.User)
+	if err != nil {
+		return err
+	}
+	s.out.Segments = append(s.out.Segments, seg)
+	content := seg.Text
+	s.pending = s.pending[:0]
+	for _, in := range t.Incoming {
+		if !in.Inline {
+			s.pending = append(s.pending, in)
+			continue
+		}
+		text, err := s.take(in)
+		if err != nil {
+			return err
+		}
+		content += "\n\n" + text
+	}
+	if s.Profile.Inject > 0 {
+		recs, err := s.mem.Search(s.ctx, memory.Query{Route: memory.RouteInject, Text: t.User, K: s.Profile.Inject})
+		if err != nil {
+			return fmt.Errorf("recalling for the user turn: %w", err)
+		}
+		if len(recs) > 0 {
+			var b strings.Builder
+			b.WriteString("<memory file=\"memories\">\n")
+			for _, r := range recs {
+				b.WriteString("- " + oneLine(r.Text) + "\n")
+				s.shown(memory.RouteInject, r, r.Text)
+			}
+			b.WriteString("</memory>\n\n")
+			content = b.String() + content
+		}
+	}
+	s.push(model.Message{Role: model.User, Content: content})
+	answer, err := s.converse(s.tools, maxRounds)
+	if err != nil {
+		return err
+	}
+	s.out.Answers = append(s.out.Answers, answer)
+	s.mem.Said(s.turn, answer)
+	return nil
+}
+
+// converse lets the model call tools until it answers.
+func (s *session) converse(tools []model.Tool, rounds int) (string, error) {
+	for range rounds {
+		if s.route == 0 {
+			if err := s.makeRoom(); err != nil {
+				return "", err
+			}
+		}
+		reply, err := s.next(tools)
+		if err != nil {
+			return "", err
+		}
+		s.push(model.Message{Role: model.Assistant, Content: reply.Text, Calls: reply.Calls})
+		if len(reply.Calls) == 0 {
+			return reply.Text, nil
+		}
+		s.rounds++
+		for _, c := range reply.Calls {
+			s.mem.Tick(2 * time.Second)
+			result, err := s.call(c)
+			if err != nil {
+				return "", fmt.Errorf("tool %s: %w", memory.Clip(c.Name, 40), err)
+			}
+			s.push(model.Message{Role: model.ToolRole, Content: result, CallID: c.ID, Name: c.Name})
+		}
+	}
+	return "", nil // it never answered: an empty answer, which does no task
+}
+
+func (s *session) next(tools []model.Tool) (model.Reply, error) {
+	if err := s.ctx.Err(); err != nil {
+		return model.Reply{}, err
+	}
+	reply, err := s.Model.Next(s.ctx, model.Request{Messages: s.msgs, Tools: tools, Seed: s.Settings.Seed})
+	s.out.ModelCalls++
+	u := &s.out.Usage
+	u.Prompt += reply.Usage.Prompt
+	u.Completion += reply.Usage.Completion
+	u.Estimated = u.Estimated || reply.Usage.Estimated
+	u.Calls += reply.Usage.Calls
+	u.Took += reply.Usage.Took
+	if err != nil {
+		return reply, &ModelError{err}
+	}
+	for i := range reply.Calls {
+		if reply.Calls[i].ID == "" {
+			s.calls++
+			reply.Calls[i].ID = fmt.Sprintf("call_%d", s.calls)
+		}
+	}
+	return reply, nil
+}
+
+func (s *session) push(m model.Message) {
+	s.msgs = append(s.msgs, m)
+	s.tokens += messageTokens(m)
+	s.out.Messages = append(s.out.Messages, m)
+}
+
+func messageTokens(m model.Message) int {
+	n := 4 + model.Tokens(m.Content)
+	for _, c := range m.Calls {
+		n += 4
+		for _, a := range c.Args {
+			n += model.Tokens(a.Value)
+		}
+	}
+	return n
+}
+
+func (s *session) shown(route memory.Route, r memory.Recalled, text string) {
+	s.out.Recalled = append(s.out.Recalled, Shown{Route: route, Record: r.Record, Text: text, Attributed: r.Attributed})
+}
+
+// take brings one piece of external content into the context and returns it
+// with its label.
+func (s *session) take(in Incoming) (string, error) {
+	seg, err := s.mem.Take(s.ctx, in.Origin, s.turn, in.Text)
+	if err != nil {
+		return "", err
+	}
+	s.out.Segments = append(s.out.Segments, seg)
+	body := seg.Text
+	if len(body) >= s.Profile.WrapMin && slices.Contains(s.Profile.Wraps, in.Origin.Medium) {
+		body = wrap(in.Origin.Source, body)
+	}
+	return header(in) + body, nil
+}
+
+func header(in Incoming) string {
+	label := map[memory.Medium][2]string{
+		memory.Email:    {"Mail from", "Subject"},
+		memory.Web:      {"Page", "Title"},
+		memory.File:     {"File", "Title"},
+		memory.Slack:    {"Message in", "Thread"},
+		memory.Calendar: {"Invitation from", "Title"},
+		memory.Script:   {"Output of", "Run"},
+		memory.MCP:      {"Answer of", "About"},
+		memory.Skill:    {"Skill from", "Name"},
+	}[in.Origin.Medium]
+	if label[0] == "" {
+		label = [2]string{"Content from", "Title"}
+	}
+	h := label[0] + ": " + oneLine(in.Origin.Source) + "\n"
+	if in.Title != "" {
+		h += label[1] + ": " + oneLine(in.Title) + "\n"
+	}
+	return h + "\n"
+}
+
+// oneLine keeps an entry on its line, so that content cannot forge another
+// entry or close a block of the prompt.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\n\r<") {
+		return s
+	}
+	return strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ", "</memory", "</ memory", "</skills", "</ skills", "<memory", "< memory").Replace(s)
+}

@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/memtox/memtox/agents/memory/memo"
+	"github.com/memtox/memtox/agents/memory/text"
+)
+
+// Cache shares the analysis of texts between the trials of a run.
+type Cache struct{ memo *memo.Memo[*index] }
+
+// NewCache returns a cache of at most about maxBytes.
+func NewCache(maxBytes int) *Cache { return &Cache{memo.New[*index](maxBytes)} }
+
+func (c *Cache) index(s string) *index { return c.memo.Get(s, newIndex) }
+
+// index is what lineage and recall need to know about one text.
+type index struct {
+	spans []uint64 // content spans in order, each once: pairs of neighbouring content words, or the one word
+	pairs []uint64 // spans, sorted
+	words []uint64 // content words, sorted, each once
+	stems []term   // for BM25: content words with their counts, sorted
+	count int      // content words in all
+
+	embed sync.Once
+	text  string
+	vec   [text.HashDim]float32
+}
+
+type term struct {
+	word uint64
+	n    int32
+}
+
+// ownWord reports a word that an agent's own phrasing adds when it stores
+// what was said ("The user prefers …"): it must not look like content that
+// came from nowhere.
+func ownWord(w string) bool {
+	switch w {
+	case "user", "user's", "users", "i", "my", "me", "we", "our", "us", "you", "your", "please":
+		return true
+	}
+	return false
+}
+
+func newIndex(s string) (*index, int) {
+	ix := &index{text: s}
+	toks := text.Tokens(s)
+	stems := make([]uint64, 0, len(toks)/2+1)
+	for _, t := range toks {
+		if t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text)) {
+			continue
+		}
+		stems = append(stems, hash(text.Stem(t.Text)))
+	}
+	ix.count = len(stems)
+	switch len(stems) {
+	case 0:
+	case 1:
+		ix.spans = []uint64{stems[0]}
+	default:
+		ix.spans = make([]uint64, 0, len(stems)-1)
+		for i := 1; i < len(stems); i++ {
+			ix.spans = append(ix.spans, pair(stems[i-1], stems[i]))
+		}
+	}
+	ix.pairs = slices.Clone(ix.spans)
+	slices.Sort(ix.pairs)
+	ix.pairs = slices.Compact(ix.pairs)
+	slices.Sort(stems)
+	for i, w := range stems {
+		if i > 0 && w == stems[i-1] {
+			ix.stems[len(ix.stems)-1].n++
+			continue
+		}
+		ix.stems = append(ix.stems, term{w, 1})
+		ix.words = append(ix.words, w)
+	}
+	return ix, 8*(2*len(ix.spans)+3*len(ix.words)) + 4*text.HashDim + 200
+}
+
+// vector embeds the text, once.
+func (ix *index) vector() []float32 {
+	ix.embed.Do(func() { text.Hashing{}.EmbedInto(ix.vec[:], ix.text) })
+	return ix.vec[:]
+}
+
+func (ix *index) hasPair(p uint64) bool {
+	_, ok := slices.BinarySearch(ix.pairs, p)
+	return ok
+}
+
+func (ix *index) hasWord(w uint64) bool {
+	_, ok := slices.BinarySearch(ix.words, w)
+	return ok
+}
+
+// hash is FNV-1a.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := 0; i < len(s); i++ {
+		h ^= uint64(s[i])
+		h *= 1099511628211
+	}
+	return h
+}
+
+func pair(a, b uint64) uint64 { return (a*0x9E3779B97F4A7C15 + b) * 0xD6E8FEB86659FD93 }

@@ -1,0 +1,148 @@
+package memory
+
+// source is something that a record may derive from.
+type source struct {
+	link Link
+	ix   *index
+}
+
+// lineage finds what a text derives from. Every content span takes the least
+// trusted source that contains it; a span found nowhere takes the least trusted
+// source in the window, for a model may have put it in other words.
+//
+// One rule comes first: where a single thing that the user said holds every span
+// of the text, the text is the user's, even if other content says it too. An
+// attacker cannot make the user say something, and without this rule any page
+// could take the user's own facts away by repeating them.
+func (m *Memory) lineage(content string) Lineage {
+	if m.opts.Lineage == Exact && m.opts.Truth != nil {
+		if l, ok := m.opts.Truth(content); ok {
+			return l
+		}
+	}
+	if m.opts.Lineage == Window {
+		return m.leastLink()
+	}
+	ix := m.opts.Cache.index(content)
+	srcs := m.sources()
+	if l := coveredByUser(ix, srcs); l != nil {
+		return l
+	}
+	var out Lineage
+	lost := len(ix.spans) == 0
+	for _, span := range ix.spans {
+		best := -1
+		for i, s := range srcs {
+			if (s.ix.hasPair(span) || len(ix.spans) == 1 && s.ix.hasWord(span)) && (best < 0 || s.link.Origin.Less(srcs[best].link.Origin)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			lost = true
+			continue
+		}
+		out = out.with(srcs[best].link)
+	}
+	if lost {
+		for _, l := range m.leastLink() {
+			out = out.with(l)
+		}
+	}
+	return out
+}
+
+// argumentLineage is the lineage of a tool call's argument. A value found
+// nowhere has none: the model made it up.
+func (m *Memory) argumentLineage(value string) Lineage {
+	ix := m.opts.Cache.index(value)
+	srcs := m.sources()
+	if l := coveredByUser(ix, srcs); l != nil {
+		return l
+	}
+	var out Lineage
+	for _, s := range srcs {
+		for _, span := range ix.spans {
+			if s.ix.hasPair(span) || len(ix.spans) == 1 && s.ix.hasWord(span) {
+				out = out.with(s.link)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func coveredByUser(ix *index, srcs []source) Lineage {
+	if len(ix.spans) == 0 {
+		return nil
+	}
+next:
+	for _, s := range srcs {
+		if s.link.Origin.Class < User || s.link.Segment == 0 {
+			continue
+		}
+		for _, span := range ix.spans {
+			if !s.ix.hasPair(span) && !(len(ix.spans) == 1 && s.ix.hasWord(span)) {
+				continue next
+			}
+		}
+		return Lineage{s.link}
+	}
+	return nil
+}
+
+func (l Lineage) with(k Link) Lineage {
+	for _, have := range l {
+		if have.Segment == k.Segment && have.Record == k.Record {
+			return l
+		}
+	}
+	return append(l, k)
+}
+
+func (m *Memory) sources() []source {
+	out := make([]source, 0, len(m.window)+len(m.recalled))
+	for i := range m.window {
+		s := &m.window[i]
+		out = append(out, source{Link{Segment: s.ID, Origin: s.Origin}, m.opts.Cache.index(s.Text)})
+	}
+	for i := range m.recalled {
+		r := &m.recalled[i]
+		out = append(out, source{Link{Record: r.ID, Origin: r.Origin}, m.opts.Cache.index(r.Text)})
+	}
+	return out
+}
+
+// leastLink is the least trusted segment of the window; the first of equals.
+func (m *Memory) leastLink() Lineage {
+	if len(m.window) == 0 {
+		return nil
+	}
+	best := 0
+	for i := range m.window {
+		if m.window[i].Origin.Less(m.window[best].Origin) {
+			best = i
+		}
+	}
+	s := m.window[best]
+	return Lineage{{Segment: s.ID, Origin: s.Origin}}
+}
+
+func (m *Memory) leastInWindow() Origin {
+	return m.leastLink().Least(Origin{Class: Agent, Medium: Chat})
+}
+
+// askedFor reports whether the user asked, in the turn that brought one of the
+// segments in, to keep what it says.
+func (m *Memory) askedFor(l Lineage) bool {
+	for _, k := range l {
+		if k.Segment == 0 {
+			continue
+		}
+		for i := range m.window {
+			if s := &m.window[i]; s.ID == k.Segment && m.asked[s.Turn] {
+				return true
+			}
+		}
+	}
+	return false
+}

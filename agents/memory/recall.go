@@ -1,0 +1,222 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memtox/memtox/agents/memory/text"
+)
+
+// Recalled is one record that passed the read gate, as the prompt shows it.
+type Recalled struct {
+	Record     Record
+	Text       string // what the prompt holds
+	Score      float64
+	Attributed bool
+}
+
+// Snapshot recalls every visible record of a store, in order, as it is injected
+// into the prompt.
+func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Recalled, error) {
+	recs := m.store.visible(storeName)
+	cands := make([]Candidate, len(recs))
+	for i, r := range recs {
+		cands[i] = Candidate{Record: r}
+	}
+	return m.read(ctx, q, cands)
+}
+
+// Search recalls the records of the named stores (none: all) that are relevant
+// to the query. The gate sees every candidate above the floor, before the cut to
+// q.K, so that a flood of records cannot starve it.
+func (m *Memory) Search(ctx context.Context, q Query, stores ...string) ([]Recalled, error) {
+	return m.read(ctx, q, m.rank(q.Text, m.store.visible(stores...)))
+}
+
+// SearchTranscript recalls past turns of earlier sessions.
+func (m *Memory) SearchTranscript(ctx context.Context, q Query) ([]Recalled, error) {
+	return m.read(ctx, q, m.rank(q.Text, m.past))
+}
+
+// Get recalls one record by its key.
+func (m *Memory) Get(ctx context.Context, storeName, key string, q Query) ([]Recalled, error) {
+	r, ok := m.byKey(storeName, key)
+	if !ok || !r.State.Visible() {
+		return nil, nil
+	}
+	return m.read(ctx, q, []Candidate{{Record: r, Score: 1}})
+}
+
+func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recalled, error) {
+	if q.Principal == "" {
+		q.Principal = m.principal
+	}
+	if len(cands) == 0 {
+		return nil, nil
+	}
+	began := time.Now()
+	ds, err := m.gate.Read(ctx, q, cands)
+	took := time.Since(began)
+	if err != nil {
+		return nil, &GateError{AtRead, err}
+	}
+	if len(ds) != len(cands) {
+		return nil, &GateError{AtRead, fmt.Errorf("%d candidates went in, %d decisions came back", len(cands), len(ds))}
+	}
+	m.observe(&Event{Moment: AtRead, Route: q.Route, Took: took, Query: q, Candidates: cands, Decisions: ds})
+
+	order := make([]int, 0, len(cands))
+	for i, d := range ds {
+		if d.Action <= Redact {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ds[a].Rank, ds[b].Rank) })
+	if q.K > 0 && len(order) > q.K {
+		order = order[:q.K]
+	}
+	out := make([]Recalled, 0, len(order))
+	for _, i := range order {
+		r := cands[i].Record
+		shown := Recalled{Record: r, Text: r.Text, Score: cands[i].Score}
+		if ds[i].Action == Redact {
+			shown.Text = ds[i].Text
+		}
+		if ds[i].Attribute {
+			shown.Text, shown.Attributed = Attribute(r.Origin, shown.Text), true
+		}
+		m.recalled = append(m.recalled, r)
+		out = append(out, shown)
+	}
+	return out, nil
+}
+
+// rank scores records by the profile's recall and returns those above the floor,
+// best first; equals in the order of commits, newest first.
+func (m *Memory) rank(query string, recs []Record) []Candidate {
+	spec := m.opts.Recall
+	q := m.opts.Cache.index(query)
+	docs := make([]*index, len(recs))
+	total := 0
+	for i, r := range recs {
+		docs[i] = m.opts.Cache.index(r.Text)
+		total += docs[i].count
+	}
+	lexical := bm25(q, docs, total)
+	var vec []float32
+	if spec.Vector > 0 {
+		vec = q.vector()
+	}
+	out := make([]Candidate, 0, len(recs))
+	for i := len(recs) - 1; i >= 0; i-- {
+		score := spec.BM25 * lexical[i]
+		if vec != nil {
+			score += spec.Vector * float64(max(0, text.Dot(vec, docs[i].vector())))
+		}
+		if score > 0 && score >= spec.Floor {
+			out = append(out, Candidate{Record: recs[i], Score: score})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Candidate) int { return cmp.Compare(b.Score, a.Score) })
+	return out
+}
+
+// bm25 scores documents against a query (Robertson and Zaragoza 2009, k1 = 1.2,
+// b = 0.75), scaled so that the best document of the query has 1.
+func bm25(q *index, docs []*index, total int) []float64 {
+	const k1, b = 1.2, 0.75
+	out := make([]float64, len(docs))
+	if len(docs) == 0 || total == 0 {
+		return out
+	}
+	mean := float64(total) / float64(len(docs))
+	best := 0.0
+	tf := make([]int32, len(docs))
+	for _, t := range q.stems {
+		df := 0
+		for i, d := range docs {
+			tf[i] = 0
+			if j, ok := slices.BinarySearchFunc(d.stems, t.word, func(a term, w uint64) int { return cmp.Compare(a.word, w) }); ok {
+				tf[i] = d.stems[j].n
+				df++
+			}
+		}
+		if df == 0 {
+			continue
+		}
+		idf := math.Log(1 + (float64(len(docs)-df)+0.5)/(float64(df)+0.5))
+		for i, n := range tf {
+			if n > 0 {
+				f := float64(n)
+				out[i] += idf * f * (k1 + 1) / (f + k1*(1-b+b*float64(docs[i].count)/mean))
+				best = max(best, out[i])
+			}
+		}
+	}
+	if best > 0 {
+		for i := range out {
+			out[i] /= best
+		}
+	}
+	return out
+}
+
+// nouns are what a prompt calls content of a medium.
+func noun(m Medium) string {
+	switch m {
+	case Web:
+		return "page"
+	case Email:
+		return "mail"
+	case File:
+		return "file"
+	case Slack:
+		return "message"
+	case Calendar:
+		return "invitation"
+	case MCP:
+		return "service"
+	case Script:
+		return "output"
+	case Skill:
+		return "skill"
+	}
+	return "content"
+}
+
+// Attribute puts a text into the mouth of its source, as the prompt shows it:
+// `The mail from dana@norvik.example says: …`.
+func Attribute(o Origin, content string) string {
+	if IsAttributed(content) {
+		return content
+	}
+	src := o.Source
+	if src == "" {
+		src = "an unnamed source"
+	}
+	return "The " + noun(o.Medium) + " from " + src + " says: " + content
+}
+
+// IsAttributed reports whether a sentence is put into the mouth of a source in
+// the form that Attribute gives it.
+func IsAttributed(s string) bool {
+	rest, ok := strings.CutPrefix(s, "The ")
+	if !ok {
+		return false
+	}
+	i := strings.Index(rest, " says: ")
+	j := strings.Index(rest, " from ")
+	return i > 0 && j > 0 && j < i && i < 200
+}
+
+// pastTurn is a past turn as transcript search sees it.
+func (m *Memory) pastTurn(s Segment) Record {
+	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript", Key: fmt.Sprintf("session %d", m.session),
+		Text: s.Text, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
+		Asked: m.asked[s.Turn], Created: m.now, ValidFrom: m.now, Version: 1}
+}

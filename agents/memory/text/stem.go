@@ -1,0 +1,154 @@
+package text
+
+// Stem returns the stem of a lower-case English word: a prefix of w, so it
+// never allocates. It follows the steps of Porter's second algorithm
+// (snowballstem.org, "English") but only cuts and never rewrites an ending,
+// which is enough for forms of one word to meet: policy and policies both give
+// polic; relate, relation and relational give relat. Words that are not ASCII
+// letters come back as they are.
+func Stem(w string) string {
+	if n := len(w); n > 2 && w[n-1] == 's' && w[n-2] == '\'' {
+		w = w[:n-2]
+	}
+	if len(w) <= 2 || len(w) > 40 {
+		return w
+	}
+	for i := 0; i < len(w); i++ {
+		if w[i] < 'a' || w[i] > 'z' {
+			return w
+		}
+	}
+	switch w {
+	case "this", "his", "was", "has", "does", "thus", "news", "always", "perhaps", "lens", "yes":
+		return w
+	}
+
+	// Step 1a: plurals.
+	n := len(w)
+	switch {
+	case hasSuffix(w, "sses"):
+		w = w[:n-2]
+	case hasSuffix(w, "ies"):
+		if n > 4 {
+			w = w[:n-2]
+		} else {
+			w = w[:n-1]
+		}
+	case hasSuffix(w, "us"), hasSuffix(w, "ss"):
+	case w[n-1] == 's' && hasVowel(w[:n-2]):
+		w = w[:n-1]
+	}
+
+	// Step 1b: past and progressive forms.
+	r1 := regionAfter(w, 0)
+	switch {
+	case hasSuffix(w, "eed"):
+		if len(w)-3 >= r1 {
+			w = w[:len(w)-1]
+		}
+	case cutVerb(&w, "edly"), cutVerb(&w, "ingly"), cutVerb(&w, "ed"), cutVerb(&w, "ing"):
+		if n := len(w); n > 3 && w[n-1] == w[n-2] {
+			switch w[n-1] {
+			case 'b', 'd', 'f', 'g', 'm', 'n', 'p', 'r', 't':
+				w = w[:n-1]
+			}
+		}
+	}
+
+	// Steps 2 to 4: derivations. r2 is the region after r1's first syllable.
+	r2 := regionAfter(w, r1)
+	for _, s := range suffixesR1 {
+		if hasSuffix(w, s.ending) {
+			if at := len(w) - len(s.ending); at >= r1 && len(w)-s.cut >= 3 && (s.ending != "ly" || validBeforeLy(w[at-1])) {
+				w = w[:len(w)-s.cut]
+			}
+			break
+		}
+	}
+	for _, s := range suffixesR2 {
+		if hasSuffix(w, s) {
+			if at := len(w) - len(s); at >= r2 && at >= 3 && (s != "ion" || w[at-1] == 's' || w[at-1] == 't') {
+				w = w[:at]
+			}
+			break
+		}
+	}
+
+	// Steps 1c and 5: y, i and e at the end.
+	if n := len(w); n > 2 && !isVowel(w[n-2]) {
+		switch w[n-1] {
+		case 'y', 'i':
+			w = w[:n-1]
+		case 'e':
+			if hasVowel(w[:n-1]) {
+				w = w[:n-1]
+			}
+		}
+	}
+	return w
+}
+
+// Longest first. cut is how much of the ending goes.
+var suffixesR1 = []struct {
+	ending string
+	cut    int
+}{
+	{"ization", 5}, {"isation", 5}, {"ational", 5}, {"fulness", 4}, {"ousness", 4}, {"iveness", 4},
+	{"ication", 7}, {"tional", 2}, {"lessly", 2}, {"ation", 3}, {"ator", 2}, {"ically", 4}, {"ably", 1},
+	{"fully", 2}, {"ness", 4}, {"ally", 2}, {"ously", 2}, {"ively", 2}, {"ently", 2}, {"antly", 2}, {"icate", 3}, {"ly", 2},
+}
+
+var suffixesR2 = []string{
+	"ement", "ance", "ence", "able", "ible", "ment", "ical", "ant", "ent", "ism", "ate", "ity", "iti", "ous", "ive", "ize", "ise", "ion",
+	"ful", "al", "er", "ic", "iz", "at", "iv",
+}
+
+// validBeforeLy: Porter2's "valid li-ending", and l, for the forms of -able.
+func validBeforeLy(c byte) bool {
+	switch c {
+	case 'c', 'd', 'e', 'g', 'h', 'k', 'l', 'm', 'n', 'r', 't', 's', 'y':
+		return true
+	}
+	return false
+}
+
+func hasSuffix(w, s string) bool { return len(w) >= len(s) && w[len(w)-len(s):] == s }
+
+func cutVerb(w *string, s string) bool {
+	if !hasSuffix(*w, s) {
+		return false
+	}
+	if rest := (*w)[:len(*w)-len(s)]; len(rest) >= 2 && hasVowel(rest) {
+		*w = rest
+		return true
+	}
+	return false
+}
+
+func isVowel(c byte) bool {
+	switch c {
+	case 'a', 'e', 'i', 'o', 'u', 'y':
+		return true
+	}
+	return false
+}
+
+func hasVowel(w string) bool {
+	for i := 0; i < len(w); i++ {
+		if isVowel(w[i]) && (w[i] != 'y' || i > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// regionAfter is where the region after the first consonant that follows a
+// vowel begins, looking from i on (Porter's R1, and R2 from R1).
+func regionAfter(w string, i int) int {
+	for i++; i < len(w); i++ {
+		if !isVowel(w[i]) && isVowel(w[i-1]) {
+			return i + 1
+		}
+	}
+	return len(w)
+}

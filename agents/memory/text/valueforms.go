@@ -1,0 +1,861 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The forms of single values. Each predicate reads its argument a bounded
+// number of times.
+
+func allOf(t string, ok func(byte) bool) bool {
+	for i := 0; i < len(t); i++ {
+		if !ok(t[i]) {
+			return false
+		}
+	}
+	return t != ""
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+func isAlnum(c byte) bool { return byteClass[c]&(cLetter|cDigit) != 0 }
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+func isHex(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func isWord(t string) bool {
+	return allOf(t, func(c byte) bool { return byteClass[c]&cLetter != 0 || c == '_' })
+}
+
+// isKey: the left side of key=value.
+func isKey(t string) bool {
+	return len(t) <= 64 && byteClass[t[0]]&(cLetter|cJoin) != 0 &&
+		allOf(t, func(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' })
+}
+
+func isFlag(t string) bool {
+	if strings.HasPrefix(t, "--") {
+		return len(t) > 3 && byteClass[t[2]]&cLetter != 0
+	}
+	return len(t) >= 2 && len(t) <= 4 && t[0] == '-' && allOf(t[1:], func(c byte) bool { return byteClass[c]&cLetter != 0 })
+}
+
+func isIPv4(t string) bool {
+	host, rest := t, ""
+	if at := strings.IndexAny(t, ":/"); at >= 0 {
+		host, rest = t[:at], t[at+1:]
+		if !allOf(rest, isDigit) {
+			return false
+		}
+	}
+	parts := 0
+	for p := range strings.SplitSeq(host, ".") {
+		if len(p) == 0 || len(p) > 3 || !allOf(p, isDigit) || len(p) == 3 && p > "255" {
+			return false
+		}
+		parts++
+	}
+	return parts == 4
+}
+
+func isIPv6(t string) bool {
+	t, prefix, ok := strings.Cut(t, "/")
+	if ok && !allOf(prefix, isDigit) || len(t) > 45 {
+		return false
+	}
+	groups, empty, digits := 0, 0, 0
+	for g := range strings.SplitSeq(t, ":") {
+		groups++
+		if g == "" {
+			empty++
+			continue
+		}
+		if len(g) > 4 || !allOf(g, isHex) {
+			return false
+		}
+		digits += len(g)
+	}
+	return digits > 0 && (groups == 8 && empty == 0 || strings.Contains(t, "::") && groups <= 9 && groups >= 3)
+}
+
+// isDateTime: 2025-03-12, 12/03/2025, 12.03.2025, 2025-03-12T10:00:00Z, 10:30, 9:05pm, 5pm,
+// 2025-Q3, 14:00-15:30.
+func isDateTime(t string) bool {
+	if len(t) > 40 || !isDigit(t[0]) {
+		return false
+	}
+	if a, b, ok := strings.Cut(t, "T"); ok && isDate(a) {
+		return b != "" && allOf(b, func(c byte) bool { return isDigit(c) || strings.IndexByte(":.+-Z", c) >= 0 })
+	}
+	if a, b, ok := strings.Cut(t, "-"); ok && isClock(a) && isClock(b) {
+		return true
+	}
+	if len(t) == 7 && t[4] == '-' && allOf(t[:4], isDigit) && (t[5] == 'Q' || isDigit(t[5])) && isDigit(t[6]) {
+		return t[0] == '1' || t[0] == '2'
+	}
+	return isDate(t) || isClock(t)
+}
+
+func isDate(t string) bool {
+	for _, sep := range "-/." {
+		parts := strings.SplitN(t, string(sep), 4)
+		if len(parts) != 3 {
+			continue
+		}
+		longs := 0
+		for _, p := range parts {
+			if !allOf(p, isDigit) || len(p) > 4 || len(p) == 3 {
+				return false
+			}
+			if len(p) == 4 {
+				longs++
+			}
+		}
+		return longs == 1 || longs == 0 && sep == '/'
+	}
+	return false
+}
+
+func isClock(t string) bool {
+	if n := len(t); n > 2 && (t[n-1] == 'm' || t[n-1] == 'M') && strings.IndexByte("aApP", t[n-2]) >= 0 {
+		t = t[:n-2]
+		if len(t) <= 2 && allOf(t, isDigit) {
+			return true
+		}
+	}
+	t = strings.TrimSuffix(t, "Z")
+	parts := strings.SplitN(t, ":", 4)
+	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) > 2 {
+		return false
+	}
+	for i, p := range parts {
+		if !allOf(p, isDigit) || i > 0 && len(p) != 2 || p > "59" && len(p) == 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// currencySign cuts a currency sign from the front of t.
+func currencySign(t string) (string, bool) {
+	for _, p := range []string{"$", "€", "£", "¥", "₹", "US$", "A$", "C$"} {
+		if rest, ok := strings.CutPrefix(t, p); ok {
+			return rest, true
+		}
+	}
+	return t, false
+}
+
+func isMoney(t string) bool {
+	t, ok := currencySign(t)
+	return ok && t != "" && isDigit(t[0]) && isAmount(t)
+}
+
+// isAmount: 1,200.50, 5M, 1.2bn, 10k.
+func isAmount(t string) bool {
+	n := 0
+	for n < len(t) && (isDigit(t[n]) || t[n] == '.' || t[n] == ',') {
+		n++
+	}
+	switch strings.ToLower(t[n:min(len(t), n+3)]) {
+	case "", "k", "m", "b", "bn", "mn", "/mo", "/yr":
+		return n > 0
+	}
+	return false
+}
+
+var currencyWords = map[string]bool{
+	"usd": true, "eur": true, "gbp": true, "chf": true, "jpy": true, "cad": true, "aud": true, "inr": true, "cny": true, "sek": true, "nok": true,
+	"dkk": true, "pln": true, "btc": true, "eth": true, "usdt": true, "usdc": true,
+	"dollar": true, "dollars": true, "euro": true, "euros": true, "pounds": true, "cents": true, "yen": true, "rupees": true, "bitcoin": true, "francs": true,
+}
+
+// isVersion: v1, v1.2, 1.2.3, 2.0-rc1. Not 1.2, which may be any figure.
+func isVersion(t string) bool {
+	if len(t) > 48 {
+		return false
+	}
+	marked := false
+	if t[0] == 'v' || t[0] == 'V' {
+		marked = true
+		t = t[1:]
+	}
+	core := t
+	if at := strings.IndexAny(t, "-+"); at >= 0 {
+		core = t[:at]
+		if rest := t[at+1:]; rest == "" || !allOf(rest, func(c byte) bool { return isAlnum(c) || c == '.' || c == '-' || c == '+' }) || byteClass[rest[0]]&cLetter == 0 {
+			return false
+		}
+	}
+	parts := 0
+	for p := range strings.SplitSeq(core, ".") {
+		parts++
+		if p != "x" && !allOf(p, isDigit) || len(p) > 8 {
+			return false
+		}
+	}
+	return marked && parts >= 1 && isDigit(core[0]) || parts >= 3 || parts == 2 && len(core) < len(t)
+}
+
+// isPhone: digits with separators that read as a telephone number.
+func isPhone(t string) bool {
+	digits := 0
+	for i := 0; i < len(t); i++ {
+		if isDigit(t[i]) {
+			digits++
+		}
+	}
+	if digits < 7 || digits > 15 {
+		return false
+	}
+	if t[0] == '+' {
+		return true
+	}
+	// 555-0100, 555-010-2233, 020 7946 0958; account numbers group otherwise.
+	parts := strings.FieldsFunc(t, func(r rune) bool { return r < '0' || r > '9' })
+	switch len(parts) {
+	case 1:
+		return strings.ContainsAny(t, "()")
+	case 2:
+		return len(parts[0]) == 3 && len(parts[1]) == 4 || parts[0][0] == '0' && len(parts[0]) >= 3
+	case 3:
+		return len(parts[0]) == 3 && len(parts[1]) == 3 && len(parts[2]) == 4 || parts[0][0] == '0' && len(parts[0]) >= 3 && digits >= 10
+	case 4:
+		return len(parts[0]) == 1 && len(parts[1]) == 3 && len(parts[3]) == 4
+	}
+	return false
+}
+
+// isIBAN: two capitals, two digits, 11 to 30 capitals and digits. The check
+// digits are not checked: an invented account is an account.
+func isIBAN(t string) bool {
+	if len(t) < 15 || len(t) > 34 || !isUpper(t[0]) || !isUpper(t[1]) || !isDigit(t[2]) || !isDigit(t[3]) {
+		return false
+	}
+	digits := 0
+	for i := 4; i < len(t); i++ {
+		switch {
+		case isDigit(t[i]):
+			digits++
+		case !isUpper(t[i]):
+			return false
+		}
+	}
+	return digits >= 6
+}
+
+// isQuantity: 3rd, 30s, 10GB, 2x, 5k, 24h, 80%.
+func isQuantity(t string) bool {
+	n := 0
+	for n < len(t) && (isDigit(t[n]) || t[n] == '.' || t[n] == ',') {
+		n++
+	}
+	if n == 0 || !isDigit(t[0]) {
+		return false
+	}
+	switch strings.ToLower(t[n:min(len(t), n+6)]) {
+	case "", "%", "st", "nd", "rd", "th", "s", "x", "k", "m", "h", "d", "w", "y", "ms", "us", "ns", "min", "mins", "hr", "hrs", "sec", "kb", "mb", "gb", "tb", "kib", "mib", "gib",
+		"kg", "g", "km", "cm", "mm", "px", "pt", "hz", "khz", "mhz", "ghz", "bn", "days", "day":
+		return true
+	}
+	return false
+}
+
+// isID: an identifier with letters and digits that names one thing.
+func isID(t string) bool {
+	if len(t) < 3 || len(t) > 128 {
+		return false
+	}
+	digits, upper, seps := 0, 0, 0
+	for i := 0; i < len(t); i++ {
+		c := t[i]
+		switch {
+		case isDigit(c):
+			digits++
+		case isUpper(c):
+			upper++
+		case c == '-' || c == '_' || c == '#' || c == '.' || c == ':':
+			seps++
+			if i == 0 {
+				return false
+			}
+		case c >= 'a' && c <= 'z' || c >= utf8.RuneSelf:
+		default:
+			return false
+		}
+	}
+	if seps > 0 {
+		return digits > 0
+	}
+	return digits >= 2 || upper > 0 || len(t) >= 5
+}
+
+// fileExtensions end file names, some of which would pass for domains.
+var fileExtensions = makeSet(`md txt pdf doc docx xls xlsx ppt pptx csv tsv json jsonl yaml yml toml ini cfg conf xml html htm css js mjs ts tsx jsx py ipynb go rs rb java kt c h cc cpp hpp cs php pl sh bash zsh ps1 bat cmd exe dll so dylib bin deb rpm dmg msi apk jar war zip tar gz tgz bz2 xz zst 7z rar log lock sql db sqlite env pem key crt cer p12 pub png jpg jpeg gif svg webp mp3 mp4 wav mov ics eml vcf bak tmp old orig patch diff tf proto parquet lua swift service timer`)
+
+// topDomains are the ends of host names that are taken for such without a
+// scheme: generic ones, reserved ones, and the country codes in use for names.
+var topDomains = makeSet(`com org net edu gov mil int info biz name pro io ai app dev cloud tech online site store shop blog xyz top club live news agency solutions services systems network digital email support zone world global group company team tools software security finance bank capital money pay page link click host space website fun icu vip work works life today center media studio design social chat games test example invalid localhost local internal corp lan home intranet onion arpa
+us uk de fr nl be ch at it es pt pl cz se no dk fi ie eu ru ua by kz cn jp kr tw hk sg in id th vn my ph au nz ca mx br ar cl co pe za ng ke eg il tr ae sa ir pk gr hu ro bg hr si sk lt lv ee is lu li me tv cc ws to ly gl fm am gg sh ac la so cx st vc`)
+
+func makeSet(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// hostOrFile: names with dots.
+func hostOrFile(t string) ValueKind {
+	name, port, hasPort := strings.Cut(t, ":")
+	if hasPort && !allOf(port, isDigit) {
+		return 0
+	}
+	if len(name) > 255 {
+		return 0
+	}
+	at := strings.LastIndexByte(name, '.')
+	ext := name[at+1:]
+	lower := strings.ToLower(ext)
+	if name[0] == '.' && at == 0 {
+		if len(ext) >= 2 && isKey(ext) { // .env, .bashrc
+			return Path
+		}
+		return 0
+	}
+	if !allOf(name, func(c byte) bool { return isAlnum(c) || c == '.' || c == '-' || c == '_' || c >= utf8.RuneSelf }) {
+		return 0
+	}
+	if strings.HasPrefix(name, "www.") && len(name) > 6 {
+		return Host
+	}
+	if fileExtensions[lower] && !hasPort && !(topDomains[lower] && strings.Count(name, ".") > 1) {
+		return Path
+	}
+	if topDomains[lower] && (ext == lower || name == strings.ToUpper(name)) {
+		// A sentence run on without a space ("done.it") is no host, if the
+		// first part is capitalised or the whole thing abbreviates.
+		if at < 2 || strings.Contains(name, "..") || name[0] == '-' {
+			return 0
+		}
+		return Host
+	}
+	return 0
+}
+
+// pathOrURL: words with slashes or backslashes.
+func pathOrURL(t string) ValueKind {
+	switch {
+	case len(t) >= 2 && (t[0] == '/' || t[0] == '\\') && !strings.HasPrefix(t, "//"):
+		return Path
+	case strings.HasPrefix(t, "~/"), strings.HasPrefix(t, "./"), strings.HasPrefix(t, "../"), strings.HasPrefix(t, `\\`):
+		return Path
+	case len(t) > 2 && byteClass[t[0]]&cLetter != 0 && t[1] == ':' && (t[2] == '\\' || t[2] == '/'):
+		return Path
+	}
+	first, rest, ok := strings.Cut(t, "/")
+	if ok && strings.IndexByte(first, '.') > 0 && hostOrFile(first) == Host {
+		if rest == "" {
+			return Host
+		}
+		return URL
+	}
+	if len(t) < 4 {
+		return 0
+	}
+	slashes := 0
+	signs := false
+	letters := false
+	for i := 0; i < len(t); i++ {
+		switch c := t[i]; {
+		case c == '/' || c == '\\':
+			slashes++
+		case c == '.' || c == '_' || c == '-':
+			signs = true
+		case byteClass[c]&(cLetter|cHigh) != 0:
+			letters = true
+		}
+	}
+	if letters && (slashes >= 2 || signs || strings.HasSuffix(t, "/")) {
+		return Path
+	}
+	return 0
+}
+
+// Several words.
+
+var months = makeSet(`january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec`)
+
+var weekdays = makeSet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
+
+// wordEnd is the end of the run of letters and digits at i, at most 24 bytes.
+func wordEnd(s string, i, to int) int {
+	e := i
+	for e < to && e-i < 24 && isAlnum(s[e]) {
+		e++
+	}
+	return e
+}
+
+// digitsEnd is the end of the run of digits at i, at most 24.
+func digitsEnd(s string, i, to int) int {
+	e := i
+	for e < to && e-i < 24 && isDigit(s[e]) {
+		e++
+	}
+	return e
+}
+
+func lowerWord(s string) string {
+	if len(s) > 24 {
+		return ""
+	}
+	return strings.ToLower(s)
+}
+
+// several recognises the forms that reach over spaces, and returns where the
+// value ends, or 0. It looks at no more than some eighty bytes.
+func (v *valueScanner) several(i, to int) int {
+	s := v.s
+	c := s[i]
+	if isDigit(c) || c == '+' {
+		if end := phoneEnd(s, i, to); end > 0 {
+			v.add(Phone, i, end)
+			return end
+		}
+	}
+	if isDigit(c) {
+		if end := groupedDigits(s, i, to); end > 0 {
+			v.add(Account, i, end)
+			return end
+		}
+		// 12 March 2025, 12th of March
+		e := digitsEnd(s, i, to)
+		if e-i <= 2 {
+			w := wordEnd(s, e, to) // an ordinal's ending
+			if w == e || w == e+2 {
+				j := skipSpace(s, w, to)
+				if strings.HasPrefix(s[j:to], "of ") {
+					j += 3
+				}
+				w := wordEnd(s, j, to)
+				if j > e && months[lowerWord(s[j:w])] {
+					v.add(DateTime, i, yearAfter(s, w, to))
+					return v.out[len(v.out)-1].End
+				}
+				if j == w || j == e {
+					j = skipSpace(s, e, to)
+					w = wordEnd(s, j, to)
+				}
+				if h := lowerWord(s[j:w]); j > e && (h == "am" || h == "pm") && s[j:w] != "Am" {
+					v.add(DateTime, i, w)
+					return w
+				}
+			}
+		}
+		// 1,200.50 dollars
+		n := e
+		for n < to && n-i < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
+			n++
+		}
+		j := skipSpace(s, n, to)
+		w := wordEnd(s, j, to)
+		if word := lowerWord(s[j:w]); j > n || w > j {
+			if j > n && (word == "million" || word == "billion" || word == "thousand") {
+				k := skipSpace(s, w, to)
+				if w2 := wordEnd(s, k, to); currencyWords[lowerWord(s[k:w2])] {
+					v.add(Money, i, w2)
+					return w2
+				}
+			}
+			if currencyWords[word] {
+				v.add(Money, i, w)
+				return w
+			}
+			if j == n+1 && (word == "percent") {
+				v.add(Figure, i, w)
+				return w
+			}
+		}
+		if strings.HasPrefix(s[n:to], "%") {
+			v.add(Figure, i, n+1)
+			return n + 1
+		}
+		if strings.HasPrefix(s[n:to], "€") {
+			v.add(Money, i, n+3)
+			return n + 3
+		}
+		// A figure with commas, which would end an atom.
+		if n > e && strings.IndexByte(s[i:n], ',') >= 0 && (n == to || !isAlnum(s[n]) && s[n] != '-' && s[n] != '/') {
+			v.add(Figure, i, n)
+			return n
+		}
+		return 0
+	}
+	if rest, ok := currencySign(s[i:min(to, i+48)]); ok {
+		at := min(to, i+48) - len(rest)
+		at = skipSpace(s, at, to)
+		n := at
+		for n < to && n-at < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
+			n++
+		}
+		if n == at {
+			return 0
+		}
+		if w := wordEnd(s, n, to); isAmount(s[at:w]) {
+			n = w
+		}
+		j := skipSpace(s, n, to)
+		switch w := wordEnd(s, j, to); lowerWord(s[j:w]) {
+		case "million", "billion", "thousand", "usd":
+			n = w
+		}
+		v.add(Money, i, n)
+		return n
+	}
+	if byteClass[c]&cLetter == 0 {
+		return 0
+	}
+	w := wordEnd(s, i, to)
+	if w < to && (isAlnum(s[w]) || s[w] == '@') {
+		return 0
+	}
+	if isUpper(c) {
+		if end := ibanEnd(s, i, to); end > 0 {
+			v.add(Account, i, end)
+			return end
+		}
+		word := lowerWord(s[i:w])
+		j := skipSpace(s, w, to)
+		if currencyWords[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
+			n := j
+			for n < to && n-j < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
+				n++
+			}
+			v.add(Money, i, n)
+			return n
+		}
+		if months[word] {
+			if s[w-1] != '.' && w < to && s[w] == '.' {
+				j = skipSpace(s, w+1, to)
+			}
+			d := digitsEnd(s, j, to)
+			if d > j && d-j <= 4 {
+				e := d
+				if o := wordEnd(s, d, to); o == d+2 && d-j <= 2 {
+					e = o
+				}
+				if d-j <= 2 {
+					e = yearAfter(s, e, to)
+				}
+				v.add(DateTime, i, e)
+				return e
+			}
+		}
+		if weekdays[word] {
+			v.add(DateTime, i, w)
+			return w
+		}
+	}
+	// key = value
+	if j := skipSpace(s, w, to); j > w && j+2 < to && s[j] == '=' && s[j+1] == ' ' && isKey(s[i:w]) {
+		from := skipSpace(s, j+1, to)
+		e := from
+		for e < to && !softEnd(s[e]) {
+			e++
+		}
+		if e = trimValue(s, from, e); e > from {
+			v.add(Setting, i, e)
+			v.typed(from, e)
+			return e
+		}
+	}
+	return 0
+}
+
+// skipSpace skips at most two spaces or a no-break space.
+func skipSpace(s string, i, to int) int {
+	for n := 0; n < 2 && i < to; n++ {
+		if s[i] == ' ' || s[i] == '\t' {
+			i++
+		} else if strings.HasPrefix(s[i:to], "\u00a0") {
+			i += 2
+		} else {
+			break
+		}
+	}
+	return i
+}
+
+// yearAfter extends a date that ends at i by ", 2025".
+func yearAfter(s string, i, to int) int {
+	j := i
+	if j < to && s[j] == ',' {
+		j++
+	}
+	j = skipSpace(s, j, to)
+	if d := digitsEnd(s, j, to); d-j == 4 && j > i && (d == to || !isAlnum(s[d])) {
+		return d
+	}
+	return i
+}
+
+// phoneEnd is the end of a telephone number of several groups at i, or 0.
+func phoneEnd(s string, i, to int) int {
+	end, digits, groups := 0, 0, 0
+	limit := min(to, i+28)
+	for j := i; j < limit; {
+		switch c := s[j]; {
+		case isDigit(c):
+			for j < limit && isDigit(s[j]) {
+				j++
+				digits++
+			}
+			groups++
+			end = j
+			continue
+		case c == '+' && j == i, c == '(' || c == ')' || c == ' ' || c == '-' || c == '.' || c == '/':
+			// One separator, or a bracket with a space.
+			if j > i && j+1 < limit && !isDigit(s[j+1]) && !(c == ' ' && s[j+1] == '(') && !(c == ')' && (s[j+1] == ' ' || s[j+1] == '-')) {
+				j = limit
+				continue
+			}
+			if c == '/' {
+				j = limit
+				continue
+			}
+			j++
+			continue
+		}
+		break
+	}
+	if end == 0 || groups < 2 && s[i] != '+' || end < to && isAlnum(s[end]) {
+		return 0
+	}
+	t := s[i:end]
+	if isDate(t) || isIPv4(t) || !isPhone(t) || strings.Count(t, ".") == 1 {
+		return 0
+	}
+	return end
+}
+
+// groupedDigits is the end of an account or card number written in groups of
+// at least two digits, eight digits or more in all, or 0.
+func groupedDigits(s string, i, to int) int {
+	end, digits, groups := 0, 0, 0
+	for j := i; j < to && j-i < 48; {
+		d := digitsEnd(s, j, to)
+		if d-j < 2 {
+			break
+		}
+		digits += d - j
+		groups++
+		end = d
+		if d+1 >= to || s[d] != ' ' && s[d] != '-' || !isDigit(s[d+1]) {
+			break
+		}
+		j = d + 1
+	}
+	if groups < 2 || digits < 8 || digits > 34 || end < to && (isAlnum(s[end]) || s[end] == ':' || s[end] == '/') || isDate(s[i:end]) {
+		return 0
+	}
+	// 2024 2025 are two years and 2025-03-12 14:00 is a date: groups of an
+	// account are alike, or it has three.
+	if groups == 2 && digits < 12 {
+		return 0
+	}
+	if digitsEnd(s, i, to)-i == 4 && end >= i+10 && isDate(s[i:i+10]) {
+		return 0
+	}
+	return end
+}
+
+// ibanEnd is the end of an IBAN at i, with or without spaces between its
+// groups of four, or 0.
+func ibanEnd(s string, i, to int) int {
+	var t [40]byte
+	n, end := 0, 0
+	for j := i; j < to && n < len(t); j++ {
+		c := s[j]
+		if isUpper(c) || isDigit(c) {
+			t[n] = c
+			n++
+			end = j + 1
+			continue
+		}
+		if c == ' ' && n%4 == 0 && n > 0 && j+1 < to && (isDigit(s[j+1]) || isUpper(s[j+1])) && groupHasDigit(s[j+1:min(to, j+5)]) {
+			continue
+		}
+		break
+	}
+	if end < to && isAlnum(s[end]) || !isIBAN(string(t[:n])) {
+		return 0
+	}
+	return end
+}
+
+func groupHasDigit(g string) bool {
+	for i := 0; i < len(g); i++ {
+		if isDigit(g[i]) {
+			return true
+		}
+		if !isUpper(g[i]) {
+			return false
+		}
+	}
+	return false
+}
+
+// Bare commands: a known program and arguments that only a command line has.
+
+var programs = makeSet(`curl wget sudo rm chmod chown bash sh zsh python python3 pip pip3 npm npx yarn pnpm git docker kubectl helm ssh scp rsync nc ncat systemctl crontab powershell pwsh certutil openssl aws gcloud az terraform ansible make cargo apt apt-get brew yum dnf`)
+
+var subcommands = makeSet(`install run exec clone push pull add apply delete remove upgrade update build start stop restart enable disable login config get set commit checkout reset publish deploy apt-get apt rm bash sh curl python python3 pip systemctl`)
+
+// command recognises a bare command whose program stands at s[i:e].
+func (v *valueScanner) command(i, e, to int) int {
+	s := v.s
+	if e-i > 16 || !programs[s[i:e]] {
+		return 0
+	}
+	end, args := e, false
+	for j := e; j < to; {
+		j++ // the space
+		if j >= to || s[j] == ' ' {
+			break
+		}
+		w := j
+		for w < to && s[w] != ' ' && s[w] != '\t' && s[w] != '`' && s[w] != '"' {
+			w++
+		}
+		t := s[j:trimValue(s, j, w)]
+		switch {
+		case t == "":
+			w = to
+		case t == "|" || t == "&&" || t == "||" || t == ">" || t == ">>":
+			j = w
+			continue
+		case t[0] == '-' || strings.ContainsAny(t, "/=:@\\") || args && programs[t] || strings.IndexByte(t, '.') > 0:
+			args = true
+			end = j + len(t)
+		case subcommands[t] || args && end == j-1 && !IsStopword(lowerWord(t)) && t != "then" && isLowerWord(t):
+			end = j + len(t)
+			args = args || subcommands[t]
+		default:
+			w = to
+		}
+		if w < to && len(t) < w-j { // punctuation ends it
+			break
+		}
+		j = w
+	}
+	if !args {
+		return 0
+	}
+	v.add(Command, i, end)
+	v.inline(e, end)
+	return end
+}
+
+func isLowerWord(t string) bool {
+	return allOf(t, func(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) || c == '-' || c == '_' })
+}
+
+// name recognises a run of capitalised words that begins at s[i:e].
+func (v *valueScanner) name(i, e, to int, sentenceStart bool) int {
+	s := v.s
+	start, end, words := -1, 0, 0
+	at := i
+	for first := true; ; first = false {
+		w := trimValue(s, at, e)
+		t := s[at:w]
+		if !capitalised(t) {
+			break
+		}
+		if low := lowerWord(strings.TrimSuffix(t, "'s")); first && (IsStopword(low) || sentenceStart && IsCommonWord(low)) || !first && IsStopword(low) {
+			// The first word of a sentence has its capital from that.
+			if !first {
+				break
+			}
+		} else {
+			if start < 0 {
+				start = at
+			}
+			words++
+			end = w
+		}
+		if w < e && !(s[w] == '.' && w-at <= 3 && words > 0) || first && start < 0 && words > 0 {
+			break
+		}
+		if first && start < 0 {
+			// Go on only to the very next word.
+			if w < e {
+				return 0
+			}
+		}
+		next := e
+		if next >= to || s[next] != ' ' || words >= 6 {
+			break
+		}
+		next++
+		if next >= to || isOpener(s[next]) {
+			break
+		}
+		at = next
+		for e = at; e < to && !softEnd(s[e]) && e-at < 64; e++ {
+		}
+		if e-at >= 64 {
+			break
+		}
+		// A word of another form (an id, a URL) is a value of its own.
+		if classify(s[at:max(at+1, trimValue(s, at, e))]) != 0 || strings.ContainsAny(s[at:e], "@=:/\\") {
+			break
+		}
+	}
+	if start < 0 {
+		return 0
+	}
+	for _, poss := range []string{"'s", "’s"} {
+		if strings.HasSuffix(s[start:end], poss) {
+			end -= len(poss)
+		}
+	}
+	// One word in capitals is emphasis or an abbreviation.
+	if t := s[start:end]; words == 1 && (len(t) < 2 || t == strings.ToUpper(t)) {
+		return 0
+	}
+	if t := s[start:end]; words > 1 && t == strings.ToUpper(t) && allCommon(t) {
+		return 0
+	}
+	v.add(Name, start, end)
+	return end
+}
+
+func allCommon(t string) bool {
+	for w := range strings.FieldsSeq(strings.ToLower(t)) {
+		if !IsCommonWord(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// capitalised: a word of letters, hyphens, apostrophes and inner points that begins with a capital.
+func capitalised(t string) bool {
+	if t == "" || len(t) > 64 {
+		return false
+	}
+	r, n := utf8.DecodeRuneInString(t)
+	if !unicode.IsUpper(r) {
+		return false
+	}
+	for _, r := range t[n:] {
+		if !unicode.IsLetter(r) && r != '-' && r != '\'' && r != '’' && r != '&' && !unicode.IsMark(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,130 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+)
+
+// makeRoom flushes and compacts when the context has grown to the profile's
+// marks. It is called before every turn of the model.
+func (s *session) makeRoom() error {
+	if at := s.scaled.FlushTokens; at > 0 && !s.flushed && s.tokens > at {
+		s.flushed = true
+		if err := s.flushMemory(); err != nil {
+			return fmt.Errorf("flush: %w", err)
+		}
+	}
+	// A compaction that could not make enough room is not tried again before
+	// the context has grown by an eighth.
+	if at := s.scaled.CompactTokens; at > 0 && s.tokens > at && s.tokens > s.settled+s.settled/8 {
+		if err := s.compact(); err != nil {
+			return fmt.Errorf("compaction: %w", err)
+		}
+		s.flushed = false
+	}
+	return nil
+}
+
+// aside runs a sub-conversation that sees the whole context and leaves no trace
+// in it.
+func (s *session) aside(prompt string, route memory.Route, tools []model.Tool, rounds int) (string, error) {
+	keep, tokens, n := s.msgs, s.tokens, s.rounds
+	s.msgs = keep[:len(keep):len(keep)]
+	s.route = route
+	s.push(model.Message{Role: model.User, Content: prompt})
+	answer, err := s.converse(tools, rounds)
+	s.msgs, s.tokens, s.rounds, s.route = keep, tokens, n, 0
+	return answer, err
+}
+
+func (s *session) flushMemory() error {
+	s.out.Flushes++
+	_, err := s.aside(s.Profile.FlushPrompt, memory.RouteFlush, s.flush, 4)
+	return err
+}
+
+// compact replaces the older messages by a summary. The items of the summary go
+// through the gate where they outlive the session; one that was blocked is
+// dropped from the summary too.
+func (s *session) compact() error {
+	s.out.Compactions++
+	summary, err := s.aside(compactPrompt, memory.RouteCompaction, nil, 1)
+	if err != nil {
+		return err
+	}
+	items := memory.Items(summary)
+	if store := s.Profile.SummaryStore; store != "" {
+		entries, err := s.mem.Write(s.ctx, memory.Draft{Route: memory.RouteCompaction, Store: store, Text: summary})
+		if err != nil {
+			return err
+		}
+		items = items[:0]
+		for _, e := range entries {
+			if e.Committed != nil && e.Committed.State.Visible() {
+				items = append(items, e.Committed.Text)
+			}
+		}
+	}
+	head := 1 // the system prompt
+	tail := s.tail()
+	var b strings.Builder
+	b.WriteString(summaryHead)
+	for _, it := range items {
+		b.WriteString("\n- " + oneLine(it))
+	}
+	msgs := make([]model.Message, 0, head+1+len(tail))
+	msgs = append(msgs, s.msgs[:head]...)
+	msgs = append(msgs, model.Message{Role: model.User, Content: b.String()})
+	msgs = append(msgs, tail...)
+	s.msgs, s.tokens = msgs, 0
+	for _, m := range msgs {
+		s.tokens += messageTokens(m)
+	}
+	s.settled = s.tokens
+	return nil
+}
+
+// tail is what a compaction keeps of the newest messages: at most the profile's
+// count and half of the room, but always the user's newest message and what came
+// last, and never a tool result without the call that asked for it.
+func (s *session) tail() []model.Message {
+	room := s.scaled.CompactTokens / 2
+	from := len(s.msgs)
+	for from > 1 && len(s.msgs)-from < s.scaled.KeepMessages {
+		n := messageTokens(s.msgs[from-1])
+		if room-n < 0 && from < len(s.msgs) {
+			break
+		}
+		room -= n
+		from--
+	}
+	for from > 1 && s.msgs[from].Role == model.ToolRole {
+		from--
+	}
+	tail := s.msgs[from:]
+	for i := range tail {
+		if tail[i].Role == model.User {
+			return tail
+		}
+	}
+	for i := from - 1; i > 0; i-- {
+		if s.msgs[i].Role == model.User {
+			return append([]model.Message{s.msgs[i]}, tail...)
+		}
+	}
+	return tail
+}
+
+func (s *session) reviews(turns int) bool {
+	c := s.scaled
+	return c.ReviewTurns > 0 && turns >= c.ReviewTurns || c.ReviewIterations > 0 && s.rounds >= c.ReviewIterations
+}
+
+func (s *session) reviewSession() error {
+	s.out.Reviews++
+	_, err := s.aside(reviewPrompt, memory.RouteReview, s.review, s.Profile.ReviewSteps)
+	return err
+}
