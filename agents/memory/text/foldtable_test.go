@@ -69,7 +69,7 @@ func dropKind(r rune) (foldKind, bool) {
 
 // asciiLookalike is the ASCII prototype of r in confusables.txt, lower-cased,
 // or "". Prototypes that stand for an ASCII character are turned back ("rn"
-// is m's, "''" is the quotation mark's), so that ASCII folds to itself.
+// is m's, "”" is the quotation mark's), so that ASCII folds to itself.
 func asciiLookalike(r rune) string {
 	if r < utf8.RuneSelf {
 		return ""

@@ -295,19 +295,12 @@ func startsLower(s string) bool {
 
 // Abbreviations that a name, a number or an example follows: a full stop
 // after one of them ends no sentence.
-var abbreviations = map[string]bool{
-	"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "sr": true, "jr": true, "gen": true, "rep": true,
-	"sen": true, "gov": true, "capt": true, "lt": true, "col": true, "rev": true, "hon": true,
-	"e.g": true, "i.e": true, "eg": true, "ie": true, "cf": true, "vs": true, "viz": true, "resp": true, "approx": true, "ca": true, "al": true,
-	"fig": true, "sec": true, "ch": true, "vol": true, "pp": true, "ed": true, "eds": true, "dept": true, "est": true, "ext": true, "tel": true,
-}
+var abbreviations = lazySet(`mr mrs ms dr prof st sr jr gen rep sen gov capt lt col rev hon
+e.g i.e eg ie cf vs viz resp approx ca al fig sec ch vol pp ed eds dept est ext tel`)
 
 // Abbreviations that may also end a sentence: the next word decides.
-var endAbbreviations = map[string]bool{
-	"inc": true, "ltd": true, "co": true, "corp": true, "llc": true, "etc": true, "a.m": true, "p.m": true, "u.s": true, "u.k": true, "e.u": true,
-	"u.n": true, "ph.d": true, "jan": true, "feb": true, "mar": true, "apr": true, "jun": true, "jul": true, "aug": true, "sep": true, "sept": true,
-	"oct": true, "nov": true, "dec": true, "mon": true, "tue": true, "wed": true, "thu": true, "fri": true, "sat": true, "sun": true, "ave": true, "blvd": true, "rd": true,
-}
+var endAbbreviations = lazySet(`inc ltd co corp llc etc a.m p.m u.s u.k e.u u.n ph.d
+jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun ave blvd rd`)
 
 // fullStop reports whether the point at s[at] ends the sentence that began at
 // start; after is where the white space behind it begins.
@@ -319,13 +312,13 @@ func fullStop(s string, start, at, after, to int) bool {
 	word := strings.ToLower(s[w:at])
 	next := strings.TrimLeft(s[after:min(to, after+64)], " \t\r\n\"'(*_")
 	r, _ := utf8.DecodeRuneInString(next)
-	if abbreviations[word] {
+	if abbreviations()[word] {
 		return false
 	}
 	if word == "no" || word == "nr" || word == "art" || word == "p" {
 		return !(r >= '0' && r <= '9')
 	}
-	if endAbbreviations[word] {
+	if endAbbreviations()[word] {
 		// "Acme Inc. The next …" ends; "Acme Inc. Paris" does not.
 		if unicode.IsLower(r) || unicode.IsDigit(r) {
 			return false

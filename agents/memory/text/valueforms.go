@@ -2,6 +2,7 @@ package text
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -166,11 +167,8 @@ func isAmount(t string) bool {
 	return false
 }
 
-var currencyWords = map[string]bool{
-	"usd": true, "eur": true, "gbp": true, "chf": true, "jpy": true, "cad": true, "aud": true, "inr": true, "cny": true, "sek": true, "nok": true,
-	"dkk": true, "pln": true, "btc": true, "eth": true, "usdt": true, "usdc": true,
-	"dollar": true, "dollars": true, "euro": true, "euros": true, "pounds": true, "cents": true, "yen": true, "rupees": true, "bitcoin": true, "francs": true,
-}
+var currencyWords = lazySet(`usd eur gbp chf jpy cad aud inr cny sek nok dkk pln btc eth usdt usdc
+dollar dollars euro euros pounds cents yen rupees bitcoin francs`)
 
 // isVersion: v1, v1.2, 1.2.3, 2.0-rc1. Not 1.2, which may be any figure.
 func isVersion(t string) bool {
@@ -293,19 +291,22 @@ func isID(t string) bool {
 }
 
 // fileExtensions end file names, some of which would pass for domains.
-var fileExtensions = makeSet(`md txt pdf doc docx xls xlsx ppt pptx csv tsv json jsonl yaml yml toml ini cfg conf xml html htm css js mjs ts tsx jsx py ipynb go rs rb java kt c h cc cpp hpp cs php pl sh bash zsh ps1 bat cmd exe dll so dylib bin deb rpm dmg msi apk jar war zip tar gz tgz bz2 xz zst 7z rar log lock sql db sqlite env pem key crt cer p12 pub png jpg jpeg gif svg webp mp3 mp4 wav mov ics eml vcf bak tmp old orig patch diff tf proto parquet lua swift service timer`)
+var fileExtensions = lazySet(`md txt pdf doc docx xls xlsx ppt pptx csv tsv json jsonl yaml yml toml ini cfg conf xml html htm css js mjs ts tsx jsx py ipynb go rs rb java kt c h cc cpp hpp cs php pl sh bash zsh ps1 bat cmd exe dll so dylib bin deb rpm dmg msi apk jar war zip tar gz tgz bz2 xz zst 7z rar log lock sql db sqlite env pem key crt cer p12 pub png jpg jpeg gif svg webp mp3 mp4 wav mov ics eml vcf bak tmp old orig patch diff tf proto parquet lua swift service timer`)
 
 // topDomains are the ends of host names that are taken for such without a
 // scheme: generic ones, reserved ones, and the country codes in use for names.
-var topDomains = makeSet(`com org net edu gov mil int info biz name pro io ai app dev cloud tech online site store shop blog xyz top club live news agency solutions services systems network digital email support zone world global group company team tools software security finance bank capital money pay page link click host space website fun icu vip work works life today center media studio design social chat games test example invalid localhost local internal corp lan home intranet onion arpa
+var topDomains = lazySet(`com org net edu gov mil int info biz name pro io ai app dev cloud tech online site store shop blog xyz top club live news agency solutions services systems network digital email support zone world global group company team tools software security finance bank capital money pay page link click host space website fun icu vip work works life today center media studio design social chat games test example invalid localhost local internal corp lan home intranet onion arpa
 us uk de fr nl be ch at it es pt pl cz se no dk fi ie eu ru ua by kz cn jp kr tw hk sg in id th vn my ph au nz ca mx br ar cl co pe za ng ke eg il tr ae sa ir pk gr hu ro bg hr si sk lt lv ee is lu li me tv cc ws to ly gl fm am gg sh ac la so cx st vc`)
 
-func makeSet(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
+// lazySet is a set of words that is built when it is first asked for.
+func lazySet(words string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		m := map[string]bool{}
+		for w := range strings.FieldsSeq(words) {
+			m[w] = true
+		}
+		return m
+	})
 }
 
 // hostOrFile: names with dots.
@@ -332,10 +333,10 @@ func hostOrFile(t string) ValueKind {
 	if strings.HasPrefix(name, "www.") && len(name) > 6 {
 		return Host
 	}
-	if fileExtensions[lower] && !hasPort && !(topDomains[lower] && strings.Count(name, ".") > 1) {
+	if fileExtensions()[lower] && !hasPort && !(topDomains()[lower] && strings.Count(name, ".") > 1) {
 		return Path
 	}
-	if topDomains[lower] && (ext == lower || name == strings.ToUpper(name)) {
+	if topDomains()[lower] && (ext == lower || name == strings.ToUpper(name)) {
 		// A sentence run on without a space ("done.it") is no host, if the
 		// first part is capitalised or the whole thing abbreviates.
 		if at < 2 || strings.Contains(name, "..") || name[0] == '-' {
@@ -387,9 +388,9 @@ func pathOrURL(t string) ValueKind {
 
 // Several words.
 
-var months = makeSet(`january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec`)
+var months = lazySet(`january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec`)
 
-var weekdays = makeSet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
+var weekdays = lazySet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
 
 // wordEnd is the end of the run of letters and digits at i, at most 24 bytes.
 func wordEnd(s string, i, to int) int {
@@ -436,13 +437,17 @@ func (v *valueScanner) several(i, to int) int {
 		e := digitsEnd(s, i, to)
 		if e-i <= 2 {
 			w := wordEnd(s, e, to) // an ordinal's ending
+			if h := lowerWord(s[e:w]); h == "am" || h == "pm" {
+				v.add(DateTime, i, w)
+				return w
+			}
 			if w == e || w == e+2 {
 				j := skipSpace(s, w, to)
 				if strings.HasPrefix(s[j:to], "of ") {
 					j += 3
 				}
 				w := wordEnd(s, j, to)
-				if j > e && months[lowerWord(s[j:w])] {
+				if j > e && months()[lowerWord(s[j:w])] {
 					v.add(DateTime, i, yearAfter(s, w, to))
 					return v.out[len(v.out)-1].End
 				}
@@ -466,12 +471,12 @@ func (v *valueScanner) several(i, to int) int {
 		if word := lowerWord(s[j:w]); j > n || w > j {
 			if j > n && (word == "million" || word == "billion" || word == "thousand") {
 				k := skipSpace(s, w, to)
-				if w2 := wordEnd(s, k, to); currencyWords[lowerWord(s[k:w2])] {
+				if w2 := wordEnd(s, k, to); currencyWords()[lowerWord(s[k:w2])] {
 					v.add(Money, i, w2)
 					return w2
 				}
 			}
-			if currencyWords[word] {
+			if currencyWords()[word] {
 				v.add(Money, i, w)
 				return w
 			}
@@ -530,7 +535,7 @@ func (v *valueScanner) several(i, to int) int {
 		}
 		word := lowerWord(s[i:w])
 		j := skipSpace(s, w, to)
-		if currencyWords[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
+		if currencyWords()[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
 			n := j
 			for n < to && n-j < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
 				n++
@@ -538,7 +543,7 @@ func (v *valueScanner) several(i, to int) int {
 			v.add(Money, i, n)
 			return n
 		}
-		if months[word] {
+		if months()[word] {
 			if s[w-1] != '.' && w < to && s[w] == '.' {
 				j = skipSpace(s, w+1, to)
 			}
@@ -555,7 +560,7 @@ func (v *valueScanner) several(i, to int) int {
 				return e
 			}
 		}
-		if weekdays[word] {
+		if weekdays()[word] {
 			v.add(DateTime, i, w)
 			return w
 		}
@@ -569,7 +574,7 @@ func (v *valueScanner) several(i, to int) int {
 		}
 		if e = trimValue(s, from, e); e > from {
 			v.add(Setting, i, e)
-			v.typed(from, e)
+			v.inner(from, e)
 			return e
 		}
 	}
@@ -711,17 +716,18 @@ func groupHasDigit(g string) bool {
 
 // Bare commands: a known program and arguments that only a command line has.
 
-var programs = makeSet(`curl wget sudo rm chmod chown bash sh zsh python python3 pip pip3 npm npx yarn pnpm git docker kubectl helm ssh scp rsync nc ncat systemctl crontab powershell pwsh certutil openssl aws gcloud az terraform ansible make cargo apt apt-get brew yum dnf`)
+var programs = lazySet(`curl wget sudo rm chmod chown bash sh zsh python python3 pip pip3 npm npx yarn pnpm git docker kubectl helm ssh scp rsync nc ncat systemctl crontab powershell pwsh certutil openssl aws gcloud az terraform ansible make cargo apt apt-get brew yum dnf`)
 
-var subcommands = makeSet(`install run exec clone push pull add apply delete remove upgrade update build start stop restart enable disable login config get set commit checkout reset publish deploy apt-get apt rm bash sh curl python python3 pip systemctl`)
+var subcommands = lazySet(`install run exec clone push pull add apply delete remove upgrade update build start stop restart enable disable login config get set commit checkout reset publish deploy apt-get apt rm bash sh curl python python3 pip systemctl`)
 
-// command recognises a bare command whose program stands at s[i:e].
-func (v *valueScanner) command(i, e, to int) int {
+// bareCommand recognises a bare command whose program stands at s[i:e].
+func (v *valueScanner) bareCommand(i, e, to int) int {
 	s := v.s
-	if e-i > 16 || !programs[s[i:e]] {
+	if v.command || e-i > 16 || !programs()[s[i:e]] {
 		return 0
 	}
 	end, args := e, false
+	plain := 0 // plain words that may still be arguments: they follow a subcommand
 	for j := e; j < to; {
 		j++ // the space
 		if j >= to || s[j] == ' ' {
@@ -736,14 +742,21 @@ func (v *valueScanner) command(i, e, to int) int {
 		case t == "":
 			w = to
 		case t == "|" || t == "&&" || t == "||" || t == ">" || t == ">>":
+			plain = 0
 			j = w
 			continue
-		case t[0] == '-' || strings.ContainsAny(t, "/=:@\\") || args && programs[t] || strings.IndexByte(t, '.') > 0:
+		case t[0] == '-' || strings.ContainsAny(t, "/=:@\\") || strings.IndexByte(t, '.') > 0:
 			args = true
 			end = j + len(t)
-		case subcommands[t] || args && end == j-1 && !IsStopword(lowerWord(t)) && t != "then" && isLowerWord(t):
+		case args && programs()[t]:
 			end = j + len(t)
-			args = args || subcommands[t]
+		case subcommands()[t]:
+			args = true
+			plain = 2
+			end = j + len(t)
+		case plain > 0 && isLowerWord(t) && !IsStopword(t):
+			plain--
+			end = j + len(t)
 		default:
 			w = to
 		}
@@ -755,8 +768,7 @@ func (v *valueScanner) command(i, e, to int) int {
 	if !args {
 		return 0
 	}
-	v.add(Command, i, end)
-	v.inline(e, end)
+	v.addCommand(i, e, end)
 	return end
 }
 

@@ -56,8 +56,10 @@ func Values(s string) []Value {
 }
 
 type valueScanner struct {
-	s   string
-	out []Value
+	s       string
+	out     []Value
+	depth   int  // settings and labels that the scanner is inside of
+	command bool // inside a Command, which holds no other
 }
 
 func (v *valueScanner) add(kind ValueKind, from, to int) {
@@ -89,14 +91,13 @@ func (v *valueScanner) scan(i, to int) {
 			line := strings.TrimRight(s[i:end], " \t")
 			switch {
 			case strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~"):
-				shell = !shell && shellBlocks[strings.ToLower(strings.TrimSpace(line[3:]))]
+				shell = !shell && shellBlocks()[strings.ToLower(strings.TrimSpace(line[3:]))]
 				i = end
 				continue
 			case shell, strings.HasPrefix(line, "$ "):
 				from := i + len(line) - len(strings.TrimLeft(line, "$ "))
 				if from < i+len(line) {
-					v.add(Command, from, i+len(line))
-					v.inline(from, i+len(line))
+					v.addCommand(from, from, i+len(line))
 				}
 				i = end
 				continue
@@ -108,7 +109,7 @@ func (v *valueScanner) scan(i, to int) {
 	}
 }
 
-var shellBlocks = map[string]bool{"sh": true, "bash": true, "zsh": true, "shell": true, "console": true, "powershell": true, "cmd": true}
+var shellBlocks = lazySet(`sh bash zsh shell console powershell cmd`)
 
 // inline finds the values of a span of one line.
 func (v *valueScanner) inline(i, to int) {
@@ -188,8 +189,26 @@ func (v *valueScanner) quoted(from, to int) {
 		v.add(Command, from, to)
 		return
 	}
+	v.addCommand(from, from, to)
+}
+
+// addCommand adds s[from:to] and the values in it from inner on.
+func (v *valueScanner) addCommand(from, inner, to int) {
 	v.add(Command, from, to)
-	v.inline(from, to)
+	v.command = true
+	v.inline(inner, to)
+	v.command = false
+}
+
+// inner looks for one value in the rest of a setting or behind a label; not
+// deeper than twice, so that a=a=a=… stays linear.
+func (v *valueScanner) inner(from, to int) {
+	if v.depth >= 2 {
+		return
+	}
+	v.depth++
+	v.typed(from, to)
+	v.depth--
 }
 
 // hardEnd reports the characters that end every value.
@@ -227,18 +246,13 @@ func (v *valueScanner) atom(i, to int, sentenceStart bool) (int, bool) {
 	if e == i {
 		return i + 1, sentenceStart
 	}
-	if n := len(v.out); true {
-		end := v.typed(i, e)
-		if len(v.out) > n {
-			// A URL may go on over brackets and commas.
-			if end < e {
-				return end, false
-			}
-			return end, false
-		}
+	n := len(v.out)
+	if end := v.typed(i, e); len(v.out) > n {
+		last := s[end-1]
+		return end, last == '.' || last == '!' || last == '?' || last == ':'
 	}
 	// Words: names, bare commands.
-	if end := v.command(i, e, to); end > 0 {
+	if end := v.bareCommand(i, e, to); end > 0 {
 		return end, false
 	}
 	if end := v.name(i, e, to, sentenceStart); end > 0 {
@@ -250,15 +264,26 @@ func (v *valueScanner) atom(i, to int, sentenceStart bool) (int, bool) {
 
 // trimValue cuts the punctuation behind a value.
 func trimValue(s string, from, to int) int {
+	var open [7]int
+	counted := false
 	for to > from {
 		switch s[to-1] {
 		case '.', ',', ';', ':', '!', '?', '\'', '"', '*', '_', '~', '\\':
 			to--
 		case ')', ']', '}':
-			open := map[byte]byte{')': '(', ']': '[', '}': '{'}[s[to-1]]
-			if strings.IndexByte(s[from:to], open) >= 0 {
+			// A bracket that was opened inside belongs to the value.
+			if !counted {
+				counted = true
+				for i := from; i < to; i++ {
+					open[bracket(s[i])]++
+				}
+				open[0] = 0
+			}
+			b := bracket(s[to-1])
+			if open[b-1] >= open[b] {
 				return to
 			}
+			open[b]--
 			to--
 		default:
 			if r, n := utf8.DecodeLastRuneInString(s[from:to]); r == '…' || r == '”' || r == '’' || r == '。' || r == '，' || r == '»' {
@@ -269,6 +294,26 @@ func trimValue(s string, from, to int) int {
 		}
 	}
 	return to
+}
+
+// bracket numbers the brackets, a closing one after its opening one; 0 is
+// every other byte.
+func bracket(c byte) int {
+	switch c {
+	case '(':
+		return 1
+	case ')':
+		return 2
+	case '[':
+		return 3
+	case ']':
+		return 4
+	case '{':
+		return 5
+	case '}':
+		return 6
+	}
+	return 0
 }
 
 // typed recognises one value in s[from:to], which holds no white space, and
@@ -305,13 +350,13 @@ func (v *valueScanner) typed(from, to int) int {
 	}
 	if at := strings.IndexByte(t, '='); at > 0 && at+1 < len(t) && t[at+1] != '=' && isKey(t[:at]) {
 		v.add(Setting, from, end)
-		v.typed(from+at+1, end)
+		v.inner(from+at+1, end)
 		return to
 	}
 	// label:value, as in port:8443 or host:path
 	if at := strings.IndexByte(t, ':'); at > 0 && at+1 < len(t) && isWord(t[:at]) && at > 1 {
 		n := len(v.out)
-		if v.typed(from+at+1, end); len(v.out) > n {
+		if v.inner(from+at+1, end); len(v.out) > n {
 			return to
 		}
 	}
@@ -376,6 +421,9 @@ func classify(t string) ValueKind {
 		if dots == 0 && other == 0 && digits >= 8 {
 			return Account
 		}
+		if hyphens >= 2 && digits >= 6 && dots == 0 && other == 0 {
+			return Account // a sort code
+		}
 		if hyphens <= 1 {
 			return Figure
 		}
@@ -426,7 +474,7 @@ func (v *valueScanner) url(from, at, limit int) int {
 	if start > from+1 && s[start-1] == '=' && isKey(s[from:start-1]) {
 		v.add(Setting, from, end)
 	} else if start > from {
-		v.typed(from, start)
+		v.inner(from, start)
 	}
 	v.add(URL, start, end)
 	return stop
