@@ -1,0 +1,337 @@
+package datasets
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxLine is the longest line of a case file, in bytes.
+const MaxLine = 8 << 20
+
+// Set is a named list of cases. It is not changed after it was opened, so any
+// number of goroutines may read it.
+type Set struct {
+	Name    string
+	Version string // of a built-in set; a file has none
+	// SHA256 is taken over the canonical encoding of the cases in their order,
+	// see Digest.
+	SHA256 string
+	// Cases stand in the order of the file.
+	Cases []Case
+	// Builtin says that the set is memtox's own: Validate holds it to the
+	// vocabulary and the limits that a foreign set is only warned about.
+	Builtin bool
+
+	file      string
+	positions []position // one a case; empty for a set that was made in memory
+}
+
+// position is where a case stands in its file.
+type position struct {
+	line   int
+	fields map[string]int // line of a field, where the format has lines
+}
+
+// NewSet makes a set of cases that come from no file. It checks what Open
+// checks.
+func NewSet(name string, cases []Case) (*Set, error) {
+	s := &Set{Name: name, Cases: cases}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	s.SHA256 = Digest(s.Cases)
+	return s, nil
+}
+
+// Find returns the case with the id.
+func (s *Set) Find(id string) (*Case, bool) {
+	for i := range s.Cases {
+		if s.Cases[i].ID == id {
+			return &s.Cases[i], true
+		}
+	}
+	return nil, false
+}
+
+// Counts returns the number of attack and of benign cases.
+func (s *Set) Counts() (attacks, benign int) {
+	for i := range s.Cases {
+		if s.Cases[i].Label == Attack {
+			attacks++
+		}
+	}
+	return attacks, len(s.Cases) - attacks
+}
+
+// HasSplits reports whether any case names a split. A set without splits is all
+// Report.
+func (s *Set) HasSplits() bool {
+	return slices.ContainsFunc(s.Cases, func(c Case) bool { return c.Split != "" })
+}
+
+// At returns an error for a field of the i-th case, with its file and line where
+// they are known.
+func (s *Set) At(i int, field, what, remedy string) *Error {
+	e := &Error{Case: s.Cases[i].ID, Field: field, What: what, Remedy: remedy}
+	if i < len(s.positions) {
+		e.File, e.Line = s.file, s.positions[i].line
+		for f := field; f != ""; { // the nearest enclosing field that has a line
+			if line, ok := s.positions[i].fields[f]; ok {
+				e.Line = line
+				break
+			}
+			f = f[:max(strings.LastIndexAny(f, ".["), 0)]
+		}
+	}
+	return e
+}
+
+// Open reads a built-in set by its name, or a file: .jsonl or .yaml, and either
+// with .zst. A name that is both means the built-in set; write ./NAME for the
+// file.
+func Open(ctx context.Context, nameOrFile string) (*Set, error) {
+	if b, ok := lookup(nameOrFile); ok {
+		return b.open(ctx)
+	}
+	f, err := os.Open(nameOrFile)
+	if err != nil {
+		var pe *fs.PathError
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &Error{What: "no built-in set and no file is named " + quote(nameOrFile), Remedy: "built-in sets: " + strings.Join(Names(), ", ")}
+		}
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, fmt.Errorf("opening the cases in %s: %w", inert(nameOrFile), err)
+	}
+	defer f.Close()
+	s, err := Read(ctx, nameOrFile, f)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Read reads a set from r, in the format that the file name's ending tells.
+func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
+	base := file
+	if strings.HasSuffix(base, ".zst") {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+		if err != nil {
+			return nil, fmt.Errorf("decompressing %s: %w", inert(file), err)
+		}
+		defer z.Close()
+		r, base = z, strings.TrimSuffix(base, ".zst")
+	}
+	s := &Set{file: file}
+	var err error
+	switch ext := filepath.Ext(base); ext {
+	case ".jsonl", ".json", ".ndjson":
+		err = s.readLines(ctx, r)
+	case ".yaml", ".yml":
+		err = s.readYAML(r)
+	default:
+		err = &Error{File: file, What: "cannot tell the format by the ending " + quote(ext), Remedy: "name it .jsonl or .yaml, with .zst if it is compressed"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Name = strings.TrimSuffix(filepath.Base(base), filepath.Ext(base))
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	s.SHA256 = Digest(s.Cases)
+	return s, nil
+}
+
+// readLines reads JSON lines. Empty lines are passed over.
+func (s *Set) readLines(ctx context.Context, r io.Reader) error {
+	br := bufio.NewReaderSize(r, 1<<20)
+	first := true
+	return s.decode(ctx, func() (chunk string, lines int, err error) {
+		var b []byte
+		for len(b) < 1<<20 {
+			start := len(b)
+			for {
+				part, err := br.ReadSlice('\n')
+				b = append(b, part...)
+				if len(b)-start > MaxLine+1 {
+					return "", lines, &Error{File: s.file, What: fmt.Sprintf("the line is longer than %d MiB", MaxLine>>20), Remedy: "cut the content, or split the case"}
+				}
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, bufio.ErrBufferFull) {
+					if err != io.EOF {
+						err = fmt.Errorf("reading %s: %w", inert(s.file), err)
+					}
+					return text(b), lines, err
+				}
+			}
+			lines++
+			if first {
+				b = []byte(strings.TrimPrefix(string(b), "\uFEFF"))
+				first = false
+			}
+		}
+		return text(b), lines, nil
+	})
+}
+
+// text returns b as a string without a copy; nothing may write to b afterwards.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// decode decodes the lines of the chunks that next hands out, each of whole
+// lines, on all processors. next ends with io.EOF, and may hand out a last chunk
+// with it. Of several errors, the one that stands first in the file is returned.
+func (s *Set) decode(ctx context.Context, next func() (chunk string, lines int, err error)) error {
+	type part struct {
+		text  string
+		line  int // of its first line
+		cases []Case
+		lines []position
+		err   error
+	}
+	var (
+		parts   []*part
+		work    = make(chan *part, 2)
+		workers sync.WaitGroup
+		readErr error
+	)
+	for range min(runtime.GOMAXPROCS(0), 8) {
+		workers.Go(func() {
+			for p := range work {
+				p.cases, p.lines, p.err = s.decodeLines(p.text, p.line)
+				p.text = ""
+			}
+		})
+	}
+	for line := 1; ; {
+		if readErr = ctx.Err(); readErr != nil {
+			break
+		}
+		chunk, n, err := next()
+		if chunk != "" {
+			p := &part{text: chunk, line: line}
+			parts = append(parts, p)
+			work <- p
+		}
+		line += n
+		if e := (*Error)(nil); errors.As(err, &e) {
+			e.Line = line
+		}
+		if err != nil {
+			if err != io.EOF {
+				readErr = err
+			}
+			break
+		}
+	}
+	close(work)
+	workers.Wait()
+	for _, p := range parts {
+		if p.err != nil {
+			return p.err
+		}
+		s.Cases = append(s.Cases, p.cases...)
+		s.positions = append(s.positions, p.lines...)
+	}
+	s.Cases = slices.Clip(s.Cases)
+	return readErr
+}
+
+func (s *Set) decodeLines(chunk string, line int) (cases []Case, lines []position, err error) {
+	for ; chunk != ""; line++ {
+		var one string
+		one, chunk, _ = strings.Cut(chunk, "\n")
+		if strings.TrimSpace(one) == "" {
+			continue
+		}
+		c, err := decodeCase(one)
+		if err != nil {
+			if e := (*Error)(nil); errors.As(err, &e) {
+				e.File, e.Line = s.file, line
+			}
+			return nil, nil, err
+		}
+		cases = append(cases, c)
+		lines = append(lines, position{line: line})
+	}
+	return cases, lines, nil
+}
+
+// finish checks what every consumer of a set relies on, and fills in the family.
+func (s *Set) finish() error {
+	if len(s.Cases) == 0 {
+		return &Error{File: s.file, What: "the set holds no case", Remedy: "a file of cases has one JSON object on each line"}
+	}
+	seen := make(map[string]int, len(s.Cases))
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if field, what, remedy := essential(c); what != "" {
+			return s.At(i, field, what, remedy)
+		}
+		if c.Family == "" {
+			c.Family = c.ID
+		}
+		if k, ok := seen[c.ID]; ok {
+			where := ""
+			if k < len(s.positions) {
+				where = fmt.Sprintf(" on line %d", s.positions[k].line)
+			}
+			return s.At(i, "id", "the id already stands"+where, "give each case an id of its own")
+		}
+		seen[c.ID] = i
+	}
+	return nil
+}
+
+// essential returns the first thing without which a case cannot be run or
+// counted.
+func essential(c *Case) (field, what, remedy string) {
+	switch {
+	case c.ID == "":
+		return "id", "empty", "give each case an id of its own"
+	case c.Label != Attack && c.Label != Benign:
+		return "label", "unknown label " + quote(string(c.Label)), "one of attack, benign"
+	case c.Split != "" && c.Split != Tune && c.Split != Report:
+		return "split", "unknown split " + quote(string(c.Split)), "one of tune, report; or leave it out"
+	case c.Label == Attack && c.Class == "":
+		return "class", "an attack has no class", "one of " + strings.Join(Classes(), ", ") + ", or a name of your own"
+	case c.Label == Attack && c.Kind != "":
+		return "kind", "an attack has a kind, which only benign cases have", "leave it out"
+	case c.Label == Benign && !slices.Contains(Kinds(), c.Kind):
+		return "kind", "unknown kind of benign case " + quote(c.Kind), "one of " + strings.Join(Kinds(), ", ")
+	case c.Label == Benign && c.Class+c.Channel+c.Goal != "":
+		return "class", "a benign case has a class, channel or goal, which only attacks have", "leave them out"
+	case len(c.Write) == 0:
+		return "write", "no turn of the user", "a case has at least one"
+	}
+	return "", "", ""
+}
+
+// Kinds lists the kinds of benign cases.
+func Kinds() []string {
+	return []string{KindUser, KindAsked, KindUnasked, KindNothing, KindTriggers}
+}
+
+// sum returns the lower-case hexadecimal SHA-256 of data.
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
