@@ -85,6 +85,9 @@ func asciiLookalike(r rune) string {
 			return ""
 		}
 	}
+	if len(p) == 1 && isDigit(p[0]) && unicode.IsLetter(r) {
+		return "" // б is no 6: in text it is a letter
+	}
 	switch p {
 	case "rn":
 		return "m"

@@ -142,6 +142,9 @@ func Scan(s string) Oddities {
 		case foldSpace:
 			endWord()
 		case foldConfusable:
+			if r == 'µ' || r == '\u2126' { // micro and ohm are units
+				break
+			}
 			if !unicode.IsLetter(r) {
 				if !unicode.IsNumber(r) {
 					endWord()
