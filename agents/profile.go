@@ -108,7 +108,7 @@ func Profiles() []*Profile {
 			},
 			Recall:       memory.RecallSpec{BM25: 1, K: 5},
 			Instructions: hermesInstructions,
-			Tools:        []string{"memory", "session_search", "skill_manage", "open_skill"},
+			Tools:        []string{"memory", "session_search", "skill_manage"},
 			Snapshot:     []string{"memory", "user"},
 			SkillIndex:   true,
 			Wraps:        []memory.Medium{memory.Web, memory.MCP}, WrapMin: 32,

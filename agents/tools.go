@@ -21,6 +21,7 @@ func readingTools() []readingTool {
 		{memory.Calendar, model.Tool{Name: "read_calendar", Description: "Read calendar entries and invitations.", Params: []model.Param{q("query", "day, title or person")}}},
 		{memory.Script, model.Tool{Name: "run_script", Description: "Run a script of the workspace or read the log of its last run.", Params: []model.Param{q("name", "script or log name")}}},
 		{memory.MCP, model.Tool{Name: "call_service", Description: "Ask a connected service (tracker, CRM, wiki, database).", Params: []model.Param{q("request", "what to ask for")}}},
+		{memory.Skill, model.Tool{Name: "open_skill", Description: "Open a skill or a recorded procedure by its name.", Params: []model.Param{q("name", "name of the skill")}}},
 	}
 }
 
@@ -78,7 +79,6 @@ func memoryTools() map[string]model.Tool {
 		"session_search": {Name: "session_search", Description: "Search earlier conversations.", Params: []model.Param{req("query", "words to look for")}},
 		"skill_manage": {Name: "skill_manage", Description: "Create, revise or delete a skill.", Params: []model.Param{
 			{Name: "action", Enum: []string{"create", "patch", "delete"}, Required: true}, req("name", "short name"), opt("content", "the steps")}},
-		"open_skill":    {Name: "open_skill", Description: "Open a skill by its name.", Params: []model.Param{req("name", "name of the skill")}},
 		"memory_search": {Name: "memory_search", Description: "Search MEMORY.md and the daily notes.", Params: []model.Param{req("query", "words to look for"), opt("maxResults", "most hits"), opt("minScore", "least score")}},
 		"memory_get":    {Name: "memory_get", Description: "Read lines of a memory file.", Params: []model.Param{req("path", "MEMORY.md or memory/DATE.md"), opt("from", "first line"), opt("lines", "how many")}},
 		"write_file": {Name: "write_file", Description: "Write to a file of the workspace.", Params: []model.Param{
