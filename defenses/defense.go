@@ -1,15 +1,22 @@
-// Package defenses says what a defense is and keeps the registry of those that
-// memtox knows.
+// Package defenses says what a defense is, and holds what all of them share: the
+// registry, the grammar of a spec such as keyword:strict@input, placement and
+// composition.
 //
 // A [Defense] is immutable and shared by all workers; it opens one fresh
 // [memory.Gate] a trial. The gate screens segments, proposals, recalled records
 // and actions. It sees origins and lineage, which the harness sets, and its
 // trial's own clock and seed. It never sees the case: not the class, not the
 // label, not the expected memory.
+//
+// To add a defense, write a package with a type that implements Defense and a
+// function Register(*Registry), and name that function in package builtin.
+// Package defensetest holds a fake trial and the behaviour that every defense
+// must show.
 package defenses
 
 import (
 	"context"
+	"os"
 
 	"github.com/memtox/memtox/agents/memory"
 )
@@ -20,6 +27,21 @@ import (
 type Env struct {
 	Knowledge []memory.Record
 	Vector    func(text string) []float32
+	// ReadFile reads the policy or chain file that a spec names; nil is
+	// os.ReadFile. Defenses read files through it alone, so that a file named in
+	// a chain file is looked for beside it and whoever runs the trials can record
+	// what was read.
+	ReadFile func(name string) ([]byte, error)
+
+	within []string // chain files that are being read, outermost first
+}
+
+// File reads a file that a spec names.
+func (e Env) File(name string) ([]byte, error) {
+	if e.ReadFile != nil {
+		return e.ReadFile(name)
+	}
+	return os.ReadFile(name)
 }
 
 // Defense opens a gate for each trial.
@@ -32,3 +54,12 @@ type Func func(ctx context.Context, view memory.View) (memory.Gate, error)
 
 // Open implements [Defense].
 func (f Func) Open(ctx context.Context, view memory.View) (memory.Gate, error) { return f(ctx, view) }
+
+// Signer is a gate that signs the records it lets be written. [Chain] asks it
+// once all verdicts are in, so that a signature covers what is really stored and
+// not a content that a later defense still redacts.
+type Signer interface {
+	// Sign returns the signature of a record as it will be stored, and the id of
+	// the key.
+	Sign(memory.Record) (signature []byte, by string)
+}

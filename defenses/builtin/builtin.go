@@ -1,0 +1,20 @@
+// Package builtin names the defenses that memtox brings.
+package builtin
+
+import (
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/controls"
+	"github.com/memtox/memtox/defenses/memoryguard"
+	"github.com/memtox/memtox/defenses/signed"
+)
+
+// New returns a registry of all built-in defenses. A new defense is added here,
+// in one line, and nowhere else.
+func New() *defenses.Registry {
+	r := new(defenses.Registry)
+	controls.Register(r)
+	signed.Register(r)
+	memoryguard.Register(r)
+	defenses.RegisterChain(r)
+	return r
+}

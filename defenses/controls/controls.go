@@ -1,0 +1,77 @@
+// Package controls holds the defenses that others are compared with. Nobody
+// should deploy them.
+//
+// none shows what the attacks do undefended. block-all and no-memory stop every
+// attack and, by the same means, everything that memory is for: a measure that
+// likes them is a bad measure. origin-only uses one bit, whether the user asked
+// to keep external content; a defense that looks at content must beat it.
+package controls
+
+import (
+	"context"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses"
+)
+
+// Register adds the four controls.
+func Register(r *defenses.Registry) {
+	add := func(name, idea string, screens []defenses.Place, g memory.Gate) {
+		r.Register(defenses.Info{Name: name, Screens: screens, Idea: idea, Cost: "none: no calls, no state", Control: true},
+			func(string, defenses.Env) (defenses.Defense, error) {
+				// The gates hold no state, so all trials can share one.
+				return defenses.Func(func(context.Context, memory.View) (memory.Gate, error) { return g, nil }), nil
+			})
+	}
+	add("none", "no defense", nil, memory.Open{})
+	add("block-all", "stop every write", []defenses.Place{defenses.Write}, blockAll{})
+	add("no-memory", "no persistence at all: stop every write and every recalled record, past turns included",
+		[]defenses.Place{defenses.Write, defenses.Read}, noMemory{})
+	add("origin-only", "stop everything external that the user did not ask to keep",
+		[]defenses.Place{defenses.Write, defenses.Read}, originOnly{})
+}
+
+type blockAll struct{ memory.Open }
+
+func (blockAll) Write(context.Context, memory.Proposal) (memory.Verdict, error) {
+	return memory.Verdict{Action: memory.Block, Findings: everyWrite}, nil
+}
+
+type noMemory struct{ blockAll }
+
+func (noMemory) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
+	out := make([]memory.Decision, len(cs))
+	for i := range out {
+		out[i] = memory.Decision{Action: memory.Block, Findings: everyRead}
+	}
+	return out, nil
+}
+
+type originOnly struct{ memory.Open }
+
+func (originOnly) Write(_ context.Context, p memory.Proposal) (memory.Verdict, error) {
+	if unasked(&p.Record) {
+		return memory.Verdict{Action: memory.Block, Findings: external}, nil
+	}
+	return memory.Verdict{}, nil
+}
+
+// Read stops what reached a session without a write, above all past turns.
+func (originOnly) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
+	out := make([]memory.Decision, len(cs))
+	for i := range cs {
+		if unasked(&cs[i].Record) {
+			out[i] = memory.Decision{Action: memory.Block, Findings: external}
+		}
+	}
+	return out, nil
+}
+
+func unasked(r *memory.Record) bool { return r.Origin.Class == memory.External && !r.Asked }
+
+// The findings never change, so that a decision costs nothing.
+var (
+	everyWrite = []memory.Finding{{Check: "every_write", Note: "this control stops every write"}}
+	everyRead  = []memory.Finding{{Check: "every_read", Note: "this control shows no stored record"}}
+	external   = []memory.Finding{{Check: "external_unasked", Note: "external content that the user did not ask to keep"}}
+)

@@ -1,0 +1,202 @@
+package defenses
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Info describes a defense to the person who chooses one.
+type Info struct {
+	Name string
+	// Screens lists the gates that it screens without a placement.
+	Screens []Place
+	// Argument is what may follow the name and a colon, for instance
+	// "strict|relaxed"; empty if nothing may.
+	Argument string
+	Idea     string // one line
+	Cost     string // extra model calls, latency, state kept
+	Control  bool   // a control: there to be compared with, not to be used
+}
+
+// Factory makes a defense from what follows the colon of its spec.
+type Factory func(argument string, env Env) (Defense, error)
+
+// Registry knows defenses by name. The zero value knows none. It is a value that
+// the program makes and fills, not a package-level variable, so two runs in one
+// process cannot disturb each other.
+type Registry struct {
+	entries map[string]entry
+	names   []string // in the order of registration
+}
+
+type entry struct {
+	info    Info
+	factory Factory
+}
+
+// Register adds a defense. A name that is registered twice, or that the grammar
+// could not read back, is a mistake of the program and panics.
+func (r *Registry) Register(info Info, f Factory) {
+	if !validName(info.Name) {
+		panic(fmt.Sprintf("defenses: cannot register %q: a name has letters, digits, '.', '_' and '-'", info.Name))
+	}
+	if _, twice := r.entries[info.Name]; twice {
+		panic(fmt.Sprintf("defenses: %q is registered twice", info.Name))
+	}
+	if r.entries == nil {
+		r.entries = make(map[string]entry)
+	}
+	r.entries[info.Name] = entry{info, f}
+	r.names = append(r.names, info.Name)
+}
+
+// Names lists the defenses in the order of registration.
+func (r *Registry) Names() []string { return slices.Clone(r.names) }
+
+// Info describes the defense of that name.
+func (r *Registry) Info(name string) (Info, bool) {
+	e, ok := r.entries[name]
+	return e.info, ok
+}
+
+// Infos describes all defenses in the order of registration.
+func (r *Registry) Infos() []Info {
+	out := make([]Info, 0, len(r.names))
+	for _, n := range r.names {
+		out = append(out, r.entries[n].info)
+	}
+	return out
+}
+
+// Built is a defense that was made from a spec: what an arm of a run needs.
+type Built struct {
+	Name    string // what tables call it: the spec's own name, or the spec without one
+	Spec    Spec
+	Info    Info
+	Screens []Place // with the placement applied
+	Defense Defense
+	// Canonical is the spec without its name, and the SHA-256 of every file that
+	// it was made from. Two defenses with the same text decide alike.
+	Canonical string
+}
+
+// Build makes a defense from a spec: see [Parse] for the grammar.
+func (r *Registry) Build(spec string, env Env) (Built, error) {
+	s, err := Parse(spec)
+	if err != nil {
+		return Built{}, err
+	}
+	return r.BuildSpec(s, env)
+}
+
+// BuildSpec makes a defense from a parsed spec.
+func (r *Registry) BuildSpec(s Spec, env Env) (Built, error) {
+	e, ok := r.entries[s.Kind]
+	if !ok {
+		return Built{}, r.unknown(s.Kind)
+	}
+	if s.Name != s.Kind && s.Name != "" {
+		if _, taken := r.entries[s.Name]; taken {
+			return Built{}, fmt.Errorf("defense %q: the name %q is that of another defense: choose one that is not taken", s.String(), s.Name)
+		}
+	}
+	if s.Argument != "" && e.info.Argument == "" {
+		return Built{}, fmt.Errorf("defense %q: %s takes no argument: leave out %q", s.String(), s.Kind, ":"+s.Argument)
+	}
+
+	// What the factory reads from files belongs to the settings of the run.
+	canonical := Spec{Kind: s.Kind, Argument: s.Argument, Place: s.Place}.String()
+	read := env.File
+	env.ReadFile = func(name string) ([]byte, error) {
+		data, err := read(name)
+		if err == nil {
+			sum := sha256.Sum256(data)
+			canonical += " sha256:" + hex.EncodeToString(sum[:])
+		}
+		return data, err
+	}
+	d, err := e.factory(s.Argument, env)
+	if err != nil {
+		return Built{}, fmt.Errorf("defense %q: %w", s.String(), err)
+	}
+	b := Built{Name: s.Label(), Spec: s, Info: e.info, Screens: e.info.Screens, Defense: d}
+	if c, ok := d.(*chain); ok {
+		b.Screens = c.screens()
+	}
+	if s.Place != Own {
+		if b.Defense, err = At(d, s.Place, e.info.Screens); err != nil {
+			return Built{}, fmt.Errorf("defense %q: %w", s.String(), err)
+		}
+		b.Screens = []Place{s.Place}
+	}
+	b.Canonical = canonical
+	return b, nil
+}
+
+// BuildAll makes the defenses of a comma list. Names must differ: they are how
+// the arms of a run are told apart.
+func (r *Registry) BuildAll(list string, env Env) ([]Built, error) {
+	var out []Built
+	for _, spec := range SplitList(list) {
+		b, err := r.Build(spec, env)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(out, func(o Built) bool { return o.Name == b.Name }); i >= 0 {
+			return nil, fmt.Errorf("two defenses are called %q: give one a name of its own, as in other=%s", b.Name, spec)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func (r *Registry) unknown(name string) error {
+	if len(r.names) == 0 {
+		return fmt.Errorf("unknown defense %q: none is registered", name)
+	}
+	known := strings.Join(r.names, ", ")
+	if n := nearest(name, r.names); n != "" {
+		return fmt.Errorf("unknown defense %q: did you mean %q? (known: %s)", name, n, known)
+	}
+	return fmt.Errorf("unknown defense %q (known: %s)", name, known)
+}
+
+// nearest returns the known name that a mistyped one most likely meant, or "":
+// no more than a third of its letters may have to change.
+func nearest(got string, known []string) string {
+	got = strings.ToLower(got)
+	if len(got) > 64 { // no typo, and the distance is quadratic
+		return ""
+	}
+	best, name := max(1, len(got)/3)+1, ""
+	for _, k := range known {
+		if d := editDistance(got, k); d < best {
+			best, name = d, k
+		}
+	}
+	return name
+}
+
+// editDistance counts the insertions, deletions and substitutions between two
+// short names (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
