@@ -1,6 +1,9 @@
 package text
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // An Embedder turns a text into a vector of fixed length. Vectors of one
 // Embedder can be compared with each other and with no other's.
@@ -36,13 +39,16 @@ func (h Hashing) Embed(text string) []float32 {
 const gramShare = 0.5
 
 // EmbedInto writes the vector of text to dst, which must hold HashDim values.
-// It does not allocate for texts of up to a kilobyte.
+// It does not allocate, once its scratch space has grown to the length of the
+// text.
 func (Hashing) EmbedInto(dst []float32, text string) {
 	v := (*[HashDim]float32)(dst)
 	clear(v[:])
 	if !isFolded(text) {
-		var buf [1024]byte
-		text = view(AppendFold(buf[:0], text))
+		buf := scratch.Get().(*[]byte)
+		defer scratch.Put(buf)
+		*buf = AppendFold((*buf)[:0], text)
+		text = view(*buf)
 	}
 	common := commonWords()
 	var before uint64 // hash of the ideograph just before
@@ -84,6 +90,9 @@ func (Hashing) EmbedInto(dst []float32, text string) {
 	}
 	normalise(v[:])
 }
+
+// scratch holds buffers for folded text; what they hold never outlives a call.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // inverseRoot[n] is 1/√n.
 var inverseRoot = func() (t [33]float32) {

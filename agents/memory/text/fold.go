@@ -115,13 +115,12 @@ func isIdentity(at []int32) bool {
 // Origin returns the offset in the original of the rune that byte i of Text
 // came from. i may be len(Text): then it is the end of the last such rune.
 func (f Folded) Origin(i int) int {
-	if i < 0 || i > len(f.Text) {
-		if i < 0 {
-			return 0
-		}
+	switch {
+	case i < 0:
+		return 0
+	case i > len(f.Text):
 		return f.size
-	}
-	if f.at == nil {
+	case f.at == nil:
 		return i
 	}
 	return int(f.at[i])
@@ -166,15 +165,14 @@ type folder struct {
 	mapped bool
 	space  bool // a space is owed
 	owedAt int  // where the owed space began
-	some   bool // something has been written
 }
 
 func (f *folder) run(s string) {
-	if !f.mapped {
+	if f.mapped {
+		f.slow(s)
+	} else {
 		f.dst = f.fast(s)
-		return
 	}
-	f.slow(s)
 }
 
 // fast folds without a map; it hands over to slow at the first rune that
@@ -273,6 +271,18 @@ func (f *folder) slow(s string) {
 			i = endOfEscape(s, i)
 			continue
 		}
+		if c < utf8.RuneSelf && (i+1 == len(s) || s[i+1] < utf8.RuneSelf) {
+			// Nothing that follows composes with it.
+			flush()
+			if b := asciiFold[c]; b != 0 {
+				f.put(base, b, i)
+				if b != ' ' {
+					f.last = i + 1
+				}
+			}
+			i++
+			continue
+		}
 		r, n := rune(c), 1
 		kind := foldPlain
 		if c >= utf8.RuneSelf {
@@ -320,9 +330,8 @@ func (f *folder) emit(base int, r rune, self string, from, to int) {
 			return
 		}
 		f.put(base, b, from)
-		f.last = to
-		if b == ' ' {
-			f.last = from
+		if b != ' ' {
+			f.last = to
 		}
 		return
 	}

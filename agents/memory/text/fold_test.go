@@ -121,6 +121,14 @@ func TestFoldOfEveryRuneIsAtRest(t *testing.T) {
 	}
 }
 
+func TestFoldOfManyMarksIsAtRest(t *testing.T) {
+	for _, n := range []int{5, 29, 30, 31, 32, 60, 61, 100, 127, 128, 129, 300} {
+		checkFold(t, "א"+strings.Repeat("\u05b1\u05b0", n)+"\u05bc")
+		checkFold(t, "か"+strings.Repeat("\u05b1\u05b0", n)+"\u3099")
+		checkFold(t, "a"+strings.Repeat("\u0301\u05b0\u0323", n)+"\u3099")
+	}
+}
+
 func FuzzFold(f *testing.F) {
 	for _, s := range []string{"Іgnоrе", "か\u200b\u3099", "\x1b]8;;x\x07", "a\xff\u0301", " ½ "} {
 		f.Add(s)

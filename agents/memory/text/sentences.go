@@ -265,6 +265,9 @@ func splitProse(out []Sentence, s string, from, to int, kind SentenceKind) []Sen
 			if end < to && marks == "." && !fullStop(s, start, i-1, end, to) {
 				continue
 			}
+			if end < to && end > i && marks != "." && startsLower(s[end:to]) {
+				continue // an aside (with a mark!) inside a sentence
+			}
 			if end < to && len(marks) > 1 && marks[0] == '.' && marks[len(marks)-1] == '.' && startsLower(s[end:to]) {
 				continue
 			}

@@ -26,6 +26,7 @@ func Stem(w string) string {
 	// Step 1a: plurals.
 	n := len(w)
 	switch {
+	case w[n-1] != 's':
 	case hasSuffix(w, "sses"):
 		w = w[:n-2]
 	case hasSuffix(w, "ies"):
@@ -35,13 +36,14 @@ func Stem(w string) string {
 			w = w[:n-1]
 		}
 	case hasSuffix(w, "us"), hasSuffix(w, "ss"):
-	case w[n-1] == 's' && hasVowel(w[:n-2]):
+	case hasVowel(w[:n-2]):
 		w = w[:n-1]
 	}
 
 	// Step 1b: past and progressive forms.
 	r1 := regionAfter(w, 0)
-	switch {
+	switch c := w[len(w)-1]; {
+	case c != 'd' && c != 'g' && c != 'y':
 	case hasSuffix(w, "eed"):
 		if len(w)-3 >= r1 {
 			w = w[:len(w)-1]
@@ -57,7 +59,7 @@ func Stem(w string) string {
 
 	// Steps 2 to 4: derivations. r2 is the region after r1's first syllable.
 	r2 := regionAfter(w, r1)
-	for _, s := range suffixesR1 {
+	for _, s := range suffixesR1[w[len(w)-1]-'a'] {
 		if hasSuffix(w, s.ending) {
 			if at := len(w) - len(s.ending); at >= r1 && len(w)-s.cut >= 3 && (s.ending != "ly" || validBeforeLy(w[at-1])) {
 				w = w[:len(w)-s.cut]
@@ -65,7 +67,7 @@ func Stem(w string) string {
 			break
 		}
 	}
-	for _, s := range suffixesR2 {
+	for _, s := range suffixesR2[w[len(w)-1]-'a'] {
 		if hasSuffix(w, s) {
 			if at := len(w) - len(s); at >= r2 && at >= 3 && (s != "ion" || w[at-1] == 's' || w[at-1] == 't') {
 				w = w[:at]
@@ -88,19 +90,32 @@ func Stem(w string) string {
 	return w
 }
 
-// Longest first. cut is how much of the ending goes.
-var suffixesR1 = []struct {
+// The endings by their last letter, longest first. cut is how much goes.
+var suffixesR1 = [26][]struct {
 	ending string
 	cut    int
 }{
-	{"ization", 5}, {"isation", 5}, {"ational", 5}, {"fulness", 4}, {"ousness", 4}, {"iveness", 4},
-	{"ication", 7}, {"tional", 2}, {"lessly", 2}, {"ation", 3}, {"ator", 2}, {"ically", 4}, {"ably", 1},
-	{"fully", 2}, {"ness", 4}, {"ally", 2}, {"ously", 2}, {"ively", 2}, {"ently", 2}, {"antly", 2}, {"icate", 3}, {"ly", 2},
+	'e' - 'a': {{"icate", 3}},
+	'l' - 'a': {{"ational", 5}, {"tional", 2}},
+	'n' - 'a': {{"ization", 5}, {"isation", 5}, {"ication", 7}, {"ation", 3}},
+	'r' - 'a': {{"ator", 2}},
+	's' - 'a': {{"fulness", 4}, {"ousness", 4}, {"iveness", 4}, {"ness", 4}},
+	'y' - 'a': {{"lessly", 2}, {"ically", 4}, {"fully", 2}, {"ously", 2}, {"ively", 2}, {"ently", 2}, {"antly", 2}, {"ably", 1}, {"ally", 2}, {"ly", 2}},
 }
 
-var suffixesR2 = []string{
-	"ement", "ance", "ence", "able", "ible", "ment", "ical", "ant", "ent", "ism", "ate", "ity", "iti", "ous", "ive", "ize", "ise", "ion",
-	"ful", "al", "er", "ic", "iz", "at", "iv",
+var suffixesR2 = [26][]string{
+	'c' - 'a': {"ic"},
+	'e' - 'a': {"ance", "ence", "able", "ible", "ate", "ive", "ize", "ise"},
+	'i' - 'a': {"iti"},
+	'l' - 'a': {"ical", "ful", "al"},
+	'm' - 'a': {"ism"},
+	'n' - 'a': {"ion"},
+	'r' - 'a': {"er"},
+	's' - 'a': {"ous"},
+	't' - 'a': {"ement", "ment", "ant", "ent", "at"},
+	'v' - 'a': {"iv"},
+	'y' - 'a': {"ity"},
+	'z' - 'a': {"iz"},
 }
 
 // validBeforeLy: Porter2's "valid li-ending", and l, for the forms of -able.

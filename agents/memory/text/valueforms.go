@@ -568,11 +568,7 @@ func (v *valueScanner) several(i, to int) int {
 	// key = value
 	if j := skipSpace(s, w, to); j > w && j+2 < to && s[j] == '=' && s[j+1] == ' ' && isKey(s[i:w]) {
 		from := skipSpace(s, j+1, to)
-		e := from
-		for e < to && !softEnd(s[e]) {
-			e++
-		}
-		if e = trimValue(s, from, e); e > from {
+		if e := trimValue(s, from, wordRun(s, from, to)); e > from {
 			v.add(Setting, i, e)
 			v.inner(from, e)
 			return e
@@ -748,7 +744,7 @@ func (v *valueScanner) bareCommand(i, e, to int) int {
 		case t[0] == '-' || strings.ContainsAny(t, "/=:@\\") || strings.IndexByte(t, '.') > 0:
 			args = true
 			end = j + len(t)
-		case args && programs()[t]:
+		case args && (programs()[t] || allOf(t, isDigit)):
 			end = j + len(t)
 		case subcommands()[t]:
 			args = true
@@ -817,9 +813,8 @@ func (v *valueScanner) name(i, e, to int, sentenceStart bool) int {
 			break
 		}
 		at = next
-		for e = at; e < to && !softEnd(s[e]) && e-at < 64; e++ {
-		}
-		if e-at >= 64 {
+		e = wordRun(s, at, min(to, at+64))
+		if e-at >= 60 {
 			break
 		}
 		// A word of another form (an id, a URL) is a value of its own.
@@ -834,6 +829,10 @@ func (v *valueScanner) name(i, e, to int, sentenceStart bool) int {
 		if strings.HasSuffix(s[start:end], poss) {
 			end -= len(poss)
 		}
+	}
+	// The first word of a line or sentence before a colon is a label.
+	if words == 1 && sentenceStart && start == i && end < to && s[end] == ':' {
+		return 0
 	}
 	// One word in capitals is emphasis or an abbreviation.
 	if t := s[start:end]; words == 1 && (len(t) < 2 || t == strings.ToUpper(t)) {

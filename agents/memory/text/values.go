@@ -229,6 +229,26 @@ func softEnd(c byte) bool {
 	return hardEnd(c)
 }
 
+// wordRun is the end of the word at i: at the next character that ends a
+// value, or between ASCII and a script that puts no spaces between words.
+func wordRun(s string, i, to int) int {
+	for e := i; e < to; {
+		if s[e] < utf8.RuneSelf {
+			if softEnd(s[e]) {
+				return e
+			}
+			e++
+			continue
+		}
+		class, n := runeClass(s, e)
+		if e > i && (class == 0 || class == cIdeo && s[i] < utf8.RuneSelf) {
+			return e
+		}
+		e += n
+	}
+	return to
+}
+
 // atom handles what begins at i and returns where to go on, and whether a
 // sentence begins there.
 func (v *valueScanner) atom(i, to int, sentenceStart bool) (int, bool) {
@@ -239,10 +259,7 @@ func (v *valueScanner) atom(i, to int, sentenceStart bool) (int, bool) {
 			return end, false
 		}
 	}
-	e := i
-	for e < to && !softEnd(s[e]) {
-		e++
-	}
+	e := wordRun(s, i, to)
 	if e == i {
 		return i + 1, sentenceStart
 	}
