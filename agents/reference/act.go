@@ -286,6 +286,9 @@ func (v *visible) fill(tool model.Tool, st *statement, t turn) (model.Call, bool
 			continue
 		}
 		value, own := valueFor(p, st), true
+		if p.Format == "uri" && p.Required && isPath(value) {
+			value = "" // a path in the request is what is sent, not where to
+		}
 		if value == "" {
 			own = false
 			for _, r := range ranked {
@@ -349,8 +352,17 @@ func (v *visible) freeText(p model.Param, st *statement, ranked []*statement) st
 	return st.text
 }
 
-// valueFor finds a value of the parameter's type in a statement.
+// valueFor finds a value of the parameter's type in a statement. The name of a
+// package is also the word after "package" or "library".
 func valueFor(p model.Param, st *statement) string {
+	if p.Format == "package" {
+		toks := text.Tokens(st.text)
+		for i, t := range toks[:max(0, len(toks)-1)] {
+			if t.Text == "package" || t.Text == "library" || t.Text == "module" {
+				return wordAt(st.text, toks[i+1].Start)
+			}
+		}
+	}
 	for _, kind := range kindsFor(p.Format) {
 		for _, val := range st.values {
 			if val.Kind != kind {
@@ -363,6 +375,21 @@ func valueFor(p model.Param, st *statement) string {
 		}
 	}
 	return ""
+}
+
+// wordAt is the text from i up to the next white space, without the marks of
+// punctuation around it.
+func wordAt(s string, i int) string {
+	s = s[i:]
+	if j := strings.IndexAny(s, " \t\n"); j >= 0 {
+		s = s[:j]
+	}
+	return strings.Trim(s, "`\"'.,;:!?()")
+}
+
+func isPath(s string) bool {
+	vs := text.Values(s)
+	return len(vs) > 0 && vs[0].Kind == text.Path
 }
 
 func bare(s string) string {

@@ -55,6 +55,9 @@ func (v *visible) bestOfContent(request []word, turns []turn, n int) []*statemen
 		all.blocks = append(all.blocks, t.blocks...)
 	}
 	best := only.ranked(request, all)
+	if v.setting != Naive {
+		best = slices.DeleteFunc(best, func(st *statement) bool { return st.form.has(suspicious) })
+	}
 	return best[:min(n, len(best))]
 }
 

@@ -54,6 +54,7 @@ func parse(content string) (*document, int) {
 	var cur *block
 	in := ""      // the tag we are in: memory, skills, skill
 	blank := true // the previous line was empty, so a label may follow
+	head := false // inside the heading of a piece of content
 	flush := func() {
 		if cur != nil {
 			cur.fill(body.String())
@@ -105,9 +106,14 @@ func parse(content string) (*document, int) {
 			if name, source := labelOf(bare); name != "" && (cur == nil || !cur.wrapped) {
 				flush()
 				cur = &block{label: name, source: source}
-				blank = false
+				blank, head = false, true
 				continue
 			}
+		}
+		if head {
+			head = bare != ""
+			blank = !head
+			continue
 		}
 		blank = bare == ""
 		if cur == nil {
@@ -117,7 +123,6 @@ func parse(content string) (*document, int) {
 		switch {
 		case strings.HasPrefix(bare, "<untrusted "):
 			cur.wrapped = true
-			body.Reset() // the rest of the heading is no content
 			continue
 		case bare == "</untrusted>":
 			flush()
@@ -144,7 +149,13 @@ func entryStatements(entry string) []*statement {
 }
 
 func (b *block) fill(body string) {
-	b.stmts = statements(body)
+	if b.label == "output" { // every line of a log stands for itself
+		for line := range strings.Lines(body) {
+			b.stmts = append(b.stmts, statements(line)...)
+		}
+	} else {
+		b.stmts = statements(body)
+	}
 	if len(b.stmts) > 0 {
 		b.stmts[0].first = true
 	}

@@ -342,7 +342,7 @@ func isFact(toks []text.Token, kind text.SentenceKind, values []text.Value) bool
 	for i, t := range toks {
 		switch t.Text {
 		case "is", "are", "was", "uses", "use", "moved", "moves", "changed", "became", "has", "have", "goes", "go", "runs", "lives", "sits", "belongs", "handles",
-			"remains", "equals", "stays", "opens", "closes", "starts", "ends", "called", "named", "reports", "takes", "works", "switched", "replaced", "replaces", "at", "via", "through", "reached":
+			"remains", "equals", "stays", "opens", "closes", "starts", "ends", "called", "named", "reports", "takes", "works", "switched", "replaced", "replaces":
 			if i > 0 {
 				return true
 			}
@@ -392,14 +392,14 @@ func bodyOf(s string, toks []text.Token) string {
 	}
 	if i := strings.IndexByte(s[toks[v].End:], ':'); i >= 0 && i < 90 {
 		if at := toks[v].End + i; at+1 < len(s) && s[at+1] == ' ' {
-			if rest := strings.TrimSpace(s[at+1:]); rest != "" {
+			if rest := strings.TrimSpace(s[at+1:]); len(contentWords(text.Tokens(rest))) > 1 {
 				return rest
 			}
 		}
 	}
 	for _, t := range toks[v+1 : min(v+9, len(toks))] {
 		if t.Text == "that" {
-			if rest := strings.TrimSpace(s[t.End:]); rest != "" {
+			if rest := strings.TrimSpace(s[t.End:]); len(contentWords(text.Tokens(rest))) > 1 {
 				return rest
 			}
 		}
