@@ -185,32 +185,39 @@ func (t Template) Refs() []Ref {
 // Expand returns one text of the template. resolve gives the text of a
 // reference.
 func (t Template) Expand(r *Rand, resolve func(name string) (string, error)) (string, error) {
-	var b strings.Builder
-	err := t.expand(&b, r, resolve)
-	return b.String(), err
+	b, err := t.append(nil, r, resolve)
+	return string(b), err
 }
 
-func (t Template) expand(b *strings.Builder, r *Rand, resolve func(string) (string, error)) error {
-	for _, p := range t.parts {
+// Append appends one text of a template without references to dst.
+func (t Template) Append(dst []byte, r *Rand) []byte {
+	dst, _ = t.append(dst, r, func(string) (string, error) { return "", nil })
+	return dst
+}
+
+func (t Template) append(dst []byte, r *Rand, resolve func(string) (string, error)) ([]byte, error) {
+	for i := range t.parts {
+		p := &t.parts[i]
 		switch {
 		case p.choices != nil:
-			if err := p.choices[r.IntN(len(p.choices))].expand(b, r, resolve); err != nil {
-				return err
+			var err error
+			if dst, err = p.choices[r.IntN(len(p.choices))].append(dst, r, resolve); err != nil {
+				return dst, err
 			}
 		case p.name != "":
 			s, err := resolve(p.name)
 			if err != nil {
-				return err
+				return dst, err
 			}
 			if p.capital {
 				s = Capital(s)
 			}
-			b.WriteString(s)
+			dst = append(dst, s...)
 		default:
-			b.WriteString(p.literal)
+			dst = append(dst, p.literal...)
 		}
 	}
-	return nil
+	return dst, nil
 }
 
 // Capital returns s with a capital first letter.

@@ -10,12 +10,9 @@ type Rand struct{ state uint64 }
 // NewRand returns a generator for the seed and any number of labels, so that
 // each family, case and slot has numbers of its own.
 func NewRand(seed uint64, labels ...string) *Rand {
-	h := seed ^ 0xcbf29ce484222325
-	for _, l := range labels { // FNV-1a, with the lengths between the labels
-		for i := range len(l) {
-			h = (h ^ uint64(l[i])) * 0x100000001b3
-		}
-		h = (h ^ uint64(len(l)) ^ 0xff00) * 0x100000001b3
+	h := seed
+	for _, l := range labels {
+		h = (h ^ Hash(l)) * 0x9e3779b97f4a7c15
 	}
 	r := &Rand{h}
 	r.Uint64()
@@ -50,3 +47,12 @@ func (r *Rand) Shuffle(n int, swap func(i, j int)) {
 
 // Pick returns one of the list.
 func Pick[T any](r *Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// Hash is FNV-1a with 64 bits (Fowler, Noll and Vo), the same for ever.
+func Hash[T string | []byte](s T) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 0x100000001b3
+	}
+	return h
+}

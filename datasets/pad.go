@@ -1,0 +1,92 @@
+package datasets
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/datasets/grammar"
+)
+
+//go:embed pad.yaml
+var padFile []byte
+
+// padPool holds the committed filler by medium; a test reads it all.
+var padPool = sync.OnceValue(func() map[memory.Medium][]grammar.Template {
+	var file map[memory.Medium][]string
+	if err := yaml.Unmarshal(padFile, &file); err != nil {
+		panic("datasets: pad.yaml: " + err.Error())
+	}
+	pool := make(map[memory.Medium][]grammar.Template, len(file))
+	for medium, lines := range file {
+		for _, line := range lines {
+			t, err := grammar.Parse(line)
+			if err != nil {
+				panic("datasets: pad.yaml: " + line + ": " + err.Error())
+			}
+			pool[medium] = append(pool[medium], t)
+		}
+	}
+	return pool
+})
+
+// Pad returns ordinary sentences of a medium, as many as fit into the given
+// number of tokens of four bytes: what makes a content long enough to reach
+// compaction. They hold no value, no rule, and nothing worth remembering, and no
+// sentence stands twice before all wordings have been tried. An unknown medium
+// is filled like a file. The same arguments give the same text.
+func Pad(medium memory.Medium, seed uint64, tokens int) string {
+	pool := padPool()[medium]
+	if pool == nil {
+		medium = memory.File
+		pool = padPool()[medium]
+	}
+	var (
+		room  = tokens * 4
+		b     strings.Builder
+		r     = grammar.NewRand(seed, "pad", string(medium))
+		order = make([]int, len(pool))
+		used  = make(map[uint64]bool, max(0, room)/64)
+		buf   []byte
+		left  int // sentences until the next paragraph
+	)
+	for i := range order {
+		order[i] = i
+	}
+	b.Grow(max(0, room))
+	for n := 0; ; n++ {
+		if n%len(pool) == 0 { // each template once, in a new order, before any comes again
+			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		t := pool[order[n%len(pool)]]
+		var h uint64
+		for range 8 {
+			buf = t.Append(buf[:0], r)
+			if h = grammar.Hash(buf); !used[h] {
+				break
+			}
+		}
+		gap := " "
+		switch {
+		case b.Len() == 0:
+			gap = ""
+		case medium == memory.Script || medium == memory.Slack:
+			gap = "\n"
+		case left == 0:
+			gap = "\n\n"
+		}
+		if left == 0 {
+			left = 3 + r.IntN(4)
+		}
+		left--
+		if b.Len()+len(gap)+len(buf) > room {
+			return b.String()
+		}
+		used[h] = true
+		b.WriteString(gap)
+		b.Write(buf)
+	}
+}
