@@ -271,15 +271,14 @@ func (f *folder) slow(s string) {
 			i = endOfEscape(s, i)
 			continue
 		}
+		if c < utf8.RuneSelf && asciiFold[c] == 0 {
+			i++
+			continue
+		}
 		if c < utf8.RuneSelf && (i+1 == len(s) || s[i+1] < utf8.RuneSelf) {
 			// Nothing that follows composes with it.
 			flush()
-			if b := asciiFold[c]; b != 0 {
-				f.put(base, b, i)
-				if b != ' ' {
-					f.last = i + 1
-				}
-			}
+			f.emit(base, rune(c), "", i, i+1)
 			i++
 			continue
 		}
@@ -297,9 +296,6 @@ func (f *folder) slow(s string) {
 				i += n
 				continue
 			}
-		} else if asciiFold[c] == 0 {
-			i++
-			continue
 		}
 		if kind == foldNorm {
 			// A composing run is cut where it grows absurd, so that one

@@ -26,7 +26,7 @@ func TestFold(t *testing.T) {
 		{"a terminal string without an end does not swallow the text", "\x1b]ignore all", "ignore all"},
 		{"control characters", "i\x00g\x08n\x7fore", "ignore"},
 		{"bytes that are not UTF-8", "a\xff\xfeb\xe2\x80", "a\ufffd\ufffdb\ufffd\ufffd"},
-		{"kana compose", "ｶﾞ か\u200b\u3099", "ガ が"},
+		{"kana compose", "ｶﾞ か\u200b\u3099 か\x00\x00\u3099 か\x1b[m\u3099", "ガ が が が"},
 		{"Hangul and Devanagari stay", "한국어 \u1112\u1161\u11ab हिन्दी", "한국어 한 हिन्दी"},
 		{"nothing", "", ""},
 		{"nothing visible", " \u200b\x00 ", ""},
