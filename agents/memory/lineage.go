@@ -139,10 +139,28 @@ func (m *Memory) askedFor(l Lineage) bool {
 			continue
 		}
 		for i := range m.window {
-			if s := &m.window[i]; s.ID == k.Segment && m.asked[s.Turn] {
+			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(s.Turn) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// wasAsked reports whether the user asked to keep what came in a turn: in that
+// turn, or in the next one where that brings nothing of its own ("Thanks, please
+// save that.").
+func (m *Memory) wasAsked(turn int) bool {
+	if m.asked[turn] {
+		return true
+	}
+	if !m.asked[turn+1] {
+		return false
+	}
+	for i := range m.window {
+		if m.window[i].Turn == turn+1 && m.window[i].Origin.Class == External {
+			return false
+		}
+	}
+	return true
 }

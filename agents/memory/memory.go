@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
 )
 
 // GateError is an error of the defense. The trial that meets it is not scored:
@@ -128,7 +127,9 @@ func (m *Memory) Records(yield func(Record) bool) {
 func (m *Memory) NextSession() {
 	if m.opts.Transcripts {
 		for _, s := range m.inbox {
-			m.past = append(m.past, m.pastTurn(s))
+			for _, part := range chunks(s.Text, m.opts.Recall.ChunkTokens) {
+				m.past = append(m.past, m.pastTurn(s, part))
+			}
 		}
 	}
 	m.session++

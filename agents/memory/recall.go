@@ -214,9 +214,29 @@ func IsAttributed(s string) bool {
 	return i > 0 && j > 0 && j < i && i < 200
 }
 
-// pastTurn is a past turn as transcript search sees it.
-func (m *Memory) pastTurn(s Segment) Record {
+// chunks cuts a long text at line ends, or failing that anywhere, into parts of
+// at most about that many tokens; 0 leaves it whole.
+func chunks(s string, tokens int) []string {
+	size := 4 * tokens
+	if size == 0 || len(s) <= size {
+		return []string{s}
+	}
+	var out []string
+	for len(s) > size {
+		cut := strings.LastIndexByte(s[:size], '\n') + 1
+		if cut == 0 {
+			for cut = size; cut > size-4 && s[cut]&0xC0 == 0x80; cut-- {
+			}
+		}
+		out = append(out, s[:cut])
+		s = s[cut:]
+	}
+	return append(out, s)
+}
+
+// pastTurn is a part of a past turn as transcript search sees it.
+func (m *Memory) pastTurn(s Segment, part string) Record {
 	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript", Key: fmt.Sprintf("session %d", m.session),
-		Text: s.Text, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
-		Asked: m.asked[s.Turn], Created: m.now, ValidFrom: m.now, Version: 1}
+		Text: part, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
+		Asked: m.wasAsked(s.Turn), Created: m.now, ValidFrom: m.now, Version: 1}
 }

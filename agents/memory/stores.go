@@ -27,6 +27,7 @@ type RecallSpec struct {
 	Vector, BM25 float64
 	K            int     // how many records a search returns
 	Floor        float64 // least score of a candidate
-	// ChunkTokens and OverlapTokens cut long records before they are scored.
-	ChunkTokens, OverlapTokens int
+	// ChunkTokens cuts past turns before they can be searched; 0 leaves them
+	// whole.
+	ChunkTokens int
 }

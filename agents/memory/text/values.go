@@ -140,13 +140,15 @@ func (v *valueScanner) inline(i, to int) {
 			i++
 			continue
 		case isOpener(c):
+			// What is quoted begins anew.
+			sentenceStart = sentenceStart || c == '"' || c == '('
 			i++
 			continue
 		case c >= utf8.RuneSelf:
 			r, n := utf8.DecodeRuneInString(s[i:to])
 			if !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("€£¥₹", r) {
 				i += n
-				if r == '•' || r == '–' || r == '—' {
+				if r == '•' || r == '–' || r == '—' || r == '“' {
 					sentenceStart = true
 				}
 				continue
