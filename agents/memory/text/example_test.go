@@ -54,5 +54,5 @@ func ExampleBM25() {
 		fmt.Printf("%s %.2f\n", h.Key, h.Score)
 	}
 	// Output:
-	// m-2 2.47
+	// m-2 2.65
 }
