@@ -11,28 +11,46 @@ const methodClopperPearson = "clopper-pearson"
 // ClopperPearson returns the rate of k successes in n independent trials with
 // the exact interval, which never covers less often than its level and is
 // therefore wider than [Wilson]'s: for claims that others will quote. It knows
-// no clusters.
+// no clusters; see [ClusteredClopperPearson].
 //
 // Source: C. J. Clopper, E. S. Pearson (1934), The use of confidence or
 // fiducial limits illustrated in the case of the binomial, Biometrika 26:404–413.
 func ClopperPearson(k, n int, level float64) Rate {
-	level, ws := checkLevel(level)
-	if !(Count{k, n}).valid() {
-		return notMeasured(methodClopperPearson, level, append(ws, badCount(k, n)))
+	r := Wilson(k, n, level)
+	r.Method = methodClopperPearson
+	return r.exact()
+}
+
+// ClusteredClopperPearson is [ClusteredWilson] with the exact interval in place
+// of Wilson's, on the same effective number of trials. Its coverage is no longer
+// guaranteed, for the correlation is estimated, but its one-sided bounds are not
+// biased towards ½ as Wilson's are.
+//
+// Source: E. L. Korn, B. I. Graubard (1998), Confidence intervals for
+// proportions with small expected number of positive counts estimated from
+// survey data, Survey Methodology 24:193–201.
+func ClusteredClopperPearson(families []Count, level float64) Rate {
+	r := ClusteredWilson(families, level)
+	r.Method = methodClopperPearson + "-clustered"
+	return r.exact()
+}
+
+// exact replaces the interval of a rate by the exact one of its rate and
+// effective number of trials, which need not be whole.
+func (r Rate) exact() Rate {
+	p, ok := r.Value()
+	if !ok {
+		return r
 	}
-	if n == 0 {
-		return notMeasured(methodClopperPearson, level, append(ws, warn(NotMeasured, "no trial was scored")))
+	n, k := r.EffectiveN, p*r.EffectiveN
+	tail := (1 - r.Level) / 2
+	r.Lo, r.Hi = 0, 1
+	if r.K > 0 {
+		r.Lo = min(betaQuantile(k, n-k+1, tail), p)
 	}
-	r := Rate{K: k, N: n, Lo: 0, Hi: 1, Level: level, Method: methodClopperPearson, EffectiveN: float64(n), Warnings: ws}
-	tail := (1 - level) / 2
-	if k > 0 {
-		r.Lo = betaQuantile(float64(k), float64(n-k)+1, tail)
+	if r.K < r.N { // by symmetry, so that a small tail is never taken from 1
+		r.Hi = max(1-betaQuantile(n-k, k+1, tail), p)
 	}
-	if k < n { // by symmetry, so that a small tail is never taken from 1
-		r.Hi = 1 - betaQuantile(float64(n-k), float64(k)+1, tail)
-	}
-	p := float64(k) / float64(n)
-	r.Lo, r.Hi = min(r.Lo, p), max(r.Hi, p)
 	return r
 }
 
@@ -41,7 +59,7 @@ func ClopperPearson(k, n int, level float64) Rate {
 // last few digits where that stops at about 1e-6.
 func betaQuantile(a, b, q float64) float64 {
 	if b == 1 {
-		return math.Exp(math.Log(q) / a)
+		return math.Pow(q, 1/a)
 	}
 	lo, hi := 0.0, 1.0
 	for range 200 {

@@ -9,12 +9,15 @@ import (
 // pairs, with the interval of [Replicates] resamples of whole clusters. The
 // percentiles are expanded for the number of clusters, without which the
 // percentile interval of few clusters is too narrow. The same seed gives the
-// same interval.
+// same interval. The work is 10,000 steps a cluster.
 //
 // One cluster, or clusters with the same mean, are treated as in
-// [PairedClustered]. SE is that function's too, for information. Under ten
-// clusters the interval is the wider of the two at each end, and carries a
-// [FewClusters] warning: resamples of so few clusters hold too few values.
+// [PairedClustered]. SE is that function's too. Under [MinClusters] clusters
+// each end is the wider of the two methods', for few clusters make few different
+// resamples. Even so the level is not kept, as a [FewClusters] warning says:
+// simulated with 5–34 pairs a family and a correlation of 0.3 within families,
+// 95% intervals of 3 to 29 clusters covered 90–96% of true differences between
+// rates of 30% and 10% or 2%, and from 8 clusters on 90–93% between 5% and 2%.
 //
 // Sources: A. C. Davison, D. V. Hinkley, Bootstrap Methods and their
 // Application (1997), §3.8, for resampling whole clusters; T. C. Hesterberg
@@ -40,9 +43,9 @@ func PairedClusterBootstrap(clusters []Cluster, level float64, seed uint64) Esti
 	t := criticalT(e.Level, e.DF)
 	c := float64(len(cs))
 	lo, hi := percentiles(means, normalTail(t*math.Sqrt(c/(c-1))))
-	if len(cs) < tooFewClusters {
-		e.Warnings = append(e.Warnings, warn(FewClusters, "%d clusters: under %d no interval keeps its level", len(cs), tooFewClusters))
+	if len(cs) < MinClusters {
 		lo, hi = min(lo, e.value-t*e.SE), max(hi, e.value+t*e.SE)
+		e.Warnings = append(e.Warnings, fewClusters(len(cs))...)
 	}
 	e.within(lo, hi, -1, 1)
 	return e

@@ -14,24 +14,28 @@
 //
 // # What is here, by question
 //
-//   - How large is a rate? [Wilson], [ClusteredWilson], [ClopperPearson] for
-//     published claims, [WorstCase] for trials that were not scored.
-//   - Do two arms on the same cases differ? [McNemar] with [Newcombe] for one
-//     trial a case; [PairedClustered] (or [PairedClusterBootstrap] under
-//     [MinClusters] clusters) with repeats or families.
-//   - Is an arm worse than a baseline by more than a margin? [NonInferior].
-//     Is a rate within a limit? [AtMost] and [AtLeast].
+//   - How large is a rate? [Wilson], [ClusteredWilson]; [ClopperPearson] and
+//     [ClusteredClopperPearson] for claims that others will quote; [WorstCase]
+//     for trials that were not scored.
+//   - Do two arms on the same cases differ? [McNemar] with [Newcombe] where
+//     cases are independent and run once; with families or repeats
+//     [PairedDifference], which takes the t interval of [PairedClustered] or,
+//     under [MinClusters] clusters, [PairedClusterBootstrap], and [SignFlip].
+//   - Is a rate within a limit? [AtMost] and [AtLeast]. Is an arm worse than its
+//     baseline by less than a margin? [NonInferior], [TangoNonInferiority].
 //   - Several comparisons at once? [Holm] where they were declared,
 //     [BenjaminiHochberg] where they were explored.
 //   - How small a difference can a run see? [MinimumDetectableEffect].
 //   - How long does it take? [Quantile] and [QuantileDifference] of stored
 //     values, [Sketch] in bounded memory.
-//   - Unpaired arms, scores, judges: [Fisher], [AUC], [Kappa], [Confusion].
+//   - Unpaired arms, scores, judges, detectors: [Fisher] with
+//     [NewcombeIndependent], [AUC], [Kappa], [Confusion].
 //
 // # Rules that hold everywhere
 //
-// Functions are pure: same arguments, same result, on any machine. What needs
-// randomness takes a seed. A level is the two-sided confidence level, between
+// Functions are pure: the same arguments give the same result. What needs
+// randomness takes a seed. Results are plain proportions ([Rate]), other numbers
+// ([Estimate]) or p-values ([Test]). A level is the two-sided confidence level, between
 // 0 and 1; the zero level stands for [DefaultLevel]. For a one-sided bound
 // give [OneSided] of its level and use one end of the interval.
 //

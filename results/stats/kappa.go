@@ -57,8 +57,8 @@ func Kappa(table [][]int, level float64) Estimate {
 		}
 	}
 	d := agree*chance - 2*chance + agree
-	if variance := (sum - d*d) / size; variance > 1e-15 {
-		e.SE = math.Sqrt(variance) / ((1 - chance) * (1 - chance))
+	if spread := sum - d*d; spread > 1e-13*sum { // else it is rounding
+		e.SE = math.Sqrt(spread/size) / ((1 - chance) * (1 - chance))
 		half := criticalZ(level) * e.SE
 		e.within(e.value-half, e.value+half, -1, 1)
 		return e

@@ -12,7 +12,7 @@ func (p Pairs) N() int { return p.Both + p.OnlyA + p.OnlyB + p.Neither }
 func (p Pairs) check() *Warning {
 	for _, v := range [...]int{p.Both, p.OnlyA, p.OnlyB, p.Neither} {
 		if v < 0 || v > maxTrials/4 {
-			w := warn(BadInput, "a table of pairs holds %d cases; counts must not be negative", v)
+			w := warn(BadInput, "a table of pairs counts %d cases; counts go from 0 to %d", v, maxTrials/4)
 			return &w
 		}
 	}

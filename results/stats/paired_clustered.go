@@ -10,11 +10,6 @@ import (
 // clustered difference is replaced by the bootstrap.
 const MinClusters = 30
 
-// tooFewClusters is the number of clusters below which no clustered interval
-// keeps its level: simulated, 95% intervals of ten clusters of binary
-// differences cover 91–95%, of five clusters 80–93%.
-const tooFewClusters = 10
-
 // A Cluster is the paired differences of one template family: N pairs of
 // outcomes of arms A and B, and the sum of A's minus B's. Outcomes lie between
 // 0 and 1; for binary ones Sum is A's successes minus B's. Repeats of a case
@@ -59,13 +54,18 @@ func PairedClustered(clusters []Cluster, level float64) Estimate {
 	if done {
 		return e
 	}
-	if e.Clusters < MinClusters {
-		e.Warnings = append(e.Warnings, warn(FewClusters,
-			"%d clusters: the clustered standard error is too small under %d", e.Clusters, MinClusters))
-	}
+	e.Warnings = append(e.Warnings, fewClusters(e.Clusters)...)
 	half := criticalT(e.Level, e.DF) * e.SE
 	e.within(e.value-half, e.value+half, -1, 1)
 	return e
+}
+
+// fewClusters warns where no interval of clusters keeps its level.
+func fewClusters(n int) []Warning {
+	if n >= MinClusters {
+		return nil
+	}
+	return []Warning{warn(FewClusters, "%d clusters: the interval may cover less often than its level under %d", n, MinClusters)}
 }
 
 // PairedClusteredTest tests whether the mean paired difference is 0, with the

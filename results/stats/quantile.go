@@ -45,7 +45,7 @@ const methodQuantile = "order-statistics"
 
 func sortSample(values []float64) (sortedSample, *Warning) {
 	for i, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !(math.Abs(v) <= math.MaxFloat64/4) { // differences must be finite too
 			w := warn(BadInput, "value %d of %d is %v; quantiles need finite values", i+1, len(values), v)
 			return nil, &w
 		}

@@ -8,8 +8,10 @@ import (
 // A Count is K successes of N trials, for example of one template family.
 type Count struct{ K, N int }
 
-// maxTrials bounds N so that every count is exact as a float64.
-const maxTrials = 1 << 53
+// maxTrials bounds N. Far above any run, it keeps sums from overflowing and the
+// distributions within the range where they are accurate: beyond a billion
+// gonum's incomplete beta function loses digits.
+const maxTrials = 1_000_000_000
 
 func (c Count) valid() bool { return c.K >= 0 && c.K <= c.N && c.N <= maxTrials }
 
@@ -26,8 +28,8 @@ type Rate struct {
 	Lo, Hi float64
 	// Level is the two-sided confidence level of Lo and Hi.
 	Level float64
-	// Method names the interval: "wilson", "wilson-clustered" or
-	// "clopper-pearson".
+	// Method names the interval: "wilson" or "clopper-pearson", each also with
+	// "-clustered".
 	Method string
 	// Families is the number of clusters with trials, 0 where the method knows
 	// none; EffectiveN the number of independent trials that the interval
@@ -87,7 +89,7 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("reading a rate: %w", err)
 	}
 	if !(Count{in.K, in.N}).valid() {
-		return fmt.Errorf("reading a rate: k=%d of n=%d is no count; need 0 <= k <= n", in.K, in.N)
+		return fmt.Errorf("reading a rate: k=%d of n=%d is no count; need 0 <= k <= n <= %d", in.K, in.N, maxTrials)
 	}
 	if in.N == 0 {
 		if in.Rate != nil || in.Lo != nil || in.Hi != nil {

@@ -58,7 +58,7 @@ func TestNothingMeasuredIsNeverZero(t *testing.T) {
 		"clustered 0/0":  ClusteredWilson([]Count{{0, 0}, {0, 0}}, 0),
 		"impossible":     Wilson(3, 2, 0),
 		"negative":       ClusteredWilson([]Count{{1, 2}, {-1, 2}}, 0),
-		"overflow":       ClusteredWilson([]Count{{0, 1 << 52}, {0, 1 << 53}}, 0),
+		"overflow":       ClusteredWilson([]Count{{0, maxTrials}, {0, 1}}, 0),
 	} {
 		if v, ok := r.Value(); ok || v != 0 || r.Measured() {
 			t.Errorf("%s: Value() = %v, %v, Measured() = %v; want not measured", name, v, ok, r.Measured())

@@ -46,4 +46,4 @@ func tangoZ(b, c, n, delta float64) float64 {
 }
 
 // normalTail is the probability of a standard normal above z.
-func normalTail(z float64) float64 { return 0.5 * math.Erfc(z / math.Sqrt2) }
+func normalTail(z float64) float64 { return 0.5 * math.Erfc(z/math.Sqrt2) }

@@ -27,7 +27,7 @@ func Wilson(k, n int, level float64) Rate {
 }
 
 func badCount(k, n int) Warning {
-	return warn(BadInput, "%d of %d is no count of successes; need 0 <= k <= n", k, n)
+	return warn(BadInput, "%d of %d is no count of successes; need 0 <= k <= n <= %d", k, n, maxTrials)
 }
 
 // wilson is the score interval of the rate p on n trials, where n need not be

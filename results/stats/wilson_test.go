@@ -38,7 +38,7 @@ func TestWilsonIsNewcombesTable(t *testing.T) {
 }
 
 func TestWilsonIsExactAtTheEnds(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 7, 10, 33, 1000, 123457, 1 << 40} {
+	for _, n := range []int{1, 2, 3, 7, 10, 33, 1000, 123457, maxTrials} {
 		for _, level := range []float64{0.5, 0.9, 0.95, 0.999999} {
 			if r := Wilson(0, n, level); r.Lo != 0 || !(r.Hi > 0) {
 				t.Errorf("0/%d at %v: [%v, %v], want a lower end of exactly 0", n, level, r.Lo, r.Hi)

@@ -1,0 +1,304 @@
+package results
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// A journal record is
+//
+//	length  uint32, little endian: bytes of the payload
+//	crc     uint32: CRC-32C of the payload
+//	payload place of the transcript, fields of the Trial in order,
+//	        number of decisions, fields of each Decision in order
+//
+// Numbers are varints, texts have their length before them. The fields are
+// taken from the structs, so that rows and journal cannot drift apart; the
+// header of a journal file holds a fingerprint of both structs.
+
+const recordHeader = 8
+
+// maxRecord bounds what a length may claim before anything is allocated.
+const maxRecord = 1 << 30
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// fieldKind is how a field is encoded.
+type fieldKind uint8
+
+const (
+	kindString fieldKind = iota
+	kindInt
+	kindBool
+	kindOptBool
+	kindOptFloat
+)
+
+// layout says how the fields of a row struct are encoded.
+type layout struct {
+	kinds []fieldKind
+	dict  []bool // the text repeats from row to row: share its memory
+	skip  int    // leading fields that are not encoded
+	print string // names and types, for the fingerprint
+}
+
+// Compiled once from the structs and never changed.
+var (
+	trialLayout    = makeLayout(reflect.TypeFor[Trial](), 0)
+	decisionLayout = makeLayout(reflect.TypeFor[Decision](), 2) // trial and index are the trial's
+	rowFingerprint = fmt.Sprintf("%08x", crc32.Checksum([]byte(trialLayout.print+"|"+decisionLayout.print), castagnoli))
+)
+
+func makeLayout(t reflect.Type, skip int) layout {
+	l := layout{skip: skip}
+	var print strings.Builder
+	for i := range t.NumField() {
+		f := t.Field(i)
+		var k fieldKind
+		switch f.Type {
+		case reflect.TypeFor[string]():
+			k = kindString
+		case reflect.TypeFor[int32](), reflect.TypeFor[int64]():
+			k = kindInt
+		case reflect.TypeFor[bool]():
+			k = kindBool
+		case reflect.TypeFor[*bool]():
+			k = kindOptBool
+		case reflect.TypeFor[*float64]():
+			k = kindOptFloat
+		default:
+			panic("results: no encoding for field " + f.Name + " of type " + f.Type.String())
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		l.kinds = append(l.kinds, k)
+		l.dict = append(l.dict, options == "dict")
+		fmt.Fprintf(&print, "%s %s;", name, f.Type)
+	}
+	l.print = print.String()
+	return l
+}
+
+// appendRow appends the fields of v.
+func (l *layout) appendRow(b []byte, v reflect.Value) []byte {
+	for i := l.skip; i < len(l.kinds); i++ {
+		f := v.Field(i)
+		switch l.kinds[i] {
+		case kindString:
+			b = appendField(b, validText(f.String()))
+		case kindInt:
+			b = binary.AppendVarint(b, f.Int())
+		case kindBool:
+			b = append(b, bit(f.Bool()))
+		case kindOptBool:
+			if f.IsNil() {
+				b = append(b, 2)
+			} else {
+				b = append(b, bit(f.Elem().Bool()))
+			}
+		case kindOptFloat:
+			if f.IsNil() {
+				b = append(b, 0)
+			} else {
+				b = append(b, 1)
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.Elem().Float()))
+			}
+		}
+	}
+	return b
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// validText replaces what is not UTF-8: a Parquet text column may hold nothing
+// else, and readers of other languages refuse the file.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// place is where a transcript stands: its frame in transcripts/part-N.jsonl.zst.
+// Without a transcript length is 0.
+type place struct {
+	part   int
+	offset int64
+	length int64
+	crc    uint32
+}
+
+// appendRecord appends one record. The decisions' trial and index are not
+// written: they are the trial's.
+func appendRecord(b []byte, at place, t *Trial, ds []Decision) []byte {
+	start := len(b)
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0)
+	b = binary.AppendUvarint(b, uint64(at.length))
+	if at.length > 0 {
+		b = binary.AppendUvarint(b, uint64(at.offset))
+		b = binary.LittleEndian.AppendUint32(b, at.crc)
+	}
+	b = trialLayout.appendRow(b, reflect.ValueOf(t).Elem())
+	b = binary.AppendUvarint(b, uint64(len(ds)))
+	v := reflect.ValueOf(ds)
+	for i := range ds {
+		b = decisionLayout.appendRow(b, v.Index(i))
+	}
+	payload := b[start+recordHeader:]
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(payload, castagnoli))
+	return b
+}
+
+// decoder reads the payload of one record.
+type decoder struct {
+	b      []byte
+	bad    bool
+	shared map[string]string // texts that repeat, one copy each
+}
+
+// maxShared bounds the memory of shared texts.
+const maxShared = 1 << 16
+
+func newDecoder() *decoder { return &decoder{shared: map[string]string{}} }
+
+func (d *decoder) take(n uint64) []byte {
+	if d.bad || n > uint64(len(d.b)) {
+		d.bad = true
+		return nil
+	}
+	out := d.b[:n]
+	d.b = d.b[n:]
+	return out
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) byte() byte {
+	b := d.take(1)
+	if b == nil {
+		return 0
+	}
+	return b[0]
+}
+
+func (d *decoder) text(share bool) string {
+	b := d.take(d.uvarint())
+	if len(b) == 0 {
+		return ""
+	}
+	if !share {
+		return string(b)
+	}
+	if s, ok := d.shared[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(d.shared) < maxShared {
+		d.shared[s] = s
+	}
+	return s
+}
+
+func (d *decoder) row(l *layout, v reflect.Value) {
+	for i := l.skip; i < len(l.kinds); i++ {
+		f := v.Field(i)
+		switch l.kinds[i] {
+		case kindString:
+			f.SetString(d.text(l.dict[i]))
+		case kindInt:
+			n := d.varint()
+			if f.OverflowInt(n) {
+				d.bad = true
+				return
+			}
+			f.SetInt(n)
+		case kindBool:
+			f.SetBool(d.byte() == 1)
+		case kindOptBool:
+			if c := d.byte(); c < 2 {
+				b := c == 1
+				f.Set(reflect.ValueOf(&b))
+			} else {
+				f.SetZero()
+			}
+		case kindOptFloat:
+			f.SetZero()
+			if d.byte() == 1 {
+				if b := d.take(8); b != nil {
+					x := math.Float64frombits(binary.LittleEndian.Uint64(b))
+					f.Set(reflect.ValueOf(&x))
+				}
+			}
+		}
+	}
+}
+
+// place reads where the transcript is.
+func (d *decoder) place(part int) place {
+	at := place{part: part, length: int64(d.uvarint())}
+	if at.length == 0 {
+		return place{}
+	}
+	at.offset = int64(d.uvarint())
+	if b := d.take(4); b != nil {
+		at.crc = binary.LittleEndian.Uint32(b)
+	}
+	d.bad = d.bad || at.length < 0 || at.offset < 0
+	return at
+}
+
+// record decodes a payload into e, whose decisions are reused.
+func (d *decoder) record(payload []byte, part int, e *Entry) error {
+	d.b, d.bad = payload, false
+	e.at = d.place(part)
+	d.row(&trialLayout, reflect.ValueOf(&e.Trial).Elem())
+	n := d.uvarint()
+	if d.bad || n > uint64(len(d.b)) {
+		return errBadRecord
+	}
+	e.Decisions = resize(e.Decisions, int(n))
+	v := reflect.ValueOf(e.Decisions)
+	for i := range e.Decisions {
+		d.row(&decisionLayout, v.Index(i))
+		e.Decisions[i].Trial, e.Decisions[i].Index = e.Trial.ID, e.Trial.Index
+	}
+	if d.bad || len(d.b) > 0 {
+		return errBadRecord
+	}
+	return nil
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

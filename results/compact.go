@@ -1,0 +1,237 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// tables are the three files that rows go to.
+type tables struct {
+	dir       string
+	trials    *table[Trial]
+	decisions *table[Decision]
+	places    *table[indexRow] // nil without transcripts
+	names     [3]string
+	page      int
+}
+
+// createTables begins the three files; that of the transcripts only when the
+// first comes.
+func createTables(dir string, names [3]string, page int) (*tables, error) {
+	t := &tables{dir: dir, names: names, page: page}
+	var err error
+	if t.trials, err = createTable[Trial](dir, names[0], page, trialsGroup); err != nil {
+		return nil, err
+	}
+	if t.decisions, err = createTable[Decision](dir, names[1], page, callsGroup); err != nil {
+		t.abandon()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tables) add(e *Entry) error {
+	if err := t.trials.add(&e.Trial); err != nil {
+		return err
+	}
+	for i := range e.Decisions {
+		if err := t.decisions.add(&e.Decisions[i]); err != nil {
+			return err
+		}
+	}
+	if !e.HasTranscript() {
+		return nil
+	}
+	if t.places == nil {
+		var err error
+		if t.places, err = createTable[indexRow](t.dir, t.names[2], t.page, trialsGroup); err != nil {
+			return err
+		}
+	}
+	return t.places.add(&indexRow{Trial: e.Trial.ID, Index: e.Trial.Index, Part: int32(e.at.part), Offset: e.at.offset,
+		Length: e.at.length, CRC: int64(e.at.crc)})
+}
+
+// publish completes the files and names them: the trials last, for their name
+// says that the others are there.
+func (t *tables) publish() ([]File, error) {
+	files := make([]File, 2, 3)
+	var err error
+	if files[0], err = t.trials.close(); err != nil {
+		return nil, err
+	}
+	if files[1], err = t.decisions.close(); err != nil {
+		return nil, err
+	}
+	if t.places != nil {
+		f, err := t.places.close()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		if err := t.places.publish(); err != nil {
+			return nil, err
+		}
+		if err := syncDir(in(t.dir, transcriptsDir)); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.decisions.publish(); err != nil {
+		return nil, err
+	}
+	if err := syncDir(t.dir); err != nil {
+		return nil, err
+	}
+	if err := t.trials.publish(); err != nil {
+		return nil, err
+	}
+	return files, syncDir(t.dir)
+}
+
+func (t *tables) abandon() {
+	if t.trials != nil {
+		t.trials.abandon()
+	}
+	if t.decisions != nil {
+		t.decisions.abandon()
+	}
+	if t.places != nil {
+		t.places.abandon()
+	}
+}
+
+// writePart makes a part of a full journal file and removes the file.
+func writePart(dir string, w *writing) error {
+	t, err := createTables(dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage)
+	if err != nil {
+		return err
+	}
+	if err := fill(t, newJournalSource(w.f.Name(), w.n, w.f, w.slots), nil); err != nil {
+		t.abandon()
+		return err
+	}
+	if _, err := t.publish(); err != nil {
+		t.abandon()
+		return err
+	}
+	path := in(dir, journalName(w.n))
+	if err := os.Remove(path); err != nil {
+		return diskError("removing", path, err)
+	}
+	return nil
+}
+
+// nexter is what yields entries: a source, or several merged.
+type nexter interface{ next(*Entry) error }
+
+func fill(t *tables, src nexter, visit func(*Entry) error) error {
+	var e Entry
+	for {
+		switch err := src.next(&e); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := t.add(&e); err != nil {
+			return err
+		}
+		if visit != nil {
+			if err := visit(&e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Finish compacts everything to the files of a finished run and closes the
+// journal. visit, if not nil, is given every entry as it is stored, in the order
+// of the plan; an entry is valid until it returns. If Finish fails the directory
+// can be resumed. It needs constant memory.
+func (j *Journal) Finish(visit func(*Entry) error) (*Manifest, error) {
+	j.mu.Lock()
+	ended := j.ended
+	j.mu.Unlock()
+	if ended {
+		return nil, fmt.Errorf("journal of %s: closed", j.dir)
+	}
+	err := j.halt()
+	defer j.unlock()
+	defer j.closeFiles()
+	if err != nil {
+		return nil, err
+	}
+	return j.finish(visit)
+}
+
+func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
+	var opened []*openedPart
+	defer func() {
+		for _, p := range opened {
+			p.close()
+		}
+	}()
+	sources := []source{newJournalSource(j.cur.f.Name(), j.cur.n, j.cur.f, j.cur.slots)}
+	for _, n := range j.parts {
+		p, err := openPart(j.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		if err != nil {
+			return nil, err
+		}
+		opened = append(opened, p)
+		s, err := p.source(Everything)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+	}
+	m, err := merge(sources)
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	t, err := createTables(j.dir, [3]string{trialsFile, decisionsFile, indexFile}, finalPage)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(t, m, visit); err != nil {
+		t.abandon()
+		return nil, err
+	}
+	files, err := t.publish()
+	if err != nil {
+		t.abandon()
+		return nil, err
+	}
+	man := &Manifest{Format: RunFormat, Files: files}
+	numbers := append(slices.Clone(j.parts), j.cur.n)
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		st, err := os.Stat(in(j.dir, transcriptPart(n)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, diskError("reading", in(j.dir, transcriptPart(n)), err)
+		}
+		man.Transcripts = append(man.Transcripts, File{Name: transcriptPart(n), Bytes: st.Size()})
+	}
+	if err := writeJSON(in(j.dir, manifestFile), man); err != nil {
+		return nil, err
+	}
+	// The run is finished. What cannot be removed now is removed when somebody
+	// resumes, and read by nobody.
+	for _, p := range opened {
+		p.close()
+	}
+	j.cur.f.Close()
+	if left, err := listRun(j.dir); err == nil {
+		for _, name := range left.working() {
+			os.Remove(in(j.dir, name))
+		}
+	}
+	return man, nil
+}

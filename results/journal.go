@@ -1,0 +1,672 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrFinished: the directory holds a finished run; read it.
+	ErrFinished = errors.New("the run is finished")
+	// ErrExists: the directory holds a run already.
+	ErrExists = errors.New("holds a run already; go on with --resume, or choose another directory with --out")
+	// ErrNotRun: the directory holds something that is no run.
+	ErrNotRun = errors.New("is not empty and holds no run; choose another directory with --out")
+	// ErrInUse: another process writes to the directory.
+	ErrInUse = errors.New("another memtox is writing to it; wait for it to end or stop it")
+)
+
+// Defaults of Options.
+const (
+	DefaultPartRows  = 50_000
+	DefaultSyncEvery = time.Second
+)
+
+// Options of a Journal. The zero value is what a run uses.
+type Options struct {
+	// PartRows is the number of trials after which the journal becomes Parquet
+	// parts; DefaultPartRows if 0.
+	PartRows int
+	// SyncEvery is how often appended rows are made safe against a failure of
+	// the machine (rows are safe against a death of the process as soon as
+	// Append returns); DefaultSyncEvery if 0.
+	SyncEvery time.Duration
+}
+
+// Journal takes the rows of a run as trials finish and compacts them to Parquet
+// at the end. Append may be called by many goroutines at once.
+//
+// A run directory while it is written:
+//
+//	run.json                      what the run is
+//	lock                          held by the writing process
+//	journal-N                     finished trials, one record each, in the order in which they finished
+//	transcripts/part-N.jsonl.zst  their transcripts, a zstd frame each
+//	trials-N.parquet, decisions-N.parquet, transcripts/index-N.parquet
+//	                              a journal that was full, sorted by plan order
+//
+// and once it is finished:
+//
+//	run.json, manifest.json, trials.parquet, decisions.parquet,
+//	transcripts/index.parquet, transcripts/part-N.jsonl.zst
+//
+// A record has a checksum and is written with one call, so a process that is
+// killed leaves at most one torn record, at the end. A part exists once
+// trials-N.parquet has its name, and only then journal-N is removed. A run is
+// finished once manifest.json has its name, and only then parts and journals
+// are removed. Everything is written under a temporary name and synced before
+// it gets its own. Hence at every moment each finished trial can be found, and
+// the number N says where it must not be looked for twice.
+type Journal struct {
+	dir    string
+	run    *Run
+	opts   Options
+	unlock func()
+	zip    *zstd.Encoder
+
+	mu    sync.Mutex
+	done  map[uint64]struct{}
+	err   error // the first failure; nothing is written after it
+	ended bool
+	dups  int
+	torn  int64
+	cur   *writing
+	parts []int
+	dirty bool
+
+	compacting chan struct{} // closed when the running compaction of a part ended; nil if there is none
+	stop       chan struct{}
+	stopped    sync.WaitGroup
+}
+
+// writing is the journal file that takes records, and its transcripts.
+type writing struct {
+	n      int
+	f      *os.File
+	size   int64
+	slots  []slot
+	t      *os.File // nil until the first transcript
+	tSize  int64
+	buffer []byte
+}
+
+// Create makes a run directory and writes run.json. A directory that exists
+// must be empty, or hold a run of which nothing was written yet.
+func Create(dir string, run *Run, o Options) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, diskError("creating run directory", dir, err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, diskError("reading run directory", dir, err)
+	}
+	for _, f := range files {
+		switch name := f.Name(); {
+		case name == runFile, name == manifestFile, name == trialsFile, isNumbered(name):
+			return nil, fmt.Errorf("run directory %s %w", dir, ErrExists)
+		case name == lockFile, strings.HasSuffix(name, tmpSuffix):
+		case name == transcriptsDir:
+		default:
+			return nil, fmt.Errorf("directory %s %w", dir, ErrNotRun)
+		}
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if exists(in(dir, runFile)) { // somebody was faster
+		unlock()
+		return nil, fmt.Errorf("run directory %s %w", dir, ErrExists)
+	}
+	r := *run
+	r.Format = RunFormat
+	j := newJournal(dir, &r, o, unlock)
+	if err := writeRun(dir, &r); err != nil {
+		unlock()
+		return nil, err
+	}
+	if err := j.begin(1); err != nil {
+		unlock()
+		return nil, err
+	}
+	j.start(nil)
+	return j, nil
+}
+
+// Resume opens the directory of a run that was interrupted, however it was.
+// Without a run the error is an [fs.ErrNotExist], and with a finished one it is
+// [ErrFinished]. The caller compares [Journal.Run] with what it is about to do
+// before it appends.
+func Resume(dir string, o Options) (*Journal, error) {
+	run, err := ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	j := newJournal(dir, run, o, unlock)
+	full, err := j.recover()
+	if err != nil {
+		j.closeFiles()
+		unlock()
+		return nil, err
+	}
+	j.start(full)
+	return j, nil
+}
+
+func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
+	if o.PartRows <= 0 {
+		o.PartRows = DefaultPartRows
+	}
+	if o.SyncEvery <= 0 {
+		o.SyncEvery = DefaultSyncEvery
+	}
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return &Journal{dir: dir, run: run, opts: o, unlock: unlock, zip: zip, done: map[uint64]struct{}{}, stop: make(chan struct{})}
+}
+
+func isNumbered(name string) bool {
+	_, a := number(name, journalPrefix, "")
+	_, b := number(name, trialsPrefix, parquetSuffix)
+	_, c := number(name, decisionsPrefix, parquetSuffix)
+	return a || b || c
+}
+
+// begin starts journal file n.
+func (j *Journal) begin(n int) error {
+	path := in(j.dir, journalName(n))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err == nil {
+		_, err = f.WriteAt([]byte(journalHeader), 0)
+	}
+	if err != nil {
+		if f != nil {
+			f.Close()
+		}
+		return diskError("creating", path, err)
+	}
+	j.cur = &writing{n: n, f: f, size: int64(len(journalHeader))}
+	return syncDir(j.dir)
+}
+
+// start begins to sync by time, and to compact the journal files that were full
+// when the run was interrupted.
+func (j *Journal) start(full []*writing) {
+	j.stopped.Go(func() {
+		tick := time.NewTicker(j.opts.SyncEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-j.stop:
+				return
+			case <-tick.C:
+				if err := j.Sync(); err != nil {
+					j.fail(err)
+				}
+			}
+		}
+	})
+	if len(full) > 0 {
+		j.compact(full)
+	}
+}
+
+// recover brings the directory into the state that it had after the last whole
+// record, and returns the journal files that were full.
+func (j *Journal) recover() (full []*writing, err error) {
+	finished := exists(in(j.dir, manifestFile))
+	if finished {
+		// Only the tidying up may be missing.
+		if _, err := ReadManifest(j.dir); err != nil {
+			return nil, err
+		}
+	}
+	files, err := listRun(j.dir)
+	if err != nil {
+		return nil, err
+	}
+	drop := slices.Clone(files.temporary)
+	if finished {
+		drop = append(drop, files.working()...)
+	} else {
+		drop = append(drop, files.final...) // of a compaction that did not end
+		for _, n := range files.journals {
+			if files.hasPart(n) {
+				drop = append(drop, journalName(n))
+			}
+		}
+		for _, n := range files.halves {
+			drop = append(drop, decisionsPart(n), indexPart(n))
+		}
+	}
+	for _, name := range drop {
+		if err := os.Remove(in(j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, diskError("removing", in(j.dir, name), err)
+		}
+	}
+	if finished {
+		return nil, fmt.Errorf("run directory %s: %w", j.dir, ErrFinished)
+	}
+	j.parts = files.parts
+	for _, n := range files.parts {
+		if err := j.recoverPart(n); err != nil {
+			return nil, err
+		}
+	}
+	last := 0
+	if len(files.parts) > 0 {
+		last = slices.Max(files.parts)
+	}
+	for _, n := range files.journals {
+		if files.hasPart(n) {
+			continue
+		}
+		w, err := j.recoverJournal(n)
+		if err != nil {
+			return nil, err
+		}
+		if j.cur != nil {
+			full = append(full, j.cur)
+		}
+		j.cur, last = w, max(last, n)
+	}
+	if j.cur == nil || j.cur.n < last || len(j.cur.slots) >= j.opts.PartRows {
+		if j.cur != nil {
+			full = append(full, j.cur)
+			j.cur = nil
+		}
+		return full, j.begin(last + 1)
+	}
+	return full, nil
+}
+
+// idRow is what a resumed run needs to know of a finished trial.
+type idRow struct {
+	ID string `parquet:"trial"`
+}
+
+func (j *Journal) recoverPart(n int) error {
+	path := in(j.dir, trialsPart(n))
+	p, err := openParquet(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	c, err := openCursor[idRow](path, p.p)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for {
+		r, err := c.peek()
+		if err != nil || r == nil {
+			return err
+		}
+		id, ok := idNumber(r.ID)
+		if !ok {
+			return fmt.Errorf("reading %s: %w", path, badID(r.ID))
+		}
+		j.done[id] = struct{}{}
+		c.next()
+	}
+}
+
+// recoverJournal opens a journal file, cuts off what is torn, and its
+// transcripts behind the last one that a record names.
+func (j *Journal) recoverJournal(n int) (*writing, error) {
+	path := in(j.dir, journalName(n))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, diskError("opening", path, err)
+	}
+	w := &writing{n: n, f: f}
+	slots, good, err := scanJournal(path, n, f)
+	if err == nil {
+		err = w.recoverTranscripts(j.dir, &slots, &good)
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil {
+		j.torn += st.Size() - good
+		if good == 0 { // killed before the header was whole
+			good = int64(len(journalHeader))
+			_, err = f.WriteAt([]byte(journalHeader), 0)
+		}
+	}
+	if err == nil {
+		err = f.Truncate(good)
+	}
+	if err != nil {
+		w.close()
+		return nil, diskError("recovering", path, err)
+	}
+	w.slots, w.size = slots, good
+	for _, s := range slots {
+		j.done[s.id] = struct{}{}
+	}
+	return w, nil
+}
+
+// recoverTranscripts opens the transcripts of a journal file. After a failure of
+// the machine a record may have reached the disk and its transcript not; then
+// that record and all after it are taken for torn.
+func (w *writing) recoverTranscripts(dir string, slots *[]slot, good *int64) error {
+	path := in(dir, transcriptPart(w.n))
+	t, err := os.OpenFile(path, os.O_RDWR, 0)
+	var have int64
+	if err == nil {
+		w.t = t
+		st, err := t.Stat()
+		if err != nil {
+			return diskError("reading", path, err)
+		}
+		have = st.Size()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return diskError("opening", path, err)
+	}
+	for i, s := range *slots {
+		end := s.at.offset + s.at.length
+		if s.at.length > 0 && end > have {
+			*slots, *good = (*slots)[:i], s.offset
+			break
+		}
+		w.tSize = max(w.tSize, end)
+	}
+	if w.t != nil {
+		if err := w.t.Truncate(w.tSize); err != nil {
+			return diskError("recovering", path, err)
+		}
+	}
+	return nil
+}
+
+// Run returns the run's run.json.
+func (j *Journal) Run() *Run { return j.run }
+
+// Dir returns the run directory.
+func (j *Journal) Dir() string { return j.dir }
+
+// Done reports whether the trial was finished already.
+func (j *Journal) Done(id string) bool {
+	n, ok := idNumber(id)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, have := j.done[n]
+	return ok && have
+}
+
+// Len returns the number of finished trials.
+func (j *Journal) Len() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.done)
+}
+
+// Duplicates returns how many appended trials were finished already.
+func (j *Journal) Duplicates() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.dups
+}
+
+// Torn returns how many bytes of unfinished records Resume cut off.
+func (j *Journal) Torn() int64 { return j.torn }
+
+// Append takes a finished trial with its decisions, in order, and its transcript
+// (one JSON object; nil for none). When it returns nil the trial survives the
+// death of the process, and after the next Sync, which comes by itself, that of
+// the machine. A trial that is finished already is not taken twice, and that is
+// no error. The decisions' trial and index need not be set.
+//
+// After a failure, of a full disk for instance, every later call returns that
+// error; what was taken before can be resumed.
+func (j *Journal) Append(t *Trial, ds []Decision, transcript []byte) error {
+	id, ok := idNumber(t.ID)
+	if !ok {
+		return fmt.Errorf("journal of %s: %w", j.dir, badID(t.ID))
+	}
+	var frame []byte
+	var at place
+	if len(transcript) > 0 {
+		buf := frames.Get().(*[]byte)
+		defer frames.Put(buf)
+		line := transcript
+		if line[len(line)-1] != '\n' {
+			line = append(line[:len(line):len(line)], '\n')
+		}
+		*buf = j.zip.EncodeAll(line, (*buf)[:0])
+		frame = *buf
+		at = place{length: int64(len(frame)), crc: crc32.Checksum(frame, castagnoli)}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	if j.ended {
+		return fmt.Errorf("journal of %s: closed", j.dir)
+	}
+	if _, have := j.done[id]; have {
+		j.dups++
+		return nil
+	}
+	if err := j.cur.append(j.dir, id, at, t, ds, frame); err != nil {
+		j.err = err
+		return err
+	}
+	j.done[id] = struct{}{}
+	j.dirty = true
+	if len(j.cur.slots) >= j.opts.PartRows {
+		j.rotate()
+	}
+	return j.err
+}
+
+// frames holds buffers for compressed transcripts.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+func (w *writing) append(dir string, id uint64, at place, t *Trial, ds []Decision, frame []byte) error {
+	if len(frame) > 0 {
+		if w.t == nil {
+			if err := w.openTranscripts(dir); err != nil {
+				return err
+			}
+		}
+		at.part, at.offset = w.n, w.tSize
+		if _, err := w.t.WriteAt(frame, w.tSize); err != nil {
+			_ = w.t.Truncate(w.tSize) // recovery would do it too
+			return diskError("writing", w.t.Name(), err)
+		}
+		w.tSize += int64(len(frame))
+	}
+	w.buffer = appendRecord(w.buffer[:0], at, t, ds)
+	n := int64(len(w.buffer))
+	if n > maxRecord {
+		return fmt.Errorf("trial %s: its rows take %d bytes; at most %d can be stored", t.ID, n, maxRecord)
+	}
+	if _, err := w.f.WriteAt(w.buffer, w.size); err != nil {
+		_ = w.f.Truncate(w.size) // recovery would do it too
+		return diskError("writing", w.f.Name(), err)
+	}
+	w.slots = append(w.slots, slot{index: t.Index, id: id, offset: w.size, length: n, at: at})
+	w.size += n
+	if cap(w.buffer) > 1<<20 { // one huge trial should not be remembered
+		w.buffer = nil
+	}
+	return nil
+}
+
+func (w *writing) openTranscripts(dir string) error {
+	if err := os.MkdirAll(in(dir, transcriptsDir), 0o777); err != nil {
+		return diskError("creating", in(dir, transcriptsDir), err)
+	}
+	path := in(dir, transcriptPart(w.n))
+	t, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o666)
+	if err != nil {
+		return diskError("creating", path, err)
+	}
+	w.t = t
+	return errors.Join(syncDir(in(dir, transcriptsDir)), syncDir(dir))
+}
+
+// sync makes the records durable, and before them the transcripts that they name.
+func (w *writing) sync() error {
+	if w.t != nil {
+		if err := w.t.Sync(); err != nil {
+			return diskError("syncing", w.t.Name(), err)
+		}
+	}
+	if err := w.f.Sync(); err != nil {
+		return diskError("syncing", w.f.Name(), err)
+	}
+	return nil
+}
+
+func (w *writing) close() {
+	w.f.Close()
+	if w.t != nil {
+		w.t.Close()
+	}
+}
+
+// Sync makes every trial that was appended before the call durable.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	if j.err != nil || !j.dirty || j.ended {
+		defer j.mu.Unlock()
+		return j.err
+	}
+	j.dirty = false
+	w := *j.cur // its transcripts file may be opened meanwhile
+	j.mu.Unlock()
+	// Appending goes on while the disk works. A file that was closed meanwhile
+	// was synced before.
+	if err := w.sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func (j *Journal) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+	}
+}
+
+// rotate hands the full journal file to a goroutine that makes a part of it, and
+// begins a new one. If the part before is still being made it waits for that:
+// the disk is slower than the run. The caller holds mu.
+func (j *Journal) rotate() {
+	for j.compacting != nil {
+		c := j.compacting
+		j.mu.Unlock()
+		<-c
+		j.mu.Lock()
+	}
+	if j.err != nil || j.ended || len(j.cur.slots) < j.opts.PartRows {
+		return // another caller was here meanwhile
+	}
+	full := j.cur
+	if err := j.begin(full.n + 1); err != nil {
+		j.err = err
+		return
+	}
+	j.compactLocked([]*writing{full})
+}
+
+func (j *Journal) compact(full []*writing) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.compactLocked(full)
+}
+
+func (j *Journal) compactLocked(full []*writing) {
+	c := make(chan struct{})
+	j.compacting = c
+	j.stopped.Go(func() {
+		defer func() {
+			j.mu.Lock()
+			j.compacting = nil
+			j.mu.Unlock()
+			close(c)
+		}()
+		for _, w := range full {
+			err := w.sync()
+			if err == nil {
+				err = writePart(j.dir, w)
+			}
+			w.close()
+			if err != nil {
+				j.fail(err)
+				continue // close the others too; their files stay
+			}
+			j.mu.Lock()
+			j.parts = append(j.parts, w.n)
+			j.mu.Unlock()
+		}
+	})
+}
+
+// halt stops the goroutines and makes everything durable.
+func (j *Journal) halt() error {
+	j.mu.Lock()
+	if j.ended {
+		j.mu.Unlock()
+		return nil
+	}
+	j.mu.Unlock()
+	err := j.Sync()
+	j.mu.Lock()
+	j.ended = true
+	if j.err == nil {
+		j.err = err
+	}
+	err = j.err
+	j.mu.Unlock()
+	close(j.stop)
+	j.stopped.Wait()
+	return err
+}
+
+func (j *Journal) closeFiles() {
+	if j.cur != nil {
+		j.cur.close()
+	}
+	j.zip.Close()
+}
+
+// Close makes everything durable and leaves a directory that can be resumed.
+// After Finish it does nothing.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	ended := j.ended
+	j.mu.Unlock()
+	if ended {
+		return nil
+	}
+	err := j.halt()
+	j.closeFiles()
+	j.unlock()
+	return err
+}

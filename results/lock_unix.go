@@ -1,0 +1,41 @@
+//go:build unix
+
+package results
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// lockDir takes the run directory for this process. The kernel lets go of it
+// when the process ends, however it ends.
+func lockDir(dir string) (unlock func(), err error) {
+	path := in(dir, lockFile)
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			return nil, diskError("creating", path, err)
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("run directory %s: %w", dir, ErrInUse)
+		}
+		if err != nil && !errors.Is(err, syscall.ENOLCK) && !errors.Is(err, syscall.ENOTSUP) { // some network file systems have no locks
+			f.Close()
+			return nil, diskError("locking", path, err)
+		}
+		// Whoever held it before may have removed the file meanwhile.
+		held, err1 := f.Stat()
+		now, err2 := os.Stat(path)
+		if err1 == nil && err2 == nil && os.SameFile(held, now) {
+			return func() {
+				os.Remove(path)
+				f.Close()
+			}, nil
+		}
+		f.Close()
+	}
+}

@@ -1,0 +1,30 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+const sharingViolation = syscall.Errno(32)
+
+// lockDir takes the run directory for this process by opening a file that
+// nobody else may open meanwhile. The system lets go of it when the process
+// ends, however it ends.
+func lockDir(dir string) (unlock func(), err error) {
+	path := in(dir, lockFile)
+	p, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, diskError("creating", path, err)
+	}
+	const deleteOnClose = 0x04000000
+	h, err := syscall.CreateFile(p, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS,
+		syscall.FILE_ATTRIBUTE_NORMAL|deleteOnClose, 0)
+	if errors.Is(err, sharingViolation) {
+		return nil, fmt.Errorf("run directory %s: %w", dir, ErrInUse)
+	}
+	if err != nil {
+		return nil, diskError("creating", path, err)
+	}
+	return func() { syscall.CloseHandle(h) }, nil
+}

@@ -1,0 +1,339 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Want says which columns a pass over the entries needs. Less is faster.
+type Want int
+
+// What a pass may want.
+const (
+	Everything Want = iota
+	// Latencies: decisions have trial, index, seq, gate and latency_ns only.
+	Latencies
+	// TrialsOnly: entries have no decisions.
+	TrialsOnly
+)
+
+// Reader reads the rows of a run directory: of a finished run, of one that is
+// being written, or of one that was killed. It sees what was there when it was
+// opened. It may be used by one goroutine at a time.
+type Reader struct {
+	dir      string
+	run      *Run
+	finished bool
+	parts    []*openedPart
+	journals []*openedJournal
+
+	places func() (map[uint64]place, error)
+	unzip  *zstd.Decoder
+}
+
+// OpenReader opens a run directory for reading.
+func OpenReader(dir string) (*Reader, error) {
+	run, err := ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{dir: dir, run: run}
+	r.places = sync.OnceValues(r.readPlaces)
+	if r.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxTranscript)); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	// A run that is being written may make a part of a journal, or finish,
+	// while its files are opened. What is opened stays readable.
+	for try := 0; ; try++ {
+		err := r.open()
+		if err == nil {
+			return r, nil
+		}
+		r.closeFiles()
+		if !errors.Is(err, fs.ErrNotExist) || try == 10 {
+			r.unzip.Close()
+			return nil, err
+		}
+	}
+}
+
+func (r *Reader) open() error {
+	if exists(in(r.dir, manifestFile)) {
+		if _, err := ReadManifest(r.dir); err != nil {
+			return err
+		}
+		p, err := openPart(r.dir, [3]string{trialsFile, decisionsFile, indexFile})
+		if err != nil {
+			return err
+		}
+		r.finished, r.parts = true, []*openedPart{p}
+		return nil
+	}
+	files, err := listRun(r.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range files.parts {
+		p, err := openPart(r.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		if err != nil {
+			return err
+		}
+		r.parts = append(r.parts, p)
+	}
+	for _, n := range files.journals {
+		if files.hasPart(n) {
+			continue
+		}
+		path := in(r.dir, journalName(n))
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		slots, _, err := scanJournal(path, n, f)
+		if err != nil {
+			f.Close()
+			return err
+		}
+		r.journals = append(r.journals, &openedJournal{path, n, f, slots})
+	}
+	return nil
+}
+
+// Run returns the run's run.json.
+func (r *Reader) Run() *Run { return r.run }
+
+// Finished reports whether the run was finished when the reader was opened.
+func (r *Reader) Finished() bool { return r.finished }
+
+// Trials returns the number of trials that can be read.
+func (r *Reader) Trials() int64 {
+	var n int64
+	for _, p := range r.parts {
+		n += p.trials.p.NumRows()
+	}
+	for _, j := range r.journals {
+		n += int64(len(j.slots))
+	}
+	return n
+}
+
+// Entries yields every finished trial once, in the order of the plan. An entry
+// is valid until the next one; its texts and pointers stay valid. After an
+// error nothing follows.
+func (r *Reader) Entries(want Want) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		var sources []source
+		for _, p := range r.parts {
+			s, err := p.source(want)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			sources = append(sources, s)
+		}
+		for _, j := range r.journals {
+			sources = append(sources, newJournalSource(j.path, j.part, j.f, j.slots))
+		}
+		m, err := merge(sources)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer m.close()
+		var e Entry
+		for {
+			err := m.next(&e)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if want == TrialsOnly {
+				e.Decisions = e.Decisions[:0]
+			}
+			if !yield(&e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// maxTranscript bounds what a transcript may unpack to.
+const maxTranscript = 1 << 30
+
+// ErrNoTranscript: the run has no transcript of the trial.
+var ErrNoTranscript = errors.New("no transcript of this trial")
+
+// Transcript returns the transcript of a trial by its id, without reading the
+// others.
+func (r *Reader) Transcript(id string) ([]byte, error) {
+	n, ok := idNumber(id)
+	if !ok {
+		return nil, badID(id)
+	}
+	places, err := r.places()
+	if err != nil {
+		return nil, err
+	}
+	at, ok := places[n]
+	if !ok {
+		return nil, fmt.Errorf("trial %s in %s: %w", id, r.dir, ErrNoTranscript)
+	}
+	path := in(r.dir, transcriptPart(at.part))
+	fail := func(err error) ([]byte, error) {
+		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id, path, at.offset, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	if at.offset < 0 || at.length < 0 || at.length > st.Size() || at.offset > st.Size()-at.length {
+		return fail(errors.New("it ends behind the file; the file was cut"))
+	}
+	frame := make([]byte, at.length)
+	if _, err := f.ReadAt(frame, at.offset); err != nil {
+		return fail(err)
+	}
+	if crc32.Checksum(frame, castagnoli) != at.crc {
+		return fail(errors.New("checksum mismatch; the file is damaged"))
+	}
+	out, err := r.unzip.DecodeAll(frame, nil)
+	if err != nil {
+		return fail(err)
+	}
+	return out, nil
+}
+
+func (r *Reader) readPlaces() (map[uint64]place, error) {
+	m := map[uint64]place{}
+	for _, p := range r.parts {
+		if p.places == nil {
+			continue
+		}
+		c, err := openCursor[indexRow](p.places.f.Name(), p.places.p)
+		if err != nil {
+			return nil, err
+		}
+		for {
+			x, err := c.peek()
+			if err != nil {
+				c.close()
+				return nil, err
+			}
+			if x == nil {
+				break
+			}
+			if id, ok := idNumber(x.Trial); ok {
+				m[id] = place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC)}
+			}
+			c.next()
+		}
+		c.close()
+	}
+	for _, j := range r.journals {
+		for _, s := range j.slots {
+			if s.at.length > 0 {
+				m[s.id] = s.at
+			}
+		}
+	}
+	return m, nil
+}
+
+// Close closes the files.
+func (r *Reader) Close() error {
+	r.closeFiles()
+	r.unzip.Close()
+	return nil
+}
+
+func (r *Reader) closeFiles() {
+	for _, p := range r.parts {
+		p.close()
+	}
+	for _, j := range r.journals {
+		j.f.Close()
+	}
+	r.parts, r.journals = nil, nil
+}
+
+// openedJournal is a journal file with its whole records.
+type openedJournal struct {
+	path  string
+	part  int
+	f     *os.File
+	slots []slot
+}
+
+// openedPart is a part, or the files of a finished run.
+type openedPart struct {
+	trials, decisions *parquetFile
+	places            *parquetFile // nil where no trial has a transcript
+}
+
+func openPart(dir string, names [3]string) (*openedPart, error) {
+	p := &openedPart{}
+	var err error
+	if p.trials, err = openParquet(in(dir, names[0])); err == nil {
+		if p.decisions, err = openParquet(in(dir, names[1])); err == nil {
+			if p.places, err = openParquet(in(dir, names[2])); errors.Is(err, fs.ErrNotExist) {
+				p.places, err = nil, nil
+			}
+		}
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *openedPart) close() {
+	for _, f := range []*parquetFile{p.trials, p.decisions, p.places} {
+		if f != nil {
+			f.close()
+		}
+	}
+}
+
+func (p *openedPart) source(want Want) (source, error) {
+	s := &partSource{}
+	var err error
+	if s.trials, err = openCursor[Trial](p.trials.f.Name(), p.trials.p); err != nil {
+		return nil, err
+	}
+	switch want {
+	case Everything:
+		var c *cursor[Decision]
+		if c, err = openCursor[Decision](p.decisions.f.Name(), p.decisions.p); err == nil {
+			s.decisions = wholeDecisions{c}
+		}
+	case Latencies:
+		var c *cursor[timing]
+		if c, err = openCursor[timing](p.decisions.f.Name(), p.decisions.p); err == nil {
+			s.decisions = timings{c}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.places != nil {
+		s.places, err = openCursor[indexRow](p.places.f.Name(), p.places.p)
+	}
+	return s, err
+}

@@ -1,0 +1,83 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// runFiles says which files of memtox a run directory holds.
+type runFiles struct {
+	journals  []int    // numbers, ascending
+	parts     []int    // numbers of complete parts, ascending
+	halves    []int    // numbers whose decisions have a name and whose trials have none
+	indexes   []int    // numbers of transcript indexes
+	final     []string // files of a finished run, but for the manifest
+	temporary []string
+}
+
+func listRun(dir string) (*runFiles, error) {
+	var r runFiles
+	var decisions []int
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading run directory: %w", err)
+	}
+	for _, f := range files {
+		name := f.Name()
+		if strings.HasSuffix(name, tmpSuffix) {
+			r.temporary = append(r.temporary, name)
+		} else if n, ok := number(name, journalPrefix, ""); ok {
+			r.journals = append(r.journals, n)
+		} else if n, ok := number(name, trialsPrefix, parquetSuffix); ok {
+			r.parts = append(r.parts, n)
+		} else if n, ok := number(name, decisionsPrefix, parquetSuffix); ok {
+			decisions = append(decisions, n)
+		} else if name == trialsFile || name == decisionsFile {
+			r.final = append(r.final, name)
+		}
+	}
+	files, err = os.ReadDir(in(dir, transcriptsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading run directory: %w", err)
+	}
+	for _, f := range files {
+		name := f.Name()
+		if strings.HasSuffix(name, tmpSuffix) {
+			r.temporary = append(r.temporary, transcriptsDir+"/"+name)
+		} else if n, ok := number(name, indexPrefix, parquetSuffix); ok {
+			r.indexes = append(r.indexes, n)
+		} else if transcriptsDir+"/"+name == indexFile {
+			r.final = append(r.final, indexFile)
+		}
+	}
+	slices.Sort(r.journals)
+	slices.Sort(r.parts)
+	slices.Sort(r.indexes)
+	for _, n := range slices.Concat(decisions, r.indexes) {
+		if !r.hasPart(n) && !slices.Contains(r.halves, n) {
+			r.halves = append(r.halves, n)
+		}
+	}
+	return &r, nil
+}
+
+func (r *runFiles) hasPart(n int) bool { return slices.Contains(r.parts, n) }
+
+// working lists what a finished run no longer needs.
+func (r *runFiles) working() []string {
+	var out []string
+	for _, n := range r.journals {
+		out = append(out, journalName(n))
+	}
+	for _, n := range r.parts {
+		out = append(out, trialsPart(n), decisionsPart(n), indexPart(n))
+	}
+	for _, n := range r.halves {
+		out = append(out, decisionsPart(n), indexPart(n))
+	}
+	return out
+}

@@ -1,0 +1,337 @@
+package results
+
+import (
+	"bufio"
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+)
+
+// source yields entries in the order of the plan.
+type source interface {
+	// next fills e with the next entry; io.EOF at the end. Texts and pointers of
+	// e stay valid, its slice of decisions is reused.
+	next(e *Entry) error
+	close()
+}
+
+// journalHeader opens every journal file. Rows of another shape are not read.
+var journalHeader = "memtox journal 1 " + rowFingerprint + "\n"
+
+// slot says where a record stands in a journal file.
+type slot struct {
+	index  int64
+	id     uint64
+	offset int64
+	length int64 // header included
+	at     place
+}
+
+// scanJournal finds the whole records of a journal file, in the order in which
+// they were written, up to the first that is torn. good is where that begins.
+// An unfinished header is a file without records, with good 0.
+func scanJournal(path string, part int, f *os.File) (slots []slot, good int64, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	left := st.Size()
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, left), 1<<20)
+	head := make([]byte, min(int64(len(journalHeader)), left))
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if string(head) != journalHeader[:len(head)] {
+		return nil, 0, fmt.Errorf("reading %s: written by another version of memtox (it begins %q, not %q); finish the run with that version, or start anew in another directory", path, head, journalHeader)
+	}
+	if len(head) < len(journalHeader) {
+		return nil, 0, nil
+	}
+	good = int64(len(head))
+	left -= good
+	var frame [recordHeader]byte
+	var buf []byte
+	d := newDecoder()
+	for left >= recordHeader {
+		if _, err := io.ReadFull(r, frame[:]); err != nil {
+			return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+		}
+		left -= recordHeader
+		n := int64(binary.LittleEndian.Uint32(frame[:]))
+		if n == 0 || n > left || n > maxRecord {
+			break
+		}
+		buf = resize(buf, int(n))
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+		}
+		left -= n
+		if crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
+			break
+		}
+		s := slot{offset: good, length: recordHeader + n}
+		if !d.head(buf, part, &s) {
+			break
+		}
+		slots = append(slots, s)
+		good += s.length
+	}
+	return slots, good, nil
+}
+
+// head reads the beginning of a payload: where the transcript is, and which
+// trial it is.
+func (d *decoder) head(payload []byte, part int, s *slot) bool {
+	d.b, d.bad = payload, false
+	s.at = d.place(part)
+	id, ok := idNumber(string(d.take(d.uvarint()))) // the first field of Trial
+	s.id, s.index = id, d.varint()                  // the second
+	return ok && !d.bad
+}
+
+// journalSource reads the records of a journal file in the order of the plan.
+type journalSource struct {
+	path  string
+	part  int
+	f     *os.File
+	owned bool // close f with the source
+	slots []slot
+	buf   []byte
+	d     *decoder
+}
+
+func newJournalSource(path string, part int, f *os.File, slots []slot) *journalSource {
+	slots = slices.Clone(slots)
+	slices.SortFunc(slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id)) })
+	return &journalSource{path: path, part: part, f: f, slots: slots, d: newDecoder()}
+}
+
+func (j *journalSource) next(e *Entry) error {
+	if len(j.slots) == 0 {
+		return io.EOF
+	}
+	s := j.slots[0]
+	j.slots = j.slots[1:]
+	j.buf = resize(j.buf, int(s.length))
+	if _, err := j.f.ReadAt(j.buf, s.offset); err != nil {
+		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, err)
+	}
+	if crc32.Checksum(j.buf[recordHeader:], castagnoli) != binary.LittleEndian.Uint32(j.buf[4:]) {
+		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, errBadRecord)
+	}
+	if err := j.d.record(j.buf[recordHeader:], j.part, e); err != nil {
+		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, err)
+	}
+	return nil
+}
+
+func (j *journalSource) close() {
+	if j.owned {
+		j.f.Close()
+	}
+}
+
+// partSource reads a part, or the files of a finished run: trials with the
+// decisions and the place of the transcript that belong to them.
+type partSource struct {
+	trials    *cursor[Trial]
+	decisions decisionCursor    // nil where they are not wanted
+	places    *cursor[indexRow] // nil where there are none
+}
+
+// decisionCursor is a cursor of decisions, in whole or in part.
+type decisionCursor interface {
+	// take appends the decisions of the trial, which are next.
+	take(ds []Decision, t *Trial) ([]Decision, error)
+	// rest reports a decision that no trial took.
+	rest() error
+	close()
+}
+
+func (p *partSource) next(e *Entry) error {
+	t, err := p.trials.peek()
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		if p.decisions != nil {
+			if err := p.decisions.rest(); err != nil {
+				return err
+			}
+		}
+		return io.EOF
+	}
+	e.Trial, e.Decisions, e.at = *t, e.Decisions[:0], place{}
+	p.trials.next()
+	if p.decisions != nil {
+		if e.Decisions, err = p.decisions.take(e.Decisions, &e.Trial); err != nil {
+			return err
+		}
+	}
+	if p.places == nil {
+		return nil
+	}
+	x, err := p.places.peek()
+	if err != nil {
+		return err
+	}
+	if x != nil && x.Trial == e.Trial.ID {
+		e.at = place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC)}
+		p.places.next()
+	}
+	return nil
+}
+
+func (p *partSource) close() {
+	p.trials.close()
+	if p.decisions != nil {
+		p.decisions.close()
+	}
+	if p.places != nil {
+		p.places.close()
+	}
+}
+
+// wholeDecisions reads every column.
+type wholeDecisions struct{ *cursor[Decision] }
+
+func (w wholeDecisions) take(ds []Decision, t *Trial) ([]Decision, error) {
+	for {
+		d, err := w.peek()
+		if err != nil {
+			return ds, err
+		}
+		if d == nil || d.Trial != t.ID {
+			return ds, nil
+		}
+		ds = append(ds, *d)
+		w.next()
+	}
+}
+
+func (w wholeDecisions) rest() error {
+	d, err := w.peek()
+	if err == nil && d != nil {
+		err = stray(w.path, d.Index)
+	}
+	return err
+}
+
+// timing is the part of a decision that latencies need.
+type timing struct {
+	Index     int64  `parquet:"index,delta"`
+	Gate      string `parquet:"gate,dict"`
+	LatencyNS int64  `parquet:"latency_ns"`
+}
+
+type timings struct{ *cursor[timing] }
+
+func (w timings) take(ds []Decision, t *Trial) ([]Decision, error) {
+	for {
+		d, err := w.peek()
+		if err != nil {
+			return ds, err
+		}
+		if d == nil || d.Index != t.Index {
+			return ds, nil
+		}
+		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, LatencyNS: d.LatencyNS})
+		w.next()
+	}
+}
+
+func (w timings) rest() error {
+	d, err := w.peek()
+	if err == nil && d != nil {
+		err = stray(w.path, d.Index)
+	}
+	return err
+}
+
+func stray(path string, index int64) error {
+	return fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials", path, index)
+}
+
+// merged merges sources, each in the order of the plan, and yields every trial
+// once. It holds one entry a source.
+type merged struct {
+	heads []*head
+	last  string
+	any   bool
+}
+
+type head struct {
+	src source
+	e   Entry
+}
+
+func merge(sources []source) (*merged, error) {
+	m := &merged{}
+	for i, s := range sources {
+		h := &head{src: s}
+		switch err := s.next(&h.e); {
+		case err == nil:
+			m.heads = append(m.heads, h)
+		case errors.Is(err, io.EOF):
+			s.close()
+		default:
+			m.close()
+			for _, s := range sources[i:] {
+				s.close()
+			}
+			return nil, err
+		}
+	}
+	heap.Init(m)
+	return m, nil
+}
+
+// next fills e, swapping its memory with that of the source.
+func (m *merged) next(e *Entry) error {
+	for len(m.heads) > 0 {
+		h := m.heads[0]
+		*e, h.e = h.e, *e
+		switch err := h.src.next(&h.e); {
+		case err == nil:
+			heap.Fix(m, 0)
+		case errors.Is(err, io.EOF):
+			h.src.close()
+			heap.Pop(m)
+		default:
+			return err
+		}
+		if m.any && e.Trial.ID == m.last {
+			continue
+		}
+		m.any, m.last = true, e.Trial.ID
+		return nil
+	}
+	return io.EOF
+}
+
+func (m *merged) close() {
+	for _, h := range m.heads {
+		h.src.close()
+	}
+	m.heads = nil
+}
+
+// The heap of sources, the earliest entry first.
+func (m *merged) Len() int { return len(m.heads) }
+func (m *merged) Less(i, j int) bool {
+	a, b := &m.heads[i].e.Trial, &m.heads[j].e.Trial
+	return a.Index < b.Index || a.Index == b.Index && a.ID < b.ID
+}
+func (m *merged) Swap(i, j int) { m.heads[i], m.heads[j] = m.heads[j], m.heads[i] }
+func (m *merged) Push(x any)    { m.heads = append(m.heads, x.(*head)) }
+func (m *merged) Pop() any {
+	h := m.heads[len(m.heads)-1]
+	m.heads = m.heads[:len(m.heads)-1]
+	return h
+}
