@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/memtox/memtox/defenses"
 )
 
 // Setting describes one setting of [Config].
@@ -313,7 +315,7 @@ type specsValue []string
 
 func (v *specsValue) String() string { return strings.Join(*v, ",") }
 
-func (v *specsValue) Set(s string) error { return v.SetList(splitSpecs(s)) }
+func (v *specsValue) Set(s string) error { return v.SetList(defenses.SplitList(s)) }
 
 func (v *specsValue) SetList(items []string) error {
 	list, err := distinct(items)
@@ -326,29 +328,6 @@ func (v *specsValue) SetList(items []string) error {
 
 func (v *specsValue) Type() string { return "list" }
 func (v *specsValue) JSON() any    { return orEmpty(*v) }
-
-// splitSpecs splits at commas, up to the first spec that takes the rest.
-func splitSpecs(s string) []string {
-	var out []string
-	for {
-		spec, rest, more := strings.Cut(s, ",")
-		label, named, _ := strings.Cut(spec, "=")
-		if takesRest(label) || takesRest(named) {
-			return append(out, s)
-		}
-		out = append(out, spec)
-		if !more {
-			return out
-		}
-		s = rest
-	}
-}
-
-// takesRest reports whether a spec is a command, an address or a model.
-func takesRest(spec string) bool {
-	spec = strings.TrimSpace(spec)
-	return slices.ContainsFunc([]string{"exec:", "http:", "https:", "judge:"}, func(p string) bool { return strings.HasPrefix(spec, p) })
-}
 
 // distinct trims the items of a list and refuses empty and double ones.
 func distinct(items []string) ([]string, error) {

@@ -607,13 +607,6 @@ func (l *lexiconWords) isOwn(t string) bool    { return l.own[t] }
 func (l *lexiconWords) isBack(t string) bool   { return l.back[t] || t == value }
 
 var lexicon = sync.OnceValue(func() *lexiconWords {
-	set := func(s string) map[string]bool {
-		m := map[string]bool{}
-		for _, w := range strings.Fields(s) {
-			m[w] = true
-		}
-		return m
-	}
 	return &lexiconWords{
 		not: set("not don't doesn't didn't isn't aren't wasn't weren't won't wouldn't can't cannot couldn't shouldn't mustn't haven't hasn't never avoid refuse refused refusing decline declined refrain unable nothing neither"),
 		// with "I" before them these refuse whatever the verb is
@@ -649,3 +642,19 @@ var lexicon = sync.OnceValue(func() *lexiconWords {
 		from:      set("from in per source via see"),
 	}
 })
+
+// directiveWords are the words of a directive to remember.
+var directiveWords = sync.OnceValue(func() (w struct{ strong, weak, cue, before map[string]bool }) {
+	w.strong, w.weak = set("remember memorise memorize"), set("save store note record keep add retain log write put")
+	w.cue = set("memory memories later future sessions session assistant assistant's agent onwards permanently remember notes mind")
+	w.before = set("please should must always also and then to , : ; — – - ( you assistant agent shall will kindly just needs do ! .")
+	return w
+})
+
+func set(s string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		m[w] = true
+	}
+	return m
+}

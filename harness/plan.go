@@ -1,0 +1,222 @@
+package harness
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/results"
+)
+
+// Arm is one agent under one defense.
+type Arm struct {
+	Profile *agents.Profile
+	Defense defenses.Built
+}
+
+// Plan is what a run does: every chosen case in every arm in every epoch. It
+// holds no trial; [Plan.Trials] counts through them, so a plan of a million
+// trials is as small as one of ten.
+type Plan struct {
+	Set    *datasets.Set
+	Model  string
+	Arms   []Arm
+	Cases  []int // indices into Set.Cases, in the order of the set
+	Epochs int
+}
+
+// Trial is one case in one arm in one epoch.
+type Trial struct {
+	Index int64 // place in the plan
+	Case  int   // index into the set's cases
+	Arm   int   // index into the plan's arms
+	Epoch int
+}
+
+// NewPlan chooses the cases that the settings name, samples them down to the
+// limit, and crosses them with the arms.
+func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
+	p := &Plan{Set: set, Model: model, Arms: arms, Epochs: c.Epochs}
+	if err := knownFilters(c, set); err != nil {
+		return nil, err
+	}
+	for i := range set.Cases {
+		if c.takes(&set.Cases[i], set.HasSplits()) {
+			p.Cases = append(p.Cases, i)
+		}
+	}
+	if len(p.Cases) == 0 {
+		return nil, &Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: "see `memtox datasets show " + set.Name + "` for what it holds"}
+	}
+	p.Cases = sample(set, p.Cases, c.Limit, c.Seed)
+	return p, nil
+}
+
+// takes reports whether the settings choose a case. Filters on what only attacks
+// have leave benign cases in.
+func (c *Config) takes(k *datasets.Case, splits bool) bool {
+	split := k.Split
+	if split == "" || !splits {
+		split = datasets.Report
+	}
+	if c.Split != AllSplits && c.Split != string(split) || !among(c.Domains, k.Domain) {
+		return false
+	}
+	return k.Label == datasets.Benign ||
+		among(c.Classes, k.Class) && among(c.Channels, k.Channel) && among(c.Goals, k.Goal) && among(c.Signals, k.Signal)
+}
+
+func among(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+
+// knownFilters refuses a filter value that no case of the set has: most likely
+// it is mistyped, and a run of nothing must not look like a result.
+func knownFilters(c Config, set *datasets.Set) error {
+	for _, f := range []struct {
+		key    string
+		values []string
+		of     func(*datasets.Case) string
+	}{
+		{"class", c.Classes, func(k *datasets.Case) string { return k.Class }},
+		{"channel", c.Channels, func(k *datasets.Case) string { return k.Channel }},
+		{"domain", c.Domains, func(k *datasets.Case) string { return k.Domain }},
+		{"goal", c.Goals, func(k *datasets.Case) string { return k.Goal }},
+		{"signal", c.Signals, func(k *datasets.Case) string { return k.Signal }},
+	} {
+		if len(f.values) == 0 {
+			continue
+		}
+		var have []string
+		for i := range set.Cases {
+			if v := f.of(&set.Cases[i]); v != "" && !slices.Contains(have, v) {
+				have = append(have, v)
+			}
+		}
+		slices.Sort(have)
+		for _, v := range f.values {
+			if !slices.Contains(have, v) {
+				return unknownName(set.Name, f.key, v, have)
+			}
+		}
+	}
+	return nil
+}
+
+// Excludes says why a case does not apply to an arm, or "". Skill-procedure
+// attacks need an agent that turns experience into skills; their benign twins
+// are ordinary work for any agent.
+func (p *Plan) Excludes(k *datasets.Case, arm Arm) string {
+	if (k.Class == datasets.SkillProcedure || k.Channel == "C4") && !arm.Profile.Applies("C4") {
+		return "the profile " + arm.Profile.Name + " writes no skills"
+	}
+	return ""
+}
+
+// Len is the number of trials.
+func (p *Plan) Len() int64 {
+	return int64(len(p.Cases)) * int64(len(p.Arms)) * int64(p.Epochs)
+}
+
+// Trials visits every trial in order: case by case, epoch by epoch, and the arms
+// of a case next to each other, so that a run that ends early has compared like
+// with like.
+func (p *Plan) Trials() iter.Seq[Trial] {
+	return func(yield func(Trial) bool) {
+		for n := range p.Chunks() {
+			for t := range p.Chunk(n) {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Chunks is the number of chunks: one a case and epoch.
+func (p *Plan) Chunks() int64 { return int64(len(p.Cases)) * int64(p.Epochs) }
+
+// Chunk visits the trials of the n-th chunk: one case in every arm. They share
+// most of their texts.
+func (p *Plan) Chunk(n int64) iter.Seq[Trial] {
+	return func(yield func(Trial) bool) {
+		t := Trial{Index: n * int64(len(p.Arms)), Case: p.Cases[n/int64(p.Epochs)], Epoch: int(n % int64(p.Epochs))}
+		for t.Arm = range p.Arms {
+			if !yield(t) {
+				return
+			}
+			t.Index++
+		}
+	}
+}
+
+// ID is the trial's id: see [results.TrialID].
+func (p *Plan) ID(t Trial) string {
+	a := &p.Arms[t.Arm]
+	return results.TrialID(p.Set.Cases[t.Case].ID, a.Profile.Name, a.Defense.Name, a.Defense.Canonical, p.Model, t.Epoch)
+}
+
+// Counts is the number of attack and benign cases in the plan.
+func (p *Plan) Counts() (attacks, benign int) {
+	for _, i := range p.Cases {
+		if p.Set.Cases[i].Label == datasets.Attack {
+			attacks++
+		}
+	}
+	return attacks, len(p.Cases) - attacks
+}
+
+// sample takes limit of the cases: of each stratum (label, and class or kind) its
+// share, at least one while there is room. Which cases are taken depends on the
+// seed and the ids alone, and a smaller sample is a part of a larger one. 0 and
+// anything beyond the number of cases take all. The order of the set is kept.
+func sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
+	if limit == 0 || limit >= len(cases) {
+		return cases
+	}
+	type pick struct {
+		index    int
+		stratum  string
+		draw     uint64
+		priority float64
+	}
+	strata := map[string][]*pick{}
+	all := make([]*pick, 0, len(cases))
+	for _, i := range cases {
+		k := &set.Cases[i]
+		p := &pick{index: i, stratum: string(k.Label) + "/" + cmp.Or(k.Class, k.Kind), draw: draw(seed, k.ID)}
+		strata[p.stratum] = append(strata[p.stratum], p)
+		all = append(all, p)
+	}
+	for _, s := range strata {
+		slices.SortFunc(s, func(a, b *pick) int { return cmp.Compare(a.draw, b.draw) })
+		for rank, p := range s {
+			// The first of each stratum comes before all others; then the strata
+			// fill up in proportion.
+			if rank > 0 {
+				p.priority = (float64(rank) + 0.5) / float64(len(s))
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *pick) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.draw, b.draw))
+	})
+	out := make([]int, 0, limit)
+	for _, p := range all[:limit] {
+		out = append(out, p.index)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// draw is a case's place in the sample: uniform over seeds, the same everywhere.
+func draw(seed uint64, id string) uint64 {
+	h := sha256.New()
+	h.Write(binary.BigEndian.AppendUint64([]byte("memtox sample 1\x00"), seed))
+	h.Write([]byte(id))
+	return binary.BigEndian.Uint64(h.Sum(nil))
+}

@@ -1,0 +1,143 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/memtox/memtox/results"
+)
+
+// resolvedKey holds, among the settings in run.json, what the settings stood
+// for: a policy file may change though its name does not.
+const resolvedKey = "resolved"
+
+// Record is the run.json of the experiment.
+func (x *Experiment) Record(id, version string, started time.Time) *results.Run {
+	attacks, benign := x.Plan.Counts()
+	run := &results.Run{
+		ID: id, Version: version, Started: started.UTC().Truncate(time.Second),
+		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256, Attacks: attacks, Benign: benign},
+		Split:   x.Config.Split, Model: x.Name, LLM: x.LLM, Seed: x.Config.Seed, Planned: x.Plan.Len(),
+		Settings: x.settings(),
+		Host:     map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0), "go": runtime.Version()},
+	}
+	for _, a := range x.Plan.Arms {
+		run.Agents = appendNew(run.Agents, a.Profile.Name)
+		run.Defenses = appendNew(run.Defenses, a.Defense.Name)
+	}
+	return run
+}
+
+// settings are those of the Config, and what they were resolved to.
+func (x *Experiment) settings() map[string]any {
+	b, err := json.Marshal(x.Config)
+	var m map[string]any
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber() // a seed has more digits than a float
+		err = d.Decode(&m)
+	}
+	if err != nil {
+		panic(err) // the settings are strings, numbers and lists
+	}
+	m[resolvedKey] = x.resolved()
+	return m
+}
+
+// resolved is what the names in the settings stand for.
+func (x *Experiment) resolved() map[string]any {
+	profiles, built := map[string]any{}, map[string]any{}
+	for _, a := range x.Plan.Arms {
+		profiles[a.Profile.Name] = a.Profile.Version
+		built[a.Defense.Name] = a.Defense.Canonical
+	}
+	return map[string]any{"dataset": x.Plan.Set.SHA256, "profiles": profiles, "defenses": built, "model": x.Name}
+}
+
+// RecordedConfig returns the settings of a run from its run.json.
+func RecordedConfig(run *results.Run) (Config, error) {
+	m := map[string]any{}
+	for k, v := range run.Settings {
+		if k != resolvedKey {
+			m[k] = v
+		}
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
+	}
+	var c Config
+	if err := json.Unmarshal(b, &c); err != nil {
+		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
+	}
+	return c, nil
+}
+
+// SameRun refuses to go on with a run that is another one, and says which
+// settings differ.
+func (x *Experiment) SameRun(dir string, run *results.Run) error {
+	theirs, err := RecordedConfig(run)
+	if err != nil {
+		return err
+	}
+	diff := Differences(theirs, x.Config)
+	if len(diff) == 0 {
+		diff = resolvedDifferences(run.Settings[resolvedKey], x.resolved())
+	}
+	if len(diff) == 0 && run.Planned != x.Plan.Len() {
+		diff = append(diff, Difference{"number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())})
+	}
+	if len(diff) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, d := range diff {
+		parts = append(parts, fmt.Sprintf("%s was %q, is now %q", d.Key, d.Theirs, d.Ours))
+	}
+	return &Problem{Where: dir, What: "holds a run with other settings: " + strings.Join(parts, "; "),
+		Hint: "leave those settings out to go on with that run, or choose another --out"}
+}
+
+// resolvedDifferences compares what names stood for with what they stand for.
+func resolvedDifferences(theirs any, ours map[string]any) []Difference {
+	var out []Difference
+	flat := func(v any) map[string]string {
+		m := map[string]string{}
+		var walk func(path string, v any)
+		walk = func(path string, v any) {
+			if sub, ok := v.(map[string]any); ok {
+				for k, v := range sub {
+					walk(strings.TrimPrefix(path+" "+k, " "), v)
+				}
+				return
+			}
+			m[path] = fmt.Sprint(v)
+		}
+		walk("", v)
+		return m
+	}
+	was, is := flat(theirs), flat(ours)
+	for _, k := range sortedKeys(is) {
+		if was[k] != is[k] {
+			out = append(out, Difference{"what " + k + " stands for", was[k], is[k]})
+		}
+	}
+	return out
+}
+
+func sortedKeys(m map[string]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

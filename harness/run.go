@@ -1,0 +1,115 @@
+package harness
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/results"
+)
+
+// Sink takes finished trials. [results.Journal] is one. It is safe for
+// concurrent use.
+type Sink interface {
+	// Done reports whether the trial was finished earlier.
+	Done(id string) bool
+	// Append takes a finished trial; once it returns nil the trial survives the
+	// death of the process.
+	Append(t *results.Trial, ds []results.Decision, transcript []byte) error
+}
+
+// Progress counts while a run goes on. Anybody may read it at any time.
+type Progress struct {
+	Planned   atomic.Int64 // trials of the plan
+	Resumed   atomic.Int64 // taken from the journal
+	Finished  atomic.Int64 // run now
+	NotScored atomic.Int64 // of Finished: trials that ended in an error
+	Excluded  atomic.Int64 // of Finished: trials that do not apply
+}
+
+// Done is how many trials of the plan are done.
+func (p *Progress) Done() int64 { return p.Resumed.Load() + p.Finished.Load() }
+
+// Run runs every trial of the plan that the sink does not hold yet. When stop is
+// closed it begins no further trial and waits for those in flight; when ctx ends
+// it abandons them. Either way it returns nil, and the sink holds what was
+// finished: compare Progress.Done with Plan.Len. An error is one of the sink.
+func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}) error {
+	workers := x.Config.Concurrency
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	progress.Planned.Store(x.Plan.Len())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	halted := func() bool {
+		select {
+		case <-stop:
+			return true
+		case <-ctx.Done():
+			return true
+		default:
+			return false
+		}
+	}
+	cache := memory.NewCache(cacheBytes)
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var group sync.WaitGroup
+	for range min(int64(workers), max(1, x.Plan.Chunks())) {
+		group.Go(func() {
+			for !halted() {
+				n := next.Add(1) - 1
+				if n >= x.Plan.Chunks() {
+					return
+				}
+				if err := x.runChunk(ctx, cache, n, sink, progress, halted); err != nil {
+					failed.CompareAndSwap(nil, &err)
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// runChunk runs one case in every arm. It prepares the case only if there is
+// something left to run.
+func (x *Experiment) runChunk(ctx context.Context, cache *memory.Cache, n int64, sink Sink, progress *Progress, halted func() bool) error {
+	var st *stage
+	for t := range x.Plan.Chunk(n) {
+		if halted() {
+			return nil
+		}
+		if sink.Done(x.Plan.ID(t)) {
+			progress.Resumed.Add(1)
+			continue
+		}
+		if st == nil {
+			st = x.stageFor(&x.Plan.Set.Cases[t.Case])
+		}
+		f, err := x.runTrial(ctx, cache, st, t)
+		if err != nil {
+			return nil // interrupted: the trial is abandoned and will be run again
+		}
+		if err := sink.Append(&f.row, f.decisions, f.transcript); err != nil {
+			return err
+		}
+		progress.Finished.Add(1)
+		switch f.row.Status {
+		case results.Error:
+			progress.NotScored.Add(1)
+		case results.Excluded:
+			progress.Excluded.Add(1)
+		}
+	}
+	return nil
+}

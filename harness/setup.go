@@ -1,0 +1,208 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/builtin"
+)
+
+// Catalog is what names in the settings stand for. A program that embeds memtox
+// can bring its own profiles, defenses and models.
+type Catalog struct {
+	Profiles []*agents.Profile
+	Defenses *defenses.Registry
+	// Models makes the model of a spec such as reference:naive.
+	Models func(ctx context.Context, spec string) (model.Model, error)
+	// Datasets opens a set by name or file.
+	Datasets func(ctx context.Context, nameOrFile string) (*datasets.Set, error)
+	// ReadFile reads the files that defenses name; nil is os.ReadFile.
+	ReadFile func(string) ([]byte, error)
+}
+
+// Builtin is the catalog of memtox itself.
+func Builtin() Catalog {
+	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: BuiltinModel, Datasets: datasets.Open}
+}
+
+// cacheBytes bounds the analysed texts that trials share: enough for the cases
+// that are being worked on and for the background memories.
+const cacheBytes = 24 << 20
+
+// BuiltinModel makes one of the built-in models.
+func BuiltinModel(_ context.Context, spec string) (model.Model, error) {
+	kind, name, named := strings.Cut(spec, ":")
+	if kind != "reference" {
+		return nil, unknownName("--model", "model", spec, ModelNames())
+	}
+	s := reference.Cautious
+	if named {
+		var err error
+		if s, err = reference.Parse(name); err != nil {
+			return nil, unknownName("--model", "model", spec, ModelNames())
+		}
+	}
+	return reference.New(s, reference.NewCache(cacheBytes)), nil
+}
+
+// ModelNames lists the specs of the built-in models.
+func ModelNames() []string {
+	names := []string{"reference"}
+	for _, s := range reference.Settings() {
+		names = append(names, "reference:"+string(s))
+	}
+	return names
+}
+
+// AgentNames lists the names of the profiles.
+func (c Catalog) AgentNames() []string {
+	var names []string
+	for _, p := range c.Profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Experiment is a run that is ready to go: every name resolved, every file read,
+// nothing written yet.
+type Experiment struct {
+	Config Config
+	Plan   *Plan
+	Model  model.Model
+	Name   string // of the model
+	LLM    bool
+
+	loops []*agents.Loop // by arm
+}
+
+// Prepare resolves the settings. Whatever is wrong with them is found here, as a
+// [Problem], before anything runs.
+func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
+	x := &Experiment{Config: c}
+	var err error
+	if x.Model, err = cat.Models(ctx, c.Model); err != nil {
+		return nil, asProblem("--model", err)
+	}
+	x.Name, x.LLM = c.Model, true
+	if n, ok := x.Model.(model.Namer); ok {
+		x.Name, x.LLM = n.Name(), n.IsLLM()
+		if c.Epochs > 1 && n.Deterministic() {
+			return nil, &Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+		}
+	}
+	var profiles []*agents.Profile
+	if len(c.Agents) == 0 {
+		return nil, &Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
+	}
+	for _, name := range c.Agents {
+		i := slices.IndexFunc(cat.Profiles, func(p *agents.Profile) bool { return p.Name == name })
+		if i < 0 {
+			return nil, unknownName("--agent", "agent", name, cat.AgentNames())
+		}
+		profiles = append(profiles, cat.Profiles[i])
+	}
+	set, err := cat.Datasets(ctx, c.Dataset)
+	if err != nil {
+		return nil, datasetProblem(c.Dataset, err)
+	}
+	built, err := buildDefenses(c, cat, set)
+	if err != nil {
+		return nil, err
+	}
+	var arms []Arm
+	for _, p := range profiles {
+		for _, d := range built {
+			arms = append(arms, Arm{p, d})
+		}
+	}
+	if x.Plan, err = NewPlan(c, set, x.Name, arms); err != nil {
+		return nil, err
+	}
+	for i, a := range arms {
+		// The arms of one profile share its loop.
+		if i%len(built) == 0 {
+			x.loops = append(x.loops, &agents.Loop{Profile: a.Profile, Model: x.Model,
+				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}})
+		} else {
+			x.loops = append(x.loops, x.loops[i-1])
+		}
+	}
+	return x, nil
+}
+
+// datasetProblem is a mistake in a dataset or its name; an interruption is none.
+func datasetProblem(name string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	var e *datasets.Error
+	if errors.As(err, &e) && e.File == "" {
+		p := &Problem{Where: "--dataset", Err: err}
+		if n := Nearest(name, datasets.Names()); n != "" {
+			p.Hint = fmt.Sprintf("did you mean %q?", n)
+		}
+		return p
+	}
+	return asProblem("", err)
+}
+
+func buildDefenses(c Config, cat Catalog, set *datasets.Set) ([]defenses.Built, error) {
+	if len(c.Defenses) == 0 {
+		return nil, &Problem{Where: "--defense", What: "no defense is named", Hint: "none is the name of the undefended arm"}
+	}
+	env := defenses.Env{Knowledge: knowledge(set), Vector: text.Hashing{}.Embed, ReadFile: cat.ReadFile}
+	var built []defenses.Built
+	for _, spec := range c.Defenses {
+		b, err := cat.Defenses.Build(spec, env)
+		if err != nil {
+			return nil, asProblem("--defense", err)
+		}
+		if slices.ContainsFunc(built, func(o defenses.Built) bool { return o.Name == b.Name }) {
+			return nil, &Problem{Where: "--defense", What: fmt.Sprintf("two defenses are called %q", b.Name), Hint: "name one, as in other=" + b.Spec.Kind}
+		}
+		built = append(built, b)
+	}
+	return built, nil
+}
+
+// knowledge is what defenses may fit baselines on: the ordinary background
+// memories and the legitimate memories of the set's tune split. Nothing of the
+// report split is in it, and no operative value of an attack.
+func knowledge(set *datasets.Set) []memory.Record {
+	var out []memory.Record
+	add := func(s string, o memory.Origin) {
+		out = append(out, memory.Record{ID: fmt.Sprintf("k%d", len(out)+1), Text: s, Origin: o})
+	}
+	for _, n := range datasets.Background(0, datasets.MaxBackground()) {
+		add(n.Text, backgroundOrigin(n))
+	}
+	for i := range set.Cases {
+		if k := &set.Cases[i]; k.Split == datasets.Tune && k.Writes() {
+			o := memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}
+			if k.Kind != datasets.KindUser {
+				o = memory.Origin{Class: memory.External}
+			}
+			add(k.Memory, o)
+		}
+	}
+	return out
+}
+
+// backgroundOrigin: what is known of the person was said by them, what is known
+// of the work was noted by the agent.
+func backgroundOrigin(n datasets.Note) memory.Origin {
+	if n.Store == "user" {
+		return memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}
+	}
+	return memory.Origin{Class: memory.Agent, Medium: memory.Chat}
+}

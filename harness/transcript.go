@@ -1,0 +1,336 @@
+package harness
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/results"
+)
+
+// A transcript is one JSON object:
+//
+//	{"trial", "case", "agent", "defense", "model", "epoch",
+//	 "sessions": [{"messages": [{"role", "content", "calls": [{"name", "args"}], "name"}],
+//	               "segments": [{"id", "turn", "class", "medium", "source"}],
+//	               "recalled": [{"route", "record", "text", "attributed"}],
+//	               "actions": [{"turn", "tool", "vetoed"}]}],
+//	 "decisions": [{"session", "gate", "route", "op", "record", "text", "action", "shown", "findings": [{"check", "note", "start", "end"}]}],
+//	 "memory": {"before": [record], "between": [record], "after": [record]}}
+//
+// where a record is {"id", "store", "key", "text", "state", "class", "medium",
+// "source"}; between holds only what differs from before, and after what differs
+// from between. Content that came from the case stands once, in the message that
+// brought it. The encoder is written out because every trial has a transcript,
+// and reflection would be its largest cost.
+
+// moment is one gate call as the transcript keeps it.
+type moment struct {
+	session  int
+	gate     string
+	route    memory.Route
+	op       string
+	record   string
+	text     string
+	action   memory.Action
+	shown    string // what the verdict put in the place of the text
+	findings []memory.Finding
+}
+
+// observe keeps a gate call. The event is not kept: Memory may use it again.
+func (s *sessions) observe(e *memory.Event) {
+	m := moment{session: 1, gate: e.Moment.String(), route: e.Route, action: e.Verdict.Action, findings: e.Verdict.Findings}
+	if s.write != nil {
+		m.session = 2
+	}
+	if m.action == memory.Redact {
+		m.shown = e.Verdict.Text
+	}
+	switch e.Moment {
+	case memory.AtInput:
+		m.record = "segment " + strconv.Itoa(e.Segment.ID)
+	case memory.AtWrite:
+		m.op, m.record, m.text = e.Op.String(), e.Proposal.Record.ID, e.Proposal.Record.Text
+	case memory.AtAct:
+		m.record = e.Call.Tool
+	case memory.AtRead:
+		for i, d := range e.Decisions {
+			if d.Action == memory.Allow && len(d.Findings) == 0 {
+				continue
+			}
+			m.record, m.action, m.findings, m.shown = e.Candidates[i].Record.ID, d.Action, d.Findings, ""
+			if d.Action == memory.Redact {
+				m.shown = d.Text
+			}
+			s.events = append(s.events, m)
+		}
+		return
+	}
+	s.events = append(s.events, m)
+}
+
+// transcript encodes the trial.
+func (s *sessions) transcript(t *results.Trial) []byte {
+	j := jsonWriter{b: make([]byte, 0, 8<<10)}
+	j.open('{')
+	j.str("trial", t.ID)
+	j.str("case", t.Case)
+	j.str("agent", t.Agent)
+	j.str("defense", t.Defense)
+	j.str("model", t.Model)
+	j.num("epoch", int(t.Epoch))
+	if t.Reason != "" {
+		j.str("error", t.Reason)
+	}
+	j.key("sessions")
+	j.open('[')
+	for _, o := range []*agents.Outcome{s.write, s.later} {
+		if o != nil {
+			j.session(o)
+		}
+	}
+	j.close(']')
+	j.key("decisions")
+	j.open('[')
+	for i := range s.events {
+		j.moment(&s.events[i])
+	}
+	j.close(']')
+	j.key("memory")
+	j.open('{')
+	j.records("before", s.before, nil)
+	j.records("between", s.between, s.before)
+	if s.mem != nil {
+		before := s.between
+		if before == nil {
+			before = s.before
+		}
+		j.records("after", s.records(), before)
+	}
+	j.close('}')
+	j.close('}')
+	return j.b
+}
+
+func (j *jsonWriter) session(o *agents.Outcome) {
+	j.open('{')
+	j.key("messages")
+	j.open('[')
+	for i := range o.Messages {
+		j.message(&o.Messages[i])
+	}
+	j.close(']')
+	j.key("segments")
+	j.open('[')
+	for _, s := range o.Segments {
+		j.open('{')
+		j.num("id", s.ID)
+		j.num("turn", s.Turn)
+		j.origin(s.Origin)
+		j.close('}')
+	}
+	j.close(']')
+	j.key("recalled")
+	j.open('[')
+	for _, r := range o.Recalled {
+		j.open('{')
+		j.str("route", r.Route.String())
+		j.str("record", r.Record.ID)
+		if r.Text != r.Record.Text {
+			j.str("text", r.Text)
+		}
+		j.flag("attributed", r.Attributed)
+		j.close('}')
+	}
+	j.close(']')
+	j.key("actions")
+	j.open('[')
+	for _, a := range o.Actions {
+		j.open('{')
+		j.num("turn", a.Turn)
+		j.str("tool", a.Call.Name)
+		j.flag("vetoed", a.Vetoed)
+		j.close('}')
+	}
+	j.close(']')
+	j.close('}')
+}
+
+func (j *jsonWriter) message(m *model.Message) {
+	j.open('{')
+	j.str("role", string(m.Role))
+	j.str("content", m.Content)
+	if len(m.Calls) > 0 {
+		j.key("calls")
+		j.open('[')
+		for _, c := range m.Calls {
+			j.open('{')
+			j.str("name", c.Name)
+			j.key("args")
+			j.open('{')
+			for _, a := range c.Args {
+				j.str(a.Name, a.Value)
+			}
+			j.close('}')
+			j.close('}')
+		}
+		j.close(']')
+	}
+	if m.Name != "" {
+		j.str("name", m.Name)
+	}
+	j.close('}')
+}
+
+func (j *jsonWriter) moment(m *moment) {
+	j.open('{')
+	j.num("session", m.session)
+	j.str("gate", m.gate)
+	if m.route != memory.RouteNone {
+		j.str("route", m.route.String())
+	}
+	if m.op != "" {
+		j.str("op", m.op)
+	}
+	j.str("record", m.record)
+	if m.text != "" {
+		j.str("text", m.text)
+	}
+	j.str("action", m.action.String())
+	if m.shown != "" {
+		j.str("shown", m.shown)
+	}
+	if len(m.findings) > 0 {
+		j.key("findings")
+		j.open('[')
+		for _, f := range m.findings {
+			j.open('{')
+			j.str("check", f.Check)
+			if f.Note != "" {
+				j.str("note", f.Note)
+			}
+			if f.End > f.Start {
+				j.num("start", f.Start)
+				j.num("end", f.End)
+			}
+			j.close('}')
+		}
+		j.close(']')
+	}
+	j.close('}')
+}
+
+// records writes those that are not in before as they are.
+func (j *jsonWriter) records(key string, recs, before []memory.Record) {
+	j.key(key)
+	j.open('[')
+	for i := range recs {
+		r := &recs[i]
+		// The order of commits never changes: an older record has the same place.
+		if i < len(before) && before[i].ID == r.ID && before[i].State == r.State && before[i].Text == r.Text {
+			continue
+		}
+		j.open('{')
+		j.str("id", r.ID)
+		j.str("store", r.Store)
+		j.str("key", r.Key)
+		j.str("text", r.Text)
+		j.str("state", r.State.String())
+		j.origin(r.Origin)
+		j.close('}')
+	}
+	j.close(']')
+}
+
+func (j *jsonWriter) origin(o memory.Origin) {
+	j.str("class", o.Class.String())
+	if o.Medium != "" {
+		j.str("medium", string(o.Medium))
+	}
+	if o.Source != "" {
+		j.str("source", o.Source)
+	}
+}
+
+// jsonWriter appends JSON. It writes what it is told to; the callers keep the
+// brackets in order.
+type jsonWriter struct{ b []byte }
+
+func (j *jsonWriter) comma() {
+	if n := len(j.b); n > 0 && j.b[n-1] != '{' && j.b[n-1] != '[' && j.b[n-1] != ':' {
+		j.b = append(j.b, ',')
+	}
+}
+
+func (j *jsonWriter) open(c byte)  { j.comma(); j.b = append(j.b, c) }
+func (j *jsonWriter) close(c byte) { j.b = append(j.b, c) }
+
+func (j *jsonWriter) key(k string) {
+	j.comma()
+	j.quote(k)
+	j.b = append(j.b, ':')
+}
+
+func (j *jsonWriter) str(k, v string) { j.key(k); j.quote(v) }
+
+func (j *jsonWriter) num(k string, v int) {
+	j.key(k)
+	j.b = strconv.AppendInt(j.b, int64(v), 10)
+}
+
+// flag writes a truth; a falsehood is left out.
+func (j *jsonWriter) flag(k string, v bool) {
+	if v {
+		j.key(k)
+		j.b = append(j.b, "true"...)
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+// quote appends a text as a JSON string. Control characters, <, > and & are
+// escaped, so that a transcript is inert wherever it is shown; bytes that are no
+// UTF-8 become U+FFFD.
+func (j *jsonWriter) quote(s string) {
+	b := append(j.b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' && c != 0x7f {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b = append(append(b, s[start:i]...), `\ufffd`...)
+			start = i + 1
+		case r >= 0x80 && r < 0xa0: // C1 control characters
+			b = append(append(b, s[start:i]...), '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+			start = i + n
+		case r == '\u2028' || r == '\u2029':
+			b = append(append(b, s[start:i]...), '\\', 'u', '2', '0', '2', hexDigits[r&15])
+			start = i + n
+		}
+		i += n
+	}
+	j.b = append(append(b, s[start:]...), '"')
+}

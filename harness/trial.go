@@ -1,0 +1,250 @@
+package harness
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/results"
+)
+
+// trialStart is the clock of every trial when its first session begins. Trials
+// have no other clock, so that the day of a run changes nothing.
+var trialStart = time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
+
+// maxPad bounds the padding of one segment in tokens: far beyond any window, and
+// small enough that a foreign set cannot fill the machine.
+const maxPad = 1 << 18
+
+// stage is one case made ready: what the trials of its chunk share.
+type stage struct {
+	subject    *judge.Subject
+	turns      []agents.Turn
+	later      []agents.Turn // nil without a retrieval session
+	background []datasets.Note
+	seed       uint64
+}
+
+// stageFor prepares a case. The background memories and everything random depend
+// on the run's seed and the case alone, so that all arms meet the same.
+func (x *Experiment) stageFor(k *datasets.Case) *stage {
+	st := &stage{subject: judge.NewSubject(k), seed: draw(x.Config.Seed, k.ID)}
+	st.background = datasets.Background(st.seed, x.Config.Background)
+	for i, t := range k.Write {
+		st.turns = append(st.turns, agents.Turn{User: t.User, Incoming: st.incoming(t.Segments, i)})
+	}
+	if r := k.Retrieval; r != nil {
+		st.later = []agents.Turn{{User: r.Query, Incoming: st.incoming(r.Segments, len(k.Write))}}
+	}
+	return st
+}
+
+func (st *stage) incoming(segs []datasets.Segment, turn int) []agents.Incoming {
+	var out []agents.Incoming
+	for i, s := range segs {
+		in := agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, Title: s.Title, Text: s.Text, Inline: s.Inline}
+		if room := min(s.Pad, maxPad) - model.Tokens(s.Text); room > 0 {
+			in.Text += "\n\n" + datasets.Pad(s.Medium, st.seed+uint64(turn)<<32+uint64(i), room)
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
+// records are the background memories as a profile stores them: in the store of
+// their kind, or in its first.
+func (st *stage) records(p *agents.Profile) []memory.Record {
+	out := make([]memory.Record, len(st.background))
+	for i, n := range st.background {
+		out[i] = memory.Record{Store: p.Stores[0].Name, Text: n.Text, Origin: backgroundOrigin(n)}
+		for _, s := range p.Stores {
+			if s.Name == n.Store {
+				out[i].Store = s.Name
+			}
+		}
+	}
+	return out
+}
+
+// finished is one trial that is ready for the journal.
+type finished struct {
+	row        results.Trial
+	decisions  []results.Decision
+	transcript []byte
+}
+
+// runTrial runs one trial. The error is that of an interruption; what goes wrong
+// within the trial stands in its row.
+func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, st *stage, t Trial) (*finished, error) {
+	k, arm := st.subject.Case, x.Plan.Arms[t.Arm]
+	f := &finished{row: x.row(k, t)}
+	row := &f.row
+	if why := x.Plan.Excludes(k, arm); why != "" {
+		row.Status, row.Reason = results.Excluded, why
+		row.Digest = results.OutcomeDigest(row, nil)
+		return f, nil
+	}
+	row.ExpectsASR, row.ExpectsRSR, row.ExpectsWrite = st.subject.ExpectsASR(), st.subject.ExpectsRSR(), k.Writes()
+
+	began := time.Now()
+	w := st.subject.Watch()
+	s := &sessions{witness: w}
+	err := s.run(ctx, x, cache, st, t)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	row.WallUS = time.Since(began).Microseconds()
+	w.Costs(row, s.write, s.later)
+	if err != nil {
+		row.Status, row.Reason = results.Error, reason(err)
+	} else {
+		row.Status = results.Scored
+		w.Judge(row, s.write, s.later, s.mem)
+	}
+	f.decisions = w.Decisions
+	row.Digest = results.OutcomeDigest(row, f.decisions)
+	if x.Config.Transcripts == "all" {
+		f.transcript = s.transcript(row)
+	}
+	return f, nil
+}
+
+// row has the columns of the case and the arm.
+func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
+	arm := &x.Plan.Arms[t.Arm]
+	scaled := x.loops[t.Arm].Scaled()
+	split := k.Split
+	if split == "" {
+		split = datasets.Report
+	}
+	return results.Trial{
+		ID: x.Plan.ID(t), Index: t.Index,
+		Dataset: x.Plan.Set.Name, Case: k.ID, Family: k.Family, Split: string(split), Label: string(k.Label),
+		Class: k.Class, Signal: k.Signal, Channel: k.Channel, Domain: k.Domain, Goal: k.Goal, Kind: k.Kind,
+		Twin: k.Twin, VariantOf: k.VariantOf, Variant: k.Variant,
+		Agent: arm.Profile.Name, Defense: arm.Defense.Name, Model: x.Name, Epoch: int32(t.Epoch),
+		HasRetrieval: k.Retrieval != nil,
+		Window:       int32(scaled.Window), ReviewTurns: int32(scaled.ReviewTurns),
+		ReviewIterations: int32(scaled.ReviewIterations), KeepMessages: int32(scaled.KeepMessages),
+	}
+}
+
+// sessions are the two sessions of one trial.
+type sessions struct {
+	witness *judge.Witness
+	mem     *memory.Memory
+	write   *agents.Outcome
+	later   *agents.Outcome
+	events  []moment // for the transcript
+	before  []memory.Record
+	between []memory.Record
+}
+
+// run runs both sessions. A panic in a defense or a model is an error of the
+// trial, like any other failure of theirs.
+func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, st *stage, t Trial) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v (%s)", p, panicSite(debug.Stack()))
+		}
+	}()
+	arm, loop := x.Plan.Arms[t.Arm], x.loops[t.Arm]
+	keep := x.Config.Transcripts == "all"
+	var id [8]byte
+	copy(id[:], x.Plan.ID(t))
+	s.mem = memory.New(memory.Options{
+		Stores: arm.Profile.Stores, Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
+		Observer: func(e *memory.Event) {
+			s.witness.Observe(e)
+			if keep {
+				s.observe(e)
+			}
+		},
+		Cache: cache, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
+		// An opaque name: it says nothing of the case's place in the set.
+		Trial:   binary.BigEndian.Uint64(id[:]),
+		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
+	})
+	gate, err := arm.Defense.Defense.Open(ctx, s.mem.View())
+	if err != nil {
+		return fmt.Errorf("opening the defense: %w", err)
+	}
+	if c, ok := gate.(interface{ Close() error }); ok {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	s.mem.Guard(gate)
+	if err := s.mem.Seed(ctx, st.records(arm.Profile)); err != nil {
+		return fmt.Errorf("seeding the memory: %w", err)
+	}
+	s.witness.Seeded(s.mem)
+	if keep {
+		s.before = s.records()
+	}
+	if s.write, err = loop.Run(ctx, s.mem, st.turns, agents.End{Review: true}); err != nil {
+		return fmt.Errorf("write session: %w", err)
+	}
+	s.witness.WriteSessionOver(s.mem)
+	if keep {
+		s.between = s.records()
+	}
+	if st.later == nil {
+		return nil
+	}
+	s.mem.NextSession()
+	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{}); err != nil {
+		return fmt.Errorf("retrieval session: %w", err)
+	}
+	return nil
+}
+
+func (s *sessions) records() []memory.Record {
+	var out []memory.Record
+	for r := range s.mem.Records {
+		out = append(out, r)
+	}
+	return out
+}
+
+// reason is an error as a row holds it: one bounded line without control
+// characters, for it may quote a model or a defense.
+func reason(err error) string {
+	s := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case !strconv.IsPrint(r):
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	return memory.Clip(s, 400)
+}
+
+// panicSite is the function that panicked.
+func panicSite(stack []byte) string {
+	lines := strings.Split(string(stack), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "panic(") {
+			for _, l := range lines[i+1:] {
+				if !strings.HasPrefix(l, "\t") && !strings.HasPrefix(l, "runtime.") {
+					if j := strings.LastIndexByte(l, '('); j > 0 {
+						return l[:j]
+					}
+					return l
+				}
+			}
+		}
+	}
+	return "unknown place"
+}
