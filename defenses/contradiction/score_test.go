@@ -1,0 +1,111 @@
+package contradiction
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+type labelled struct {
+	ID      string `json:"id"`
+	Text    string `json:"text"`
+	Triples []struct {
+		S string `json:"s"`
+		P string `json:"p"`
+		O string `json:"o"`
+	} `json:"triples"`
+}
+
+func readLines[T any](t testing.TB, name string) []T {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []T
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		if strings.TrimSpace(s.Text()) == "" {
+			continue
+		}
+		var v T
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// matches is the rule of the figures: the slot, as the set of the stems of the
+// content words of subject and predicate, and the value must both be equal.
+func matches(a, b Triple) bool {
+	return slotStems(a.Subject, a.Predicate) == slotStems(b.Subject, b.Predicate) && sameValue(a.Object, b.Object)
+}
+
+type score struct {
+	right, found, gold int
+	exact              int // spans equal to the letter
+	errors             []string
+}
+
+func (s *score) precision() float64 { return float64(s.right) / float64(s.found) }
+func (s *score) recall() float64    { return float64(s.right) / float64(s.gold) }
+
+func (s *score) add(l labelled) {
+	var found []Triple
+	for _, f := range Extract(l.Text) {
+		if !f.Negated && !f.Multi {
+			found = append(found, f)
+		}
+	}
+	s.found += len(found)
+	s.gold += len(l.Triples)
+	used := make([]bool, len(found))
+	var missing []string
+	for _, g := range l.Triples {
+		gold := Triple{Subject: g.S, Predicate: g.P, Object: g.O}
+		k := slices.IndexFunc(found, func(f Triple) bool { return matches(f, gold) })
+		if k >= 0 && !used[k] {
+			used[k] = true
+			s.right++
+			if found[k] == gold {
+				s.exact++
+			}
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("  - %s | %s | %s", gold.Subject, gold.Predicate, gold.Object))
+	}
+	for k, f := range found {
+		if !used[k] {
+			missing = append(missing, fmt.Sprintf("  + %s | %s | %s", f.Subject, f.Predicate, f.Object))
+		}
+	}
+	if len(missing) > 0 {
+		s.errors = append(s.errors, fmt.Sprintf("%s %q\n%s", l.ID, l.Text, strings.Join(missing, "\n")))
+	}
+}
+
+func TestDevSentences(t *testing.T) {
+	for _, name := range []string{"dev.jsonl", "dev2.jsonl"} {
+		var s score
+		for _, l := range readLines[labelled](t, name) {
+			s.add(l)
+		}
+		t.Logf("%s: precision %d/%d = %.3f, recall %d/%d = %.3f, spans to the letter %d\n%s", name,
+			s.right, s.found, s.precision(), s.right, s.gold, s.recall(), s.exact, strings.Join(s.errors, "\n"))
+		if s.precision() < 0.9 || s.recall() < 0.8 {
+			t.Errorf("%s: precision %.3f, recall %.3f", name, s.precision(), s.recall())
+		}
+	}
+}
