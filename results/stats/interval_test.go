@@ -1,0 +1,185 @@
+package stats
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestClopperPearsonIsRsBinomTest(t *testing.T) {
+	for _, g := range golden(t, "clopper_pearson") {
+		r := ClopperPearson(g.int("k"), g.int("n"), g.float("level"))
+		tol := 1e-12
+		if r.N > 1_000_000 { // the incomplete beta function has fewer digits there
+			tol = 1e-10
+		}
+		near(t, r.String()+" lo", r.Lo, g.float("lo"), tol)
+		near(t, r.String()+" hi", r.Hi, g.float("hi"), tol)
+		if lo := g.float("lo"); lo > 0 && lo < 1e-3 {
+			near(t, r.String()+" small lo", r.Lo/lo, 1, 1e-5)
+			near(t, r.String()+" small hi", r.Hi/g.float("hi"), 1, 1e-5)
+		}
+	}
+}
+
+func TestClopperPearsonOfNothing(t *testing.T) {
+	if r := ClopperPearson(0, 0, 0); r.Measured() || r.Lo != 0 || r.Hi != 1 || !HasWarning(r.Warnings, NotMeasured) {
+		t.Errorf("0/0: %+v", r)
+	}
+	if r := ClopperPearson(2, 1, 0); r.Measured() || !HasWarning(r.Warnings, BadInput) {
+		t.Errorf("2/1: %+v", r)
+	}
+	if r := ClopperPearson(1, maxTrials+1, 0); r.Measured() || !HasWarning(r.Warnings, BadInput) {
+		t.Errorf("more than a billion: %+v", r)
+	}
+}
+
+func TestClusteredClopperPearsonIsExactOnTheEffectiveTrials(t *testing.T) {
+	singletons := []Count{{1, 1}, {0, 1}, {1, 1}, {1, 1}}
+	a, b := ClusteredClopperPearson(singletons, 0.9), ClopperPearson(3, 4, 0.9)
+	if a.Lo != b.Lo || a.Hi != b.Hi {
+		t.Errorf("singletons: %v, want %v", a, b)
+	}
+	if a, b := ClusteredClopperPearson([]Count{{0, 90}, {0, 90}, {0, 90}}, 0), ClopperPearson(0, 3, 0); a.Lo != 0 || a.Hi != b.Hi {
+		t.Errorf("no success in three families: %v, want the ends of %v", a, b)
+	}
+	// Korn and Graubard's interval by R: qbeta(0.025, x, n-x+1) and
+	// qbeta(0.975, x+1, n-x) with n = 4.64 and x = 0.65 n.
+	r := ClusteredClopperPearson([]Count{{9, 10}, {4, 10}}, 0.95)
+	near(t, "lo", r.Lo, 0.162750966502098, 1e-12)
+	near(t, "hi", r.Hi, 0.968743215425902, 1e-12)
+	if r := ClusteredClopperPearson(nil, 0); r.Measured() || r.Lo != 0 || r.Hi != 1 {
+		t.Errorf("nothing: %+v", r)
+	}
+}
+
+func TestClopperPearsonProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, level := drawCount(t, 2000), drawLevel(t)
+		r := ClopperPearson(c.K, c.N, level)
+		if v, _ := r.Value(); !(0 <= r.Lo && r.Lo <= v && v <= r.Hi && r.Hi <= 1) {
+			t.Fatalf("%v does not hold its rate", r)
+		}
+		if (c.K == 0) != (r.Lo == 0) || (c.K == c.N) != (r.Hi == 1) {
+			t.Fatalf("%v: an end is 0 or 1 exactly at k=0 or k=n", r)
+		}
+		m := ClopperPearson(c.N-c.K, c.N, level)
+		if math.Abs(m.Lo-(1-r.Hi)) > 1e-10 || math.Abs(m.Hi-(1-r.Lo)) > 1e-10 {
+			t.Fatalf("%v is not mirrored by %v", r, m)
+		}
+		if c.K < c.N {
+			if up := ClopperPearson(c.K+1, c.N, level); up.Lo < r.Lo || up.Hi < r.Hi {
+				t.Fatalf("one more success moved %v down to %v", r, up)
+			}
+		}
+	})
+}
+
+func TestWorstCaseHoldsWhateverTheMissingTrialsWere(t *testing.T) {
+	lo, hi, ok := WorstCase(9, 90, 10)
+	if lo != 0.09 || hi != 0.19 || !ok {
+		t.Errorf("9 of 90 with 10 not scored: [%v, %v], %v", lo, hi, ok)
+	}
+	if lo, hi, ok := WorstCase(0, 0, 3); lo != 0 || hi != 1 || !ok {
+		t.Errorf("nothing scored of 3: [%v, %v], %v", lo, hi, ok)
+	}
+	for _, c := range [][3]int{{0, 0, 0}, {2, 1, 0}, {0, 1, -1}, {-1, 1, 0}, {0, 1, math.MaxInt}} {
+		if lo, hi, ok := WorstCase(c[0], c[1], c[2]); lo != 0 || hi != 1 || ok {
+			t.Errorf("%v: [%v, %v], %v; want no answer", c, lo, hi, ok)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCount(t, 1000)
+		missing := rapid.IntRange(0, 100).Draw(t, "missing")
+		found := rapid.IntRange(0, missing).Draw(t, "found")
+		lo, hi, ok := WorstCase(c.K, c.N, missing)
+		truth := float64(c.K+found) / float64(c.N+missing)
+		if !ok || truth < lo-1e-15 || truth > hi+1e-15 {
+			t.Fatalf("%v is outside [%v, %v]", truth, lo, hi)
+		}
+	})
+}
+
+func TestEstimateJSONHasNullsForWhatIsNotKnown(t *testing.T) {
+	for _, c := range []struct {
+		e    Estimate
+		want string
+	}{
+		{Estimate{}, `{"value":null,"lo":null,"hi":null,"level":0,"n":0}`},
+		{Newcombe(Pairs{}, 0), `{"value":null,"lo":null,"hi":null,"level":0.95,"n":0}`},
+		{Quantile([]float64{7}, 0.5, 0), `{"value":7,"lo":null,"hi":null,"level":0.95,"n":1}`},
+		{Quantile([]float64{1, 2, 3, 4, 5, 6}, 0.5, 0), `{"value":3.5,"lo":1,"hi":6,"level":0.95,"n":6}`},
+	} {
+		b, err := json.Marshal(c.e)
+		if err != nil || string(b) != c.want {
+			t.Errorf("Marshal = %s, %v; want %s", b, err, c.want)
+		}
+		var back Estimate
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Errorf("Unmarshal(%s): %v", b, err)
+		}
+		v, ok := back.Value()
+		w, wasOK := c.e.Value()
+		if again, _ := json.Marshal(back); string(again) != c.want || v != w || ok != wasOK {
+			t.Errorf("%s came back as %s", c.want, again)
+		}
+	}
+	for _, s := range []string{`{"value":null,"lo":1}`, `{"value":3,"lo":4,"hi":5}`, `{"value":3,"n":-1}`, `7`} {
+		var e Estimate
+		if err := json.Unmarshal([]byte(s), &e); err == nil {
+			t.Errorf("Unmarshal(%s) = %v, want an error", s, e)
+		}
+	}
+}
+
+func TestEstimateString(t *testing.T) {
+	if got := (Estimate{}).String(); got != "not measured" {
+		t.Error(got)
+	}
+	if got, want := Newcombe(Pairs{59, 6, 16, 80}, 0).String(), "-0.06211 [-0.1186, -0.004625]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestConfusion(t *testing.T) {
+	var c Confusion
+	for range 37 {
+		c.Add(true, true)
+	}
+	for range 3 {
+		c.Add(true, false)
+	}
+	for range 2 {
+		c.Add(false, true)
+	}
+	for range 13 {
+		c.Add(false, false)
+	}
+	for _, x := range []struct {
+		name string
+		got  Rate
+		want Rate
+	}{
+		{"sensitivity", c.Sensitivity(0.9), Wilson(37, 40, 0.9)},
+		{"specificity", c.Specificity(0.9), Wilson(13, 15, 0.9)},
+		{"false positive rate", c.FalsePositiveRate(0.9), Wilson(2, 15, 0.9)},
+		{"precision", c.Precision(0.9), Wilson(37, 39, 0.9)},
+		{"accuracy", c.Accuracy(0.9), Wilson(50, 55, 0.9)},
+	} {
+		if !reflect.DeepEqual(x.got, x.want) {
+			t.Errorf("%s: %v, want %v", x.name, x.got, x.want)
+		}
+	}
+	var none Confusion
+	bad := Confusion{TruePositive: 3, FalseNegative: -1, FalsePositive: math.MaxInt, TrueNegative: math.MaxInt}
+	for _, c := range []Confusion{none, bad} {
+		for name, r := range map[string]Rate{"sensitivity": c.Sensitivity(0), "specificity": c.Specificity(0), "precision": c.Precision(0), "accuracy": c.Accuracy(0)} {
+			if r.Measured() || len(r.Warnings) == 0 {
+				t.Errorf("%s of %+v is %+v, want not measured", name, c, r)
+			}
+		}
+	}
+}
