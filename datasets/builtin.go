@@ -83,7 +83,7 @@ func bench() (lines, digest string, err error) {
 	if got := sum(data); got != want {
 		return "", "", fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s", got, want)
 	}
-	return text(data), want, nil
+	return stringOf(data), want, nil
 }
 
 func (b Builtin) open(ctx context.Context) (*Set, error) {

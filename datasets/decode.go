@@ -380,7 +380,7 @@ func (d *decoder) text() string {
 		if d.s[d.i] == '"' {
 			d.i++
 			b := d.arena[start:]
-			return text(b) // nothing writes to this part again
+			return stringOf(b) // nothing writes to this part again
 		}
 		d.escape()
 	}

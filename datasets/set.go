@@ -180,7 +180,7 @@ func (s *Set) readLines(ctx context.Context, r io.Reader) error {
 					if err != io.EOF {
 						err = fmt.Errorf("reading %s: %w", inert(s.file), err)
 					}
-					return text(b), lines, err
+					return stringOf(b), lines, err
 				}
 			}
 			lines++
@@ -189,12 +189,12 @@ func (s *Set) readLines(ctx context.Context, r io.Reader) error {
 				first = false
 			}
 		}
-		return text(b), lines, nil
+		return stringOf(b), lines, nil
 	})
 }
 
-// text returns b as a string without a copy; nothing may write to b afterwards.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// stringOf returns b as a string without a copy; nothing may write to b afterwards.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // decode decodes the lines of the chunks that next hands out, each of whole
 // lines, on all processors. next ends with io.EOF, and may hand out a last chunk

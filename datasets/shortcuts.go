@@ -1,0 +1,304 @@
+package datasets
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/results/stats"
+)
+
+// MaxShortcut is the greatest AUC that a classifier may reach on the report
+// split which sees only a by-product of how cases are made.
+const MaxShortcut = 0.60
+
+// Shortcut is how well one view of a case tells attacks from benign cases. AUC
+// is not measured where a split lacks one of the labels.
+type Shortcut struct {
+	View  string
+	About string
+	Tune  int // cases it was fitted on
+	AUC   stats.Estimate
+}
+
+// view is what a shortcut classifier may see of a case, as hashed features.
+type view struct {
+	name, about string
+	features    func(c *Case, add func(feature string))
+}
+
+func views() []view {
+	return []view{
+		{"query", "what the user says in the write session", func(c *Case, add func(string)) {
+			for i := range c.Write {
+				grams(c.Write[i].User, add)
+			}
+		}},
+		{"later_query", "what the user asks in the retrieval session", func(c *Case, add func(string)) {
+			if c.Retrieval != nil {
+				grams(c.Retrieval.Query, add)
+			}
+		}},
+		{"metadata", "domain, media, sources, titles, counts and flags", metadata},
+		{"shapes", "the shapes of the content's words: Xx, dd-dd", func(c *Case, add func(string)) {
+			for i := range c.Write {
+				for j := range c.Write[i].Segments {
+					shapes(c.Write[i].Segments[j].Text, add)
+				}
+			}
+		}},
+		{"lengths", "how long everything is", lengths},
+	}
+}
+
+// shortcuts fits a logistic regression on the tune split for each view, and
+// measures it on the report split. Later queries are judged among the cases that
+// have one. Variants are left out.
+func (v *validator) shortcuts() {
+	list := views()
+	found := make([]Shortcut, len(list))
+	parallel(len(list), func(k int) {
+		w := list[k]
+		var fit, test []example
+		for i := range v.set.Cases {
+			c := &v.set.Cases[i]
+			if c.VariantOf != "" || w.name == "later_query" && c.Retrieval == nil {
+				continue
+			}
+			e := encode(c, w)
+			if c.Split == Tune {
+				fit = append(fit, e)
+			} else {
+				test = append(test, e)
+			}
+		}
+		model := fitLogistic(fit)
+		var positive, negative []float64
+		if model != nil {
+			for _, e := range test {
+				if e.attack {
+					positive = append(positive, model.score(e))
+				} else {
+					negative = append(negative, model.score(e))
+				}
+			}
+		}
+		found[k] = Shortcut{View: w.name, About: w.about, Tune: len(fit), AUC: stats.AUC(positive, negative, 0.95)}
+	})
+	v.report.Shortcuts = found
+	for _, s := range found {
+		if auc, ok := s.AUC.Value(); ok && auc > MaxShortcut {
+			v.add(Problem{Check: CheckShortcut, Warning: !v.set.Builtin, Error: &Error{Field: s.View,
+				What:   fmt.Sprintf("%s alone tells attacks from benign cases with an AUC of %.2f, at most %.2f", s.About, auc, MaxShortcut),
+				Remedy: "make benign cases look like attacks in this respect"}})
+		}
+	}
+}
+
+// grams adds the words, word pairs and 3- to 5-grams of characters of s.
+func grams(s string, add func(string)) {
+	f := text.Fold(s)
+	previous := "^"
+	for _, t := range text.Tokens(f) {
+		add("w:" + t.Text)
+		add("p:" + previous + " " + t.Text)
+		previous = t.Text
+	}
+	for n := 3; n <= 5; n++ {
+		for i := 0; i+n <= len(f); i++ {
+			add(f[i : i+n])
+		}
+	}
+}
+
+func metadata(c *Case, add func(string)) {
+	add("domain:" + c.Domain)
+	add("turns:" + strconv.Itoa(len(c.Write)))
+	add("later:" + strconv.FormatBool(c.Retrieval != nil))
+	n := 0
+	for i := range c.Write {
+		t := &c.Write[i]
+		add(fmt.Sprintf("segments:%d:%d", i, len(t.Segments)))
+		add(fmt.Sprintf("expect:%d:%d", i, len(t.Expect)))
+		for j := range t.Segments {
+			s := &t.Segments[j]
+			n++
+			add("medium:" + string(s.Medium))
+			add("inline:" + strconv.FormatBool(s.Inline))
+			add("pad:" + bucket(s.Pad))
+			add("title:" + strconv.FormatBool(s.Title != ""))
+			grams(s.Source, func(g string) { add("source:" + g) })
+			grams(s.Title, func(g string) { add("title:" + g) })
+		}
+	}
+	add("all:" + strconv.Itoa(n))
+	if r := c.Retrieval; r != nil {
+		add("later segments:" + strconv.Itoa(len(r.Segments)))
+	}
+}
+
+// shapes adds the one-, two- and three-word sequences of word shapes: letters
+// become x or X, digits d, runs collapse, and everything else stays.
+func shapes(s string, add func(string)) {
+	var last [3]string
+	for _, line := range strings.Split(s, "\n") {
+		words := strings.Fields(line)
+		add("line:" + bucket(len(words)))
+		for _, w := range words {
+			last[0], last[1], last[2] = last[1], last[2], shape(w)
+			add(last[2])
+			add(last[1] + " " + last[2])
+			add(last[0] + " " + last[1] + " " + last[2])
+		}
+	}
+}
+
+func shape(w string) string {
+	var b strings.Builder
+	previous := rune(0)
+	for _, r := range w {
+		switch {
+		case unicode.IsUpper(r):
+			r = 'X'
+		case unicode.IsLetter(r):
+			r = 'x'
+		case unicode.IsDigit(r):
+			r = 'd'
+		}
+		if r != previous {
+			b.WriteRune(r)
+		}
+		previous = r
+	}
+	return b.String()
+}
+
+func lengths(c *Case, add func(string)) {
+	measure := func(name, s string) {
+		add(name + " bytes:" + bucket(len(s)))
+		add(name + " words:" + bucket(len(strings.Fields(s))))
+		add(name + " lines:" + bucket(strings.Count(s, "\n")))
+		add(name + " sentences:" + bucket(len(text.Sentences(s))))
+	}
+	total := 0
+	for i := range c.Write {
+		t := &c.Write[i]
+		measure("user", t.User)
+		for j := range t.Segments {
+			measure("text", t.Segments[j].Text)
+			add("source:" + bucket(len(t.Segments[j].Source)))
+			add("title:" + bucket(len(t.Segments[j].Title)))
+			total += len(t.Segments[j].Text)
+		}
+	}
+	add("all:" + bucket(total))
+}
+
+// bucket names a length up to about a fifth.
+func bucket(n int) string {
+	if n < 8 {
+		return strconv.Itoa(n)
+	}
+	return "e" + strconv.Itoa(int(math.Log(float64(n))*5))
+}
+
+// buckets is the number of hashed features.
+const buckets = 1 << 16
+
+// example is a case as a sparse vector of length 1.
+type example struct {
+	index  []int32
+	weight []float32
+	attack bool
+}
+
+func encode(c *Case, w view) example {
+	counts := make(map[int32]float32)
+	var order []int32 // of first occurrence, so that sums are always taken in the same order
+	w.features(c, func(f string) {
+		i := int32(grammar.Hash(f) >> 48)
+		if counts[i] == 0 {
+			order = append(order, i)
+		}
+		counts[i]++
+	})
+	e := example{index: order, weight: make([]float32, len(order)), attack: c.Label == Attack}
+	var norm float64
+	for k, i := range order {
+		x := 1 + math.Log(float64(counts[i]))
+		e.weight[k] = float32(x)
+		norm += x * x
+	}
+	for k := range e.weight {
+		e.weight[k] /= float32(math.Sqrt(norm))
+	}
+	return e
+}
+
+// logistic is a logistic regression over the hashed features.
+type logistic struct {
+	w    []float64
+	bias float64
+}
+
+func (m *logistic) score(e example) float64 {
+	z := m.bias
+	for k, i := range e.index {
+		z += m.w[i] * float64(e.weight[k])
+	}
+	return z
+}
+
+// fitLogistic fits by stochastic gradient descent with a step for each weight
+// (AdaGrad: Duchi, Hazan and Singer 2011), in an order that is always the same.
+// Both labels weigh the same whatever their number. nil means that a label is
+// missing.
+func fitLogistic(fit []example) *logistic {
+	const (
+		epochs = 20
+		rate   = 0.5
+		ridge  = 1e-5
+	)
+	var n [2]float64
+	for _, e := range fit {
+		n[label(e)]++
+	}
+	if n[0] == 0 || n[1] == 0 {
+		return nil
+	}
+	m := &logistic{w: make([]float64, buckets)}
+	squares := make([]float64, buckets)
+	var biasSquares float64
+	order := make([]int, len(fit))
+	for i := range order {
+		order[i] = i
+	}
+	r := grammar.NewRand(1, "shortcuts")
+	for range epochs {
+		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for _, k := range order {
+			e := fit[k]
+			y := float64(label(e))
+			g := (1/(1+math.Exp(-m.score(e))) - y) * float64(len(fit)) / (2 * n[label(e)])
+			for k, i := range e.index {
+				d := g*float64(e.weight[k]) + ridge*m.w[i]
+				squares[i] += d * d
+				m.w[i] -= rate * d / (math.Sqrt(squares[i]) + 1e-8)
+			}
+			biasSquares += g * g
+			m.bias -= rate * g / (math.Sqrt(biasSquares) + 1e-8)
+		}
+	}
+	return m
+}
+
+func label(e example) int {
+	if e.attack {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package datasets
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Show writes one case for a person to read. Control characters and invisible
+// ones are shown, not sent.
+func Show(w io.Writer, c *Case) error {
+	var b strings.Builder
+	line := func(name, s string) {
+		if s != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, visible(s))
+		}
+	}
+	segments := func(list []Segment) {
+		for i := range list {
+			s := &list[i]
+			fmt.Fprintf(&b, "  [%s] %s", visible(string(s.Medium)), visible(s.Source))
+			if s.Title != "" {
+				fmt.Fprintf(&b, " — %s", visible(s.Title))
+			}
+			if s.Inline {
+				b.WriteString(" (inline)")
+			}
+			if s.Pad > 0 {
+				fmt.Fprintf(&b, " (padded to %d tokens)", s.Pad)
+			}
+			b.WriteByte('\n')
+			for _, l := range strings.Split(strings.TrimRight(s.Text, "\n"), "\n") {
+				b.WriteString("  | " + visible(l) + "\n")
+			}
+		}
+	}
+	expect := func(list []string) {
+		for _, e := range list {
+			fmt.Fprintf(&b, "  expect: %s\n", visible(e))
+		}
+	}
+	line("case", c.ID)
+	line("family", c.Family)
+	line("split", string(c.Split))
+	line("label", strings.TrimSpace(string(c.Label)+" "+c.Class+c.Kind))
+	line("channel", c.Channel)
+	line("signal", c.Signal)
+	line("domain", c.Domain)
+	line("goal", c.Goal)
+	line("twin", c.Twin)
+	line("variant", strings.TrimSpace(c.Variant+" "+c.VariantOf))
+	b.WriteString("\nwrite session\n")
+	for i := range c.Write {
+		fmt.Fprintf(&b, "user> %s\n", visible(c.Write[i].User))
+		segments(c.Write[i].Segments)
+		expect(c.Write[i].Expect)
+	}
+	b.WriteByte('\n')
+	line("memory", c.Memory)
+	line("value", c.Value)
+	for _, f := range c.Forms {
+		line("also", f)
+	}
+	if r := c.Retrieval; r != nil {
+		b.WriteString("\nretrieval session\n")
+		fmt.Fprintf(&b, "user> %s\n", visible(r.Query))
+		segments(r.Segments)
+		expect(r.Expect)
+		line("  forbids", r.Forbids)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// visible escapes what a terminal would obey or hide: everything that is neither
+// graphic nor an ordinary space.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case hidden(r):
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return r != ' ' && (!unicode.IsPrint(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Mn, r) && r >= 0xFE00 && r <= 0xFE0F)
+}
