@@ -4,6 +4,7 @@ package builtin
 import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/controls"
+	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/memoryguard"
 	"github.com/memtox/memtox/defenses/signed"
 )
@@ -13,6 +14,7 @@ import (
 func New() *defenses.Registry {
 	r := new(defenses.Registry)
 	controls.Register(r)
+	keyword.Register(r)
 	signed.Register(r)
 	memoryguard.Register(r)
 	defenses.RegisterChain(r)

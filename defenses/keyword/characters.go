@@ -1,0 +1,108 @@
+package keyword
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/memtox/memtox/agents/memory/text"
+)
+
+// The threats that are characters, not words.
+const (
+	ansiEscape = iota
+	controlCharacter
+	bidiOverride
+	bidiControl
+	zeroWidth
+	tagCharacters
+	variationSelectors
+	characterKinds
+)
+
+var characterThreats = [characterKinds]Threat{
+	ansiEscape:         {"ansi_escape", Terminal, Relaxed},
+	controlCharacter:   {"control_character", Terminal, Strict},
+	bidiOverride:       {"bidi_override", Bidirectional, Relaxed},
+	bidiControl:        {"bidi_control", Bidirectional, Strict},
+	zeroWidth:          {"zero_width", Invisible, Relaxed},
+	tagCharacters:      {"tag_characters", Invisible, Relaxed},
+	variationSelectors: {"variation_selectors", Invisible, Relaxed},
+}
+
+// oddCharacters are the oddities that can be a threat of characters.
+const oddCharacters = text.ZeroWidth | text.BidiControl | text.ANSIEscape | text.ControlChars | text.TagChars | text.Selectors
+
+// span is the first place of a threat; end is 0 where there is none.
+type span struct{ start, end int }
+
+// characters finds the first place of each threat. Characters that honest text
+// needs are none: joiners in emoji and in scripts that join letters, a flag's
+// tags, one variation selector, direction marks and embeddings in a text that has
+// letters written from right to left, a byte-order mark at the start, a soft
+// hyphen.
+func characters(s string) (found [characterKinds]span) {
+	rtl := false
+	for _, r := range s {
+		if r >= 0x590 && unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko) {
+			rtl = true
+			break
+		}
+	}
+	mark := func(kind, start, end int) {
+		if found[kind].end == 0 {
+			found[kind] = span{start, end}
+		}
+	}
+	flag := false // in the tags of a flag
+	selectors := 0
+	for i := 0; i < len(s); {
+		r, n := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(s[i:])
+		}
+		selector := r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF || r >= 0x180B && r <= 0x180D
+		if selector {
+			if selectors++; selectors > 1 {
+				mark(variationSelectors, i, i+n)
+			}
+		} else {
+			selectors = 0
+		}
+		switch {
+		case r == 0x1b || r == 0x9b && n == 2:
+			mark(ansiEscape, i, i+n)
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f || r >= 0x80 && r < 0xA0 && n == 2 && r != 0x85:
+			mark(controlCharacter, i, i+n)
+		case r == 0x202D || r == 0x202E:
+			mark(bidiOverride, i, i+n)
+		case r == 0x202A || r == 0x202B || r == 0x202C || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0x061C:
+			if !rtl {
+				mark(bidiControl, i, i+n)
+			}
+		case r == 0x200B || r == 0x2060 || r >= 0x2061 && r <= 0x2064 || r == 0x180E || r == 0xFEFF && i > 0:
+			mark(zeroWidth, i, i+n)
+		case r == 0x200C || r == 0x200D:
+			before, _ := utf8.DecodeLastRuneInString(s[:i])
+			after, _ := utf8.DecodeRuneInString(s[i+n:])
+			if splits(before) || splits(after) {
+				mark(zeroWidth, i, i+n)
+			}
+		case r >= 0xE0000 && r <= 0xE007F:
+			if !flag {
+				mark(tagCharacters, i, i+n)
+			}
+			flag = flag && r != 0xE007F
+			i += n
+			continue
+		}
+		flag = r == 0x1F3F4 // the black flag that tags turn into that of a region
+		i += n
+	}
+	return found
+}
+
+// splits reports whether an invisible joiner beside r splits a word that it has
+// no business in: a Latin letter, a digit, or another joiner.
+func splits(r rune) bool {
+	return r == 0x200C || r == 0x200D || r >= '0' && r <= '9' || unicode.Is(unicode.Latin, r)
+}

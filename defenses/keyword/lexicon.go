@@ -1,0 +1,91 @@
+package keyword
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/memtox/memtox/defenses/lexicon"
+	"go.yaml.in/yaml/v4"
+)
+
+//go:embed lexicon.yaml
+var lexiconYAML []byte
+
+// Scope says how broad a scan is.
+type Scope string
+
+// The scopes.
+const (
+	Strict  Scope = "strict"  // every pattern
+	Relaxed Scope = "relaxed" // patterns that are unlikely in honest text
+)
+
+// The families of patterns, as messages name them.
+const (
+	PromptInjection = "prompt-injection"
+	Exfiltration    = "exfiltration"
+	Invisible       = "invisible-unicode"
+	Bidirectional   = "bidirectional-unicode"
+	Terminal        = "terminal-escape"
+)
+
+// Threat is one pattern of the scan.
+type Threat struct {
+	ID     string
+	Family string
+	Scope  Scope // relaxed patterns belong to both scopes
+}
+
+// table is the compiled lexicon.yaml: built when it is first needed, then never
+// changed.
+type table struct {
+	threats []Threat // those of the file, then those of characters
+	words   *lexicon.Lexicon
+}
+
+var compiled = sync.OnceValue(func() *table {
+	t, err := compile(lexiconYAML)
+	if err != nil {
+		panic("keyword: lexicon.yaml: " + err.Error()) // it is part of the program
+	}
+	return t
+})
+
+func compile(data []byte) (*table, error) {
+	var file []struct {
+		ID       string   `yaml:"id"`
+		Family   string   `yaml:"family"`
+		Scope    Scope    `yaml:"scope"`
+		Words    []string `yaml:"words"`
+		Literals []string `yaml:"literals"`
+	}
+	if err := yaml.Load(data, &file, yaml.WithKnownFields()); err != nil {
+		return nil, err
+	}
+	t := new(table)
+	entries := make([]lexicon.Entry, len(file))
+	for i, e := range file {
+		if e.ID == "" || e.Scope != Strict && e.Scope != Relaxed || e.Family != PromptInjection && e.Family != Exfiltration || len(e.Words)+len(e.Literals) == 0 {
+			return nil, fmt.Errorf("entry %d (%q) needs an id, a family, a scope, and words or literals", i+1, e.ID)
+		}
+		if slices.ContainsFunc(t.threats, func(o Threat) bool { return o.ID == e.ID }) {
+			return nil, fmt.Errorf("the id %q stands there twice", e.ID)
+		}
+		t.threats = append(t.threats, Threat{e.ID, e.Family, e.Scope})
+		entries[i] = lexicon.Entry{ID: e.ID, Words: e.Words, Literals: e.Literals}
+	}
+	t.threats = append(t.threats, characterThreats[:]...)
+	var err error
+	t.words, err = lexicon.Compile(entries)
+	return t, err
+}
+
+// Threats lists the patterns of a scope in the order in which findings name
+// them.
+func Threats(scope Scope) []Threat {
+	return slices.DeleteFunc(slices.Clone(compiled().threats), func(t Threat) bool { return !in(t, scope) })
+}
+
+func in(t Threat, scope Scope) bool { return scope == Strict || t.Scope == Relaxed }

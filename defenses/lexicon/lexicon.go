@@ -1,0 +1,297 @@
+// Package lexicon finds the entries of a word list in a text: what the defenses
+// keyword and provenance have in common.
+//
+// An entry has an id and two kinds of patterns. Words are token patterns in the
+// language of [text.Patterns]; literals are matched as they stand, punctuation
+// included. Both see the folded text, so case, white space, look-alike letters
+// and invisible characters make no difference.
+//
+// Most texts hold nothing of a lexicon. One pass of one automaton over the text
+// tells which of the words that a pattern cannot do without are there; only if
+// some pattern has all of its own is the text matched in earnest. That pass takes
+// about 2 ns a byte whatever the size of the lexicon; matching takes ten times as
+// long.
+package lexicon
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/memtox/memtox/agents/memory/text"
+)
+
+// Entry is one entry of a lexicon.
+type Entry struct {
+	ID       string
+	Words    []string
+	Literals []string
+}
+
+// Lexicon is a compiled word list. It never changes; any number of goroutines
+// may use it.
+type Lexicon struct {
+	patterns *text.Patterns
+	entryOf  []int       // pattern → entry
+	needs    [][3]uint16 // pattern → groups of which one word each must be there; 0 is none
+
+	quick  *text.Phrases
+	groups [][]uint16 // phrase → groups that it fills
+	whole  []bool     // phrase → it is a whole word, not the beginning of one
+	exact  []int      // phrase → entry of a literal, or -1
+}
+
+// maxGroups bounds the sets of the first pass.
+const maxGroups = 1024
+
+// Compile builds a lexicon. The number of an entry is its index.
+func Compile(entries []Entry) (*Lexicon, error) {
+	l := new(Lexicon)
+	var sources []string
+	var phrases []string
+	at := map[string]int{} // words and literals apart
+	phrase := func(kind, s string) int {
+		i, ok := at[kind+s]
+		if !ok {
+			i = len(phrases)
+			at[kind+s] = i
+			phrases = append(phrases, strings.TrimSuffix(s, "*"))
+			l.groups = append(l.groups, nil)
+			l.whole = append(l.whole, !strings.HasSuffix(s, "*"))
+			l.exact = append(l.exact, -1)
+		}
+		return i
+	}
+	groups := 1 // group 0 is none
+	known := map[string]uint16{}
+	for id, e := range entries {
+		for _, src := range e.Words {
+			var need [3]uint16
+			for n, words := range required(src) {
+				key := strings.Join(words, "|")
+				g, ok := known[key]
+				if !ok {
+					g = uint16(groups)
+					known[key] = g
+					if groups++; groups > maxGroups {
+						return nil, fmt.Errorf("the lexicon has more than %d groups of words: split it", maxGroups)
+					}
+					for _, w := range words {
+						i := phrase("word ", w)
+						l.groups[i] = append(l.groups[i], g)
+					}
+				}
+				need[n] = g
+			}
+			sources = append(sources, src)
+			l.entryOf = append(l.entryOf, id)
+			l.needs = append(l.needs, need)
+		}
+		for _, s := range e.Literals {
+			folded := text.Fold(s)
+			if folded == "" {
+				return nil, fmt.Errorf("entry %s: the literal %q folds to nothing", e.ID, s)
+			}
+			i := phrase("literal ", folded)
+			if l.exact[i] >= 0 && l.exact[i] != id {
+				return nil, fmt.Errorf("entry %s: the literal %q belongs to entry %s already", e.ID, s, entries[l.exact[i]].ID)
+			}
+			l.exact[i] = id
+		}
+	}
+	var err error
+	if l.patterns, err = text.NewPatterns(sources); err != nil {
+		return nil, err
+	}
+	l.quick = text.NewPhrases(phrases)
+	return l, nil
+}
+
+// Match is one place where an entry matched: bytes of the original text.
+type Match struct{ Entry, Start, End int }
+
+// Find appends the first match of each entry that matches in s, in the order of
+// entries, to dst. odd is text.Scan(s).
+func (l *Lexicon) Find(dst []Match, s string, odd text.Oddities) []Match {
+	quick := s
+	if odd != 0 || !ascii(s) {
+		quick = text.Fold(s)
+	}
+	if !l.possible(quick) {
+		return dst
+	}
+	folded := text.FoldMap(s)
+	from := len(dst)
+	add := func(entry, start, end int) {
+		for i := from; i < len(dst); i++ {
+			if dst[i].Entry == entry {
+				return
+			}
+		}
+		start, end = folded.Span(start, end)
+		dst = append(dst, Match{entry, start, end})
+	}
+	l.patterns.Find(folded.Text, func(id, start, end int) bool {
+		add(l.entryOf[id], start, end)
+		return true
+	})
+	l.quick.Find(folded.Text, func(id, start, end int) bool {
+		if e := l.exact[id]; e >= 0 {
+			add(e, start, end)
+		}
+		return true
+	})
+	slices.SortFunc(dst[from:], func(a, b Match) int { return cmp.Compare(a.Entry, b.Entry) })
+	return dst
+}
+
+// possible reports whether an entry may match in s, which is folded or plain
+// ASCII.
+func (l *Lexicon) possible(s string) bool {
+	var seen [maxGroups / 64]uint64
+	any, literal := false, false
+	l.quick.Find(s, func(id, start, end int) bool {
+		if l.exact[id] >= 0 {
+			literal = true
+			return false
+		}
+		// A neighbour that is an ASCII letter or digit belongs to the same word.
+		// Others may: those do not count.
+		if start > 0 && wordByte[s[start-1]] || l.whole[id] && end < len(s) && wordByte[s[end]] {
+			return true
+		}
+		for _, g := range l.groups[id] {
+			seen[g>>6] |= 1 << (g & 63)
+			any = true
+		}
+		return true
+	})
+	if literal {
+		return true
+	}
+	if !any {
+		return false
+	}
+	seen[0] |= 1 // group 0
+	for i := range l.needs {
+		n := &l.needs[i]
+		if seen[n[0]>>6]>>(n[0]&63)&1 != 0 && seen[n[1]>>6]>>(n[1]&63)&1 != 0 && seen[n[2]>>6]>>(n[2]&63)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func ascii(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+var wordByte = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	return t
+}()
+
+// required returns up to three groups of words such that every match of the
+// pattern holds a word of each; "word*" is the beginning of one. It returns none
+// for a pattern that it cannot read: Compile then reports that, or the pattern is
+// always tried.
+func required(src string) [][]string {
+	var out [][]string
+	for _, el := range split(src, ' ') {
+		el, optional := strings.CutSuffix(el, "?")
+		if optional || strings.HasPrefix(el, "...") {
+			continue
+		}
+		alternatives := []string{el}
+		if strings.HasPrefix(el, "(") && strings.HasSuffix(el, ")") {
+			alternatives = split(el[1:len(el)-1], '|')
+		}
+		var words []string
+		for _, alt := range alternatives {
+			w := rarest(alt)
+			if w == "" {
+				words = nil
+				break
+			}
+			words = append(words, w)
+		}
+		if words != nil {
+			slices.Sort(words)
+			out = append(out, slices.Compact(words))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b []string) int { return cmp.Compare(commonest(b), commonest(a)) })
+	return out[:min(len(out), 3)]
+}
+
+// rarest returns the rarest word that a match of an alternative must hold, or "".
+func rarest(alt string) string {
+	best := ""
+	for _, w := range split(alt, ' ') {
+		if strings.HasSuffix(w, "?") || strings.ContainsAny(w, "()|#") || strings.HasPrefix(w, "...") {
+			continue
+		}
+		word, prefix := strings.CutSuffix(w, "*")
+		// What the tokeniser takes apart may stand apart in the text.
+		tokens := text.Tokens(text.Fold(word))
+		for i, t := range tokens {
+			s := t.Text
+			if prefix && i == len(tokens)-1 {
+				s += "*"
+			}
+			if best == "" || rarity(s) > rarity(best) {
+				best = s
+			}
+		}
+	}
+	return best
+}
+
+// rarity orders words by how unlikely a text is to hold them: by the frequency
+// in everyday English, among equals by length.
+func rarity(word string) float32 {
+	word, prefix := strings.CutSuffix(word, "*")
+	r := text.Weight(word) + float32(min(len(word), 20))/50
+	if prefix {
+		r -= 0.1
+	}
+	return r
+}
+
+// commonest is the rarity of the likeliest word of a group.
+func commonest(words []string) float32 {
+	r := rarity(words[0])
+	for _, w := range words {
+		r = min(r, rarity(w))
+	}
+	return r
+}
+
+// split cuts at a separator outside brackets and drops empty parts.
+func split(s string, sep byte) []string {
+	var out []string
+	depth, from := 0, 0
+	for i := 0; i <= len(s); i++ {
+		switch {
+		case i == len(s) || s[i] == sep && depth == 0:
+			if i > from {
+				out = append(out, s[from:i])
+			}
+			from = i + 1
+		case s[i] == '(':
+			depth++
+		case s[i] == ')':
+			depth--
+		}
+	}
+	return out
+}
