@@ -165,6 +165,10 @@ func (j *Journal) Finish(visit func(*Entry) error) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.mu.Lock()
+	j.total = len(j.done)
+	j.done = nil // tens of megabytes where there are a million trials
+	j.mu.Unlock()
 	return j.finish(visit)
 }
 

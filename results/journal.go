@@ -78,6 +78,7 @@ type Journal struct {
 	done  map[uint64]struct{}
 	err   error // the first failure; nothing is written after it
 	ended bool
+	total int // len(done) once that is let go
 	dups  int
 	torn  int64
 	cur   *writing
@@ -174,7 +175,7 @@ func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = DefaultSyncEvery
 	}
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(1<<20))
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constant
 	}
@@ -405,7 +406,8 @@ func (j *Journal) Run() *Run { return j.run }
 // Dir returns the run directory.
 func (j *Journal) Dir() string { return j.dir }
 
-// Done reports whether the trial was finished already.
+// Done reports whether the trial was finished already. It is of use until Finish
+// is called.
 func (j *Journal) Done(id string) bool {
 	n, ok := idNumber(id)
 	j.mu.Lock()
@@ -418,7 +420,7 @@ func (j *Journal) Done(id string) bool {
 func (j *Journal) Len() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.done)
+	return max(len(j.done), j.total)
 }
 
 // Duplicates returns how many appended trials were finished already.

@@ -122,7 +122,7 @@ type Trial struct {
 // several records has one row for the call and one more for each record that
 // was not allowed or was poison.
 type Decision struct {
-	Trial string `parquet:"trial,dict"`  // the trial's id
+	Trial string `parquet:"trial"`       // the trial's id
 	Index int64  `parquet:"index,delta"` // the trial's place in the plan; the order of the file, then seq
 	Seq   int32  `parquet:"seq,delta"`   // place within the trial, from 0
 
