@@ -45,10 +45,17 @@ func (p *Problem) Unwrap() error { return p.Err }
 // asProblem wraps an error of another package that the user can mend.
 func asProblem(where string, err error) error {
 	var p *Problem
-	if err == nil || errors.As(err, &p) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &p):
+		return &Problem{Where: where, Err: err}
+	case p.Where == "":
+		placed := *p
+		placed.Where = where
+		return &placed
 	}
-	return &Problem{Where: where, Err: err}
+	return err
 }
 
 // unknownName is the problem of a name that is not among those known.

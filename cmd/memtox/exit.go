@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results"
+)
+
+// Code is an exit code. There is one table for the whole tool.
+type Code int
+
+// The exit codes.
+const (
+	Done         Code = iota // what was asked was done
+	BadNews                  // done, and the result is bad
+	Usage                    // the command line, a setting or an input is wrong
+	Failed                   // the tool failed
+	Inconclusive             // nothing can be said
+)
+
+// ExitCodes is the table of exit codes as help texts and the documentation show
+// it.
+const ExitCodes = `  0  done
+  1  done, and the news is bad: trials not scored beyond --max-not-scored, a failed gate, findings
+  2  usage or configuration: an unknown name, a malformed file, a directory of another run
+  3  the tool failed: a full disk, a broken file, a bug
+  4  inconclusive: nothing was scored, or the run was stopped before its end`
+
+// errInconclusive ends a command with exit code 4, errBadNews with 1.
+var (
+	errInconclusive = errors.New("inconclusive")
+	errBadNews      = errors.New("bad news")
+)
+
+// codeOf says with which code an error ends the program.
+func codeOf(err error) Code {
+	var p *harness.Problem
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, errBadNews):
+		return BadNews
+	case errors.Is(err, errInconclusive), errors.Is(err, context.Canceled):
+		return Inconclusive
+	case errors.As(err, &p), errors.Is(err, results.ErrExists), errors.Is(err, results.ErrNotRun), errors.Is(err, results.ErrInUse),
+		errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return Usage
+	}
+	return Failed
+}
+
+// told is an error whose message is already on the screen.
+type told struct{ error }
+
+func (t told) Unwrap() error { return t.error }
+
+// report prints an error as one line that no content can break or colour.
+func (e *Env) report(err error) {
+	var t told
+	if err == nil || errors.As(err, &t) {
+		return
+	}
+	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert(err.Error()))
+}
+
+// inert shows a text on one line with its control characters visible.
+func inert(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			b.WriteByte(' ')
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String()
+}

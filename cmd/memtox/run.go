@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses/builtin"
+	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results"
+)
+
+// runFlags are the flags of `memtox run`.
+type runFlags struct {
+	file   string
+	sets   []string
+	resume bool
+	schema bool
+	flags  []*settingFlag
+}
+
+// settingFlag is a flag of one setting. What it was given is kept apart from the
+// settings until the file was read, for a flag wins over the file.
+type settingFlag struct {
+	setting harness.Setting
+	values  []string
+}
+
+// String is the value in help texts, which show the default.
+func (f *settingFlag) String() string {
+	if len(f.values) == 0 {
+		return f.setting.Default()
+	}
+	return strings.Join(f.values, ",")
+}
+
+// Type names the value in help texts.
+func (f *settingFlag) Type() string { return f.setting.Arg }
+
+// Set checks a value where it stands. A list may be given in several flags.
+func (f *settingFlag) Set(text string) error {
+	var scratch harness.Config
+	if err := f.setting.Of(&scratch).Set(text); err != nil {
+		return f.problem(err)
+	}
+	if f.setting.Of(&scratch).Type() != "list" {
+		f.values = f.values[:0]
+	}
+	f.values = append(f.values, text)
+	return nil
+}
+
+// apply hands the flag's value to the settings.
+func (f *settingFlag) apply(c *harness.Config) error {
+	if len(f.values) == 0 {
+		return nil
+	}
+	return f.problem(f.setting.Of(c).Set(strings.Join(f.values, ",")))
+}
+
+func (f *settingFlag) problem(err error) error {
+	var p *harness.Problem
+	if errors.As(err, &p) {
+		return &harness.Problem{Where: "--" + f.setting.Flag, What: p.What, Hint: p.Hint}
+	}
+	return err
+}
+
+func newRun(env *Env) *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run a benchmark: cases × agents × defenses",
+		Long: `Run every case in every arm (an agent under a defense) and print the rates.
+
+Finished trials are journalled as they end; a run that was stopped or killed goes
+on with --resume. Settings without a flag are keys of an experiment file (-f) or
+of --set; docs/settings.md lists them all.`,
+		Example: `  memtox run
+  memtox run --agent hermes --defense none,keyword@read,guard --limit 200
+  memtox run --class policy_fact --model reference:naive --format json
+  memtox run -f experiment.yaml --set window=4096 --out runs/small
+  memtox run --out runs/small --resume`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.schema {
+				_, err := env.Stdout.Write(harness.Schema())
+				return err
+			}
+			return f.run(cmd.Context(), env, cmd.Flags())
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	for _, s := range harness.Settings() {
+		if s.Flag != "" {
+			sf := &settingFlag{setting: s}
+			f.flags = append(f.flags, sf)
+			short, _, _ := strings.Cut(s.Doc, ". ") // docs/settings.md has the rest
+			fs.Var(sf, s.Flag, strings.TrimSuffix(strings.ReplaceAll(short, "`", "'"), "."))
+		}
+	}
+	fs.BoolVar(&f.resume, "resume", false, "Go on with the run in --out; start it if there is none, print it again if it is finished")
+	fs.StringVarP(&f.file, "file", "f", "", "`FILE` in YAML with the settings' keys")
+	fs.StringArrayVar(&f.sets, "set", nil, "Set any setting: `KEY=VALUE`")
+	fs.BoolVar(&f.schema, "schema", false, "Print the JSON Schema of an experiment file")
+	for name, names := range map[string]func() []string{
+		"agent":   func() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() },
+		"defense": func() []string { return builtin.New().Names() },
+		"model":   harness.ModelNames,
+		"dataset": datasets.Names,
+		"class":   datasets.Classes,
+		"split":   func() []string { s, _ := harness.FindSetting("split"); return s.Choices },
+		"format":  func() []string { return formats },
+		"set": func() []string {
+			keys := harness.Keys()
+			for i := range keys {
+				keys[i] += "="
+			}
+			return keys
+		},
+	} {
+		must(c.RegisterFlagCompletionFunc(name, completeList(names)))
+	}
+	return c
+}
+
+// config gathers the settings: the defaults, or those of the run that is resumed;
+// the file; --set; the flags.
+func (f *runFlags) config(env *Env, recorded *harness.Config) (harness.Config, error) {
+	c := harness.DefaultConfig()
+	if recorded != nil {
+		c = *recorded
+	}
+	if f.file != "" {
+		data, err := env.readFile(f.file)
+		if err != nil {
+			return c, &harness.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
+		}
+		if err := c.Load(f.file, data); err != nil {
+			return c, err
+		}
+	}
+	for _, s := range f.sets {
+		if err := c.Set(s); err != nil {
+			return c, err
+		}
+		key, _, _ := strings.Cut(s, "=")
+		for _, sf := range f.flags {
+			if sf.setting.Key == strings.TrimSpace(key) && len(sf.values) > 0 {
+				return c, &harness.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.setting.Key, sf.setting.Flag), Hint: "leave one of them out"}
+			}
+		}
+	}
+	for _, sf := range f.flags {
+		if err := sf.apply(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// withoutPath takes the path out of an error whose place says it already.
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// outFlag is --out as given, before the settings are complete.
+func (f *runFlags) outFlag(env *Env) (string, error) {
+	c, err := f.config(env, nil)
+	return c.Out, err
+}
+
+func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) error {
+	out, err := f.outFlag(env)
+	if err != nil {
+		return err
+	}
+	if f.resume && out == "" {
+		return &harness.Problem{Where: "--resume", What: "there is no telling which run", Hint: "name its directory with --out"}
+	}
+	var earlier *results.Run
+	if out != "" {
+		switch earlier, err = results.ReadRun(env.path(out)); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil && f.resume:
+			return err
+		case err == nil && !f.resume:
+			return &harness.Problem{Where: out, What: "holds a run already", Hint: "go on with --resume, or choose another directory with --out"}
+		}
+	}
+	var recorded *harness.Config
+	if earlier != nil {
+		c, err := harness.RecordedConfig(earlier)
+		if err != nil {
+			return &harness.Problem{Where: out, Err: err, Hint: "choose another directory with --out"}
+		}
+		recorded = &c
+	}
+	c, err := f.config(env, recorded)
+	if err != nil {
+		return err
+	}
+	x, err := harness.Prepare(ctx, c, env.catalog())
+	if err != nil {
+		return err
+	}
+	started := env.Now()
+	id := runID(c, started)
+	if c.Out == "" {
+		c.Out = filepath.Join("runs", id)
+	}
+	dir := env.path(c.Out)
+	options := results.Options{SyncEvery: c.Fsync}
+
+	var journal *results.Journal
+	if earlier == nil {
+		journal, err = results.Create(dir, x.Record(id, versionString(), started), options)
+	} else {
+		if err := x.SameRun(c.Out, earlier); err != nil {
+			return err
+		}
+		journal, err = results.Resume(dir, options)
+		if errors.Is(err, results.ErrFinished) {
+			return printFinished(env, dir, c)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	progress := new(harness.Progress)
+	stopped, err := work(ctx, env, x, journal, progress)
+	if err != nil || stopped {
+		err = errors.Join(err, journal.Close())
+		if err == nil {
+			fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), x.Plan.Len(), f.again(c))
+			return told{errInconclusive}
+		}
+		return fmt.Errorf("%w; go on with: %s", err, f.again(c))
+	}
+	return finish(env, journal, c, progress)
+}
+
+// work runs the plan while it watches for interrupts and shows the progress.
+func work(ctx context.Context, env *Env, x *harness.Experiment, journal *results.Journal, progress *harness.Progress) (stopped bool, err error) {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	stop := make(chan struct{})
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			case <-env.Signals:
+			}
+			if n > 0 {
+				abandon()
+				return
+			}
+			fmt.Fprintln(env.Stderr, "memtox: stopping: the trials in flight are finished first; interrupt again to abandon them")
+			close(stop)
+		}
+	}()
+	done := showProgress(env, progress)
+	err = x.Run(ctx, journal, progress, stop)
+	close(over)
+	<-watched
+	done()
+	return progress.Done() < x.Plan.Len(), err
+}
+
+// again is the command line that goes on with a run. The settings come from its
+// run.json.
+func (f *runFlags) again(c harness.Config) string {
+	return "memtox run --resume --out " + quoted(c.Out)
+}
+
+// quoted is a shell word.
+func quoted(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:+@%,=", r))
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// runID names a run: when it began, and a part of the hash of its settings.
+func runID(c harness.Config, at time.Time) string {
+	b, err := json.Marshal(c)
+	must(err)
+	h := sha256.Sum256(append(b, at.Format(time.RFC3339Nano)...))
+	return fmt.Sprintf("%s-%x", at.UTC().Format("20060102-150405"), h[:3])
+}

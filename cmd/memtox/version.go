@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by release builds with -ldflags "-X main.version=v1.2.3".
+var version = ""
+
+// versionString is the version of this binary: that of the release, else that
+// of the module or the commit that it was built from.
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := b.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	v, dirty := "devel", ""
+	for _, s := range b.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v += "-" + s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				dirty = "-modified"
+			}
+		}
+	}
+	return v + dirty
+}
+
+func newVersion(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArgs,
+		Example: "  memtox version",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
