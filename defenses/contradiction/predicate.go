@@ -134,6 +134,9 @@ func (x *extractor) parts(a, b int, change bool) (list [maxParts]part, n int) {
 		if i > a && x.wordIs(i, b, "that", "which", "who") {
 			break // a restrictive relative clause belongs to its noun
 		}
+		if t.upper && len(t.text) > 1 && t.text[1] <= 'Z' {
+			continue // "AS" ends the names of companies
+		}
 		if !t.is(cPreposition) && !x.wordIs(i, b, "as") && !(x.wordIs(i, b, "next") && x.wordIs(i+1, b, "to")) {
 			continue
 		}
@@ -196,6 +199,15 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	if !s.ok && (g.main < 0 || x.tokens[g.main].entry == nil || x.tokens[g.main].entry.traits&vChange == 0) {
 		return // "they changed the code to 12" still has a slot of its own
 	}
+	if s.negated {
+		g.negated = true
+	}
+	if g.modal && (s.first && x.wordIs(g.bareModal, b, "will", "'ll", "can", "shall") || s.second && x.wordIs(g.bareModal, b, "will", "'ll", "can") && !(g.main > 0 && x.wordIs(g.main, b, "reach", "contact"))) {
+		return // a plan, an offer
+	}
+	if g.perfect && !x.lasting(g, b) {
+		return
+	}
 	before := len(x.facts)
 	switch {
 	case g.copula:
@@ -211,6 +223,13 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	default:
 		x.action(s, g, b, qualifier)
 	}
+	kept := x.facts[:before]
+	for _, f := range x.facts[before:] {
+		if !x.garbled(f) {
+			kept = append(kept, f)
+		}
+	}
+	x.facts = kept
 	if len(x.facts) > before {
 		if x.facts[before].subject == s.owner || s.owner.empty() {
 			x.last = x.facts[before].subject
@@ -218,6 +237,51 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 			x.last = s.whole
 		}
 	}
+}
+
+// lasting reports whether a perfect tells a state that holds, or a change, rather
+// than what has happened: "has lived here since 2018", "has moved to".
+func (x *extractor) lasting(g group, b int) bool {
+	if g.main >= 0 {
+		if e := x.tokens[g.main].entry; e != nil && e.traits&(vChange|vMilestone) != 0 || g.passive {
+			return true
+		}
+		if x.wordIs(g.main+1, b, "over") {
+			return true
+		}
+	}
+	for i := g.next; i < b; i++ {
+		if x.wordIs(i, b, "since") || x.wordIs(i, b, "for") && x.duration(part{i, i + 1, min(b, i+3)}) {
+			return true
+		}
+	}
+	return g.copula && !x.wordIs(g.next, b, "there", "here", "to")
+}
+
+// garbled reports whether a fact shows that the clause was not understood: a
+// finite verb is left in its subject or its object, or they are longer than
+// names and values are.
+func (x *extractor) garbled(f fact) bool {
+	return x.clauseLike(f.subject, 10) || x.clauseLike(f.object, 14)
+}
+
+func (x *extractor) clauseLike(p phrase, limit int32) bool {
+	if p.to-p.from > limit {
+		return true
+	}
+	for _, i := range x.refs[p.from:p.to] {
+		t := &x.tokens[i]
+		if i < pseudoTokens || t.kind != word {
+			continue
+		}
+		if t.is(cWh) || x.wordIs(int(i), int(i)+1, "that") {
+			return false
+		}
+		if t.is(cFinite) && !t.upper && !t.is(cNumber) && t.text != "do" && t.text != "can" && t.text != "will" || x.wordIs(int(i), int(i)+1, "please") {
+			return true
+		}
+	}
+	return false
 }
 
 // copulaFact fills in subject and predicate of "X's Y is Z".
@@ -282,6 +346,9 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) || strings.HasSuffix(t.text, "able") || strings.HasSuffix(t.text, "ible")) && i+1 < b {
 		n := x.skipAdverbs(i+1, b, &g)
 		if n < b && x.tokens[n].is(cPreposition) && x.tokens[n].kind == word && !x.wordIs(n, b, "of") && n+1 < b {
+			if t.is(cOpinion) && !t.is(cAdjective) {
+				return
+			}
 			if x.wordIs(i, b, "free") && x.wordIs(n, b, "for") {
 				f := x.copulaFact(s, x.join(qualifier, x.content(n, x.objectEnd(n, b))), &g)
 				f.object = x.refsOf(int32(i))
@@ -316,12 +383,22 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		}
 	}
 	oa, ob := x.objectSpan(list[0].a, end)
-	if oa >= ob || x.opinion(oa, ob) {
+	if oa >= ob || x.opinion(oa, ob) || x.tokens[oa].is(cOpinion) && x.tokens[oa].kind == word && !x.tokens[oa].upper && len(list) > 1 && n > 1 ||
+		strings.HasSuffix(x.tokens[oa].text, "ing") && x.tokens[oa].entry == nil && !x.tokens[oa].upper && n > 1 {
 		return
 	}
 	f := x.copulaFact(s, qualifier, &g)
 	f.object = x.span(oa, ob)
 	x.assert(f)
+	if k := ob + 1; ob < b && x.tokens[ob].kind == comma && k+1 < b && x.tokens[k].is(cAttribute) && !x.tokens[k].upper &&
+		(x.tokens[k+1].kind == number || x.tokens[k+1].upper) { // "is Koop, account EE38 …"
+		about := s.owner
+		if about.empty() {
+			about = s.whole
+		}
+		x.assert(fact{subject: about, predicate: x.refsOf(int32(k)), object: x.object(k+1, b), attribute: true})
+		return
+	}
 	x.apposition(f.object, ob, b)
 }
 
@@ -355,6 +432,13 @@ func (x *extractor) opinion(a, b int) bool {
 			return true
 		}
 		t = &x.tokens[a]
+	}
+	if b-a == 1 && !t.upper && t.entry == nil {
+		for _, ending := range [...]string{"ous", "ful", "ing", "ish", "some"} {
+			if strings.HasSuffix(t.text, ending) {
+				return true
+			}
+		}
 	}
 	return t.is(cOpinion) && t.kind == word && !t.upper && b-a <= 3
 }
@@ -401,6 +485,9 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 	if g.bareModal >= 0 {
 		be = x.join(x.refsOf(int32(g.bareModal)), x.refsOf(x.verbToken("be")))
 	}
+	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress", "doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break") {
+		return
+	}
 	a := list[0].a
 	if x.wordIs(a, b, "charge", "possession", "front") && x.wordIs(a+1, b, "of") && a+2 < b { // "in charge of"
 		a += 2
@@ -431,6 +518,9 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	a, e := list[0].a, list[0].b
+	if x.passing(a, e) {
+		return
+	}
 	// Prepositional phrases narrow or belong to the thing had.
 	for k := 1; k < n; k++ {
 		p := list[k]
@@ -463,6 +553,13 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 	x.assert(fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated, multi: !g.negated, have: true})
 }
 
+// passing reports whether an object names what comes and goes: a question, a
+// break, a cold.
+func (x *extractor) passing(a, b int) bool {
+	return x.wordIs(b-1, b, "question", "questions", "idea", "ideas", "problem", "problems", "break", "cold", "headache", "favour", "favor", "look",
+		"chance", "point", "feeling", "fun", "time", "help", "rest", "trouble", "minute", "moment", "lunch", "dinner", "breakfast", "luck", "plans")
+}
+
 // action reads a predicate whose verb is not "be" or "have".
 func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	m := &x.tokens[g.main]
@@ -471,11 +568,25 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	i := g.next
+	if g.progressive {
+		switch e.lemma {
+		case "use", "work", "live", "stay", "move", "switch", "relocate", "migrate", "host", "lead", "teach", "run", "head", "manage", "replace", "take":
+		default:
+			return // what somebody is doing passes
+		}
+	}
+	switch e.lemma {
+	case "need", "like", "love", "hate", "prefer", "decide", "agree", "ask", "expect", "choose", "learn", "help", "start", "begin",
+		"refuse", "promise", "offer", "use", "look":
+		if x.wordIs(i, b, "to") && i+1 < b && x.tokens[i+1].is(cBase) || x.wordIs(i, b, "forward", "like") {
+			return
+		}
+	}
 	if e.traits&vSay != 0 && (x.wordIs(i, b, "that") || !g.passive && i < b && x.tokens[i].kind == quoted) {
 		return
 	}
 	change := e.traits&vChange != 0
-	if e.lemma == "go" && x.wordIs(i, b, "up", "down") && x.wordIs(i+1, b, "from", "to") {
+	if e.lemma == "go" && (x.wordIs(i, b, "up", "down") && x.wordIs(i+1, b, "from", "to") || x.wordIs(i, b, "from") && i+1 < b && x.tokens[i+1].kind == number) {
 		change = true
 	}
 	if g.past && !g.perfect && e.traits&vMilestone == 0 && !change {
@@ -487,9 +598,8 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	x.tokens = append(x.tokens, verb)
 	pred := x.refsOf(int32(len(x.tokens) - 1))
 	// A particle belongs to the verb.
-	goUp := false
+	goUp := change && e.lemma == "go"
 	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number && e.traits&vChange == 0 && e.lemma != "go") && x.tokens[i].is(cParticle) && x.tokens[i].kind == word && !x.wordIs(i, b, "in", "on", "together") && x.tokens[i+1].kind != number {
-		goUp = change && e.lemma == "go"
 		pred = x.join(pred, x.refsOf(int32(i)))
 		i = x.skipAdverbs(i+1, b, &g)
 	}
@@ -549,7 +659,7 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 			x.assert(f)
 			return true
 		}
-	case "replace":
+	case "replace", "succeed":
 		for k := range list {
 			if x.wordIs(list[k].prep, list[k].b, "as") && !g.passive {
 				x.assert(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole, negated: g.negated})
@@ -561,6 +671,15 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		if !x.wordIs(list[0].prep, list[0].b, "to", "from") {
 			return false
 		}
+	}
+	if e.lemma == "rename" && list[0].prep < 0 && g.passive { // "was renamed Linda Hall"
+		f := x.copulaFact(s, qualifier, &g)
+		f.object = x.object(list[0].a, list[0].b)
+		x.assert(f)
+		return true
+	}
+	if e.lemma == "turn" && list[0].prep < 0 {
+		return true // "turns 40"
 	}
 	to := -1
 	for k := range list {
@@ -642,6 +761,12 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			end = rest[0].b
 			rest = rest[1:]
 		}
+		for k := first.a + 1; k < first.b && len(rest) == 0 && x.narrowable(first.a, k); k++ {
+			if x.wordIs(k, b, "every", "each") { // "is sent to board@… every night"
+				qualifier = x.join(qualifier, x.span(k, first.b))
+				first.b, end = k, k
+			}
+		}
 		label := x.codeLabel(first.a, first.b)
 		if g.passive && x.wordIs(prep, b, "by") {
 			f.by = true
@@ -651,6 +776,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		}
 		for _, p := range rest {
 			switch {
+			case x.clockTail(first, p):
+				end = p.b
 			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			case x.wordIs(p.prep, b, "since"), x.datingPart(p), x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
@@ -670,17 +797,33 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		return
 	}
 	if g.passive && e.traits&vMulti == 0 && !x.narrowable(first.a, first.b) && !x.tokens[first.a].is(cNumber|cDeterminer|cDating|cFrequency) && !x.temporal(first.a, first.b) && !x.wordIs(first.a, b, "once", "twice") {
-		// A passive has no object; a bare word is an adverb or a complement.
-		if len(rest) == 0 {
+		// A passive has no object: what stands there is an adverb, or the
+		// complement of a state ("is painted green").
+		if len(rest) == 0 && (g.past || g.perfect || first.b-first.a != 1 || x.weakObject(x.span(first.a, first.b))) {
 			return
 		}
 	}
 	t := &x.tokens[first.a]
-	if t.is(cPronoun) && t.kind == word && !x.wordIs(first.a, b, "it") || x.wordIs(first.a, b, "me", "us", "him", "them", "it", "this", "that") && first.b-first.a == 1 {
+	if t.is(cPronoun) && t.kind == word && !x.wordIs(first.a, b, "it") || x.wordIs(first.a, b, "me", "us", "him", "them") || x.wordIs(first.a, b, "it", "this", "that") && first.b-first.a == 1 ||
+		x.wordIs(first.a, b, "all") && x.temporal(first.a, first.b) || x.passing(first.a, first.b) && len(rest) == 0 {
 		return
 	}
-	if e.traits&vMulti != 0 {
+	if g.past && !g.perfect && !g.passive && !x.tokens[first.a].upper && !x.wordIs(first.a, b, "the") && x.tokens[first.a].kind != number {
+		return // "built a sandcastle" is an event, "wrote the manual" is a fact
+	}
+	if e.traits&vMulti != 0 && !(e.lemma == "cover" && t.kind == number) {
 		f.multi = true
+	}
+	// "takes 10 mg every morning"
+	for k := first.a + 1; k < first.b && len(rest) == 0; k++ {
+		if x.wordIs(k, b, "every", "each") {
+			qualifier = x.join(qualifier, x.span(k, first.b))
+			first.b = k
+			break
+		}
+	}
+	if e.lemma == "need" && first.b-first.a == 1 && strings.HasSuffix(t.text, "ing") {
+		return
 	}
 	if e.lemma == "speak" && first.prep < 0 || e.lemma == "own" && x.tokens[first.a].is(cArticle) && !x.wordIs(first.a, b, "the") {
 		f.multi = true
@@ -735,7 +878,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		switch {
 		case x.recurring(p.prep, p.b):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
-		case x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "as"):
+		case x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "as"), x.wordIs(p.prep, b, "in", "within") && x.duration(p):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		case x.wordIs(p.prep, b, "since"), x.datingPart(p), x.dating(p.prep, p.b) && !x.temporal(from, end):
 		case p.a > from && p.a > end-1:
@@ -756,7 +899,14 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 
 // duration reports whether a part is a number of hours, days and the like.
 func (x *extractor) duration(p part) bool {
-	return p.a+1 < p.b && x.tokens[p.a].kind == number && timeNouns[x.tokens[p.b-1].text]
+	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && timeNouns[x.tokens[p.b-1].text]
+}
+
+// clockTail reports whether p belongs to the time before it: "six in the
+// morning".
+func (x *extractor) clockTail(first, p part) bool {
+	return x.tokens[first.a].kind == number && first.b-first.a <= 2 && x.wordIs(p.prep, p.b, "in", "at") &&
+		x.wordIs(p.b-1, p.b, "morning", "afternoon", "evening", "night")
 }
 
 // weakObject reports whether an object names nothing: an adverb, "early".
@@ -768,7 +918,7 @@ func (x *extractor) weakObject(o phrase) bool {
 	if t.is(cFrequency) {
 		return false
 	}
-	return t.kind == word && (t.is(cAdverb|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
+	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
 }
 
 // innerObject reports whether a direct object only completes the verb, so that

@@ -144,6 +144,8 @@ func (x *extractor) opener(a, b int) int {
 			a = k + 1
 		case x.wordIs(a, b, "note", "remember", "recall", "know", "memorize", "memorise", "save", "store"):
 			a += 2
+		case x.wordIs(a, b, "until", "till"), x.wordIs(a, b, "as") && x.wordIs(a+1, b, "far", "if", "soon", "long"):
+			return b
 		case x.wordIs(a, b, "as") && !x.wordIs(a+1, b, "of"):
 			c := x.nextComma(a, min(b, a+8)) // "as agreed,"
 			if c < 0 {
@@ -210,16 +212,16 @@ func (x *extractor) leading(a, b int) (int, phrase) {
 		case t.kind == comma:
 			a++
 			continue
-		case t.is(cAdverb|cDating) && !t.is(cPreposition|cVerb) && t.kind == word && !x.wordIs(a, b, "both", "only"):
+		case t.is(cAdverb|cDating) && !t.is(cPreposition|cVerb) && t.kind == word && !x.wordIs(a, b, "both", "only", "once"):
 			a++
 			continue
-		case t.is(cPreposition) && t.kind == word || x.wordIs(a, b, "as", "starting", "beginning", "effective"):
+		case t.is(cPreposition) && t.kind == word || x.wordIs(a, b, "as", "starting", "beginning", "effective", "once", "while"):
 			c := x.nextComma(a, min(b, a+10))
 			if c < 0 {
 				return a, q
 			}
-			if x.findVerb(a+1, c) >= 0 && !t.is(cPreposition) {
-				return b, q // a clause of its own
+			if x.findVerb(a+1, c) >= 0 {
+				return b, q // a clause of its own: "Once the paint is dry,"
 			}
 			if !x.dating(a, c) {
 				q = x.join(q, x.content(a, c))
@@ -411,6 +413,15 @@ func (x *extractor) finite(i, a, b int) bool {
 		if !noun {
 			return !x.strongLater(i, b, 2) && !(i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) && !x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb))
 		}
+		if prev.is(cAdverb) && !prev.is(cPreposition|cVerb) && i-2 >= a && i+1 < b {
+			return true // "always books aisle seats"
+		}
+		if i+2 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+1].is(cPreposition|cParticle|cAdjective|cPart|cAdverb|cNumber|cMonth) && x.evidence(i+2) {
+			return false // "pull requests need one approval"
+		}
+		if i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) && !x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb) {
+			return false
+		}
 		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || x.singularSubject(a, i))
 	case t.is(cPast):
 		return i+1 < b && !prev.is(cBe|cHave) && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !t.is(cPart) || x.tokens[i+1].kind == word)
@@ -425,10 +436,10 @@ func (x *extractor) finite(i, a, b int) bool {
 		if x.tokens[p].is(cPronoun) {
 			return true
 		}
-		if !x.plural(p) && !x.coordinatedNames(a, i) {
+		if !x.plural(p) && !x.coordinatedNames(a, i) && !x.pluralHead(a, i) {
 			return false
 		}
-		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !noun)
+		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !noun || x.tokens[i+1].is(cAdjective|cOpinion))
 	}
 	return false
 }
@@ -521,6 +532,17 @@ func (x *extractor) plural(i int) bool {
 	return x.wordIs(i, i+1, "people", "children", "staff", "police", "men", "women")
 }
 
+// pluralHead reports whether a subject with a phrase behind its noun is plural:
+// "deploys to production".
+func (x *extractor) pluralHead(a, i int) bool {
+	for k := a + 1; k < i-1; k++ {
+		if t := &x.tokens[k]; t.is(cPreposition) && t.kind == word {
+			return x.plural(k - 1)
+		}
+	}
+	return false
+}
+
 // singularSubject reports whether tokens[a:i] look like a complete subject in
 // the singular, so that a word that may be a noun or a verb is a verb.
 func (x *extractor) singularSubject(a, i int) bool {
@@ -540,6 +562,8 @@ func btoi(b bool) int {
 type subject struct {
 	whole, owner, attribute phrase
 	ok                      bool
+	negated                 bool // "never" before the verb
+	first, second           bool // "I", "you"
 }
 
 // clauses cuts a sentence into clauses and reads each.
@@ -746,7 +770,7 @@ func (x *extractor) insert(s subject, a, b int) {
 			x.coordinated(o, w, b, phrase{})
 		}
 	case t.is(cHistory|cPreposition|cCondition|cWh|cHedge|cSubordinate) && t.kind == word, x.wordIs(a, b, "as", "known", "also"):
-	case t.is(cOpensNP), t.is(cAttribute) && !t.upper, x.names(a, b) && !s.owner.empty(), b-a <= 5 && x.genitive(a, b):
+	case t.is(cOpensNP), t.is(cAttribute) && !t.upper, x.names(a, b) && !x.tokens[x.refs[s.whole.from]].upper, x.names(a, b) && !s.owner.empty(), b-a <= 5 && x.genitive(a, b):
 		o := x.object(a, b)
 		x.assert(fact{subject: s.whole, predicate: x.refsOf(tokIs), object: o})
 	}
@@ -844,6 +868,15 @@ func (x *extractor) subject(a, v int) subject {
 	for a < v && x.tokens[a].kind == word && x.tokens[a].is(cAdverb|cDating) && !x.tokens[a].is(cVerb|cPreposition) {
 		a++
 	}
+	for v-1 > a && x.tokens[v-1].kind == word && x.tokens[v-1].is(cNegation) {
+		s.negated = true
+		v--
+	}
+	for k := a + 1; k < v; k++ {
+		if x.wordIs(k, v, "since") {
+			v = k
+		}
+	}
 	if v-2 > a && x.wordIs(v-2, v, "this", "next", "last") && timeNouns[x.tokens[v-1].text] {
 		v -= 2
 	}
@@ -867,6 +900,7 @@ func (x *extractor) subject(a, v int) subject {
 		switch {
 		case t.is(cFirst), t.is(cSecond):
 			s.whole = x.refsOf(tokUser)
+			s.first, s.second = t.is(cFirst), t.is(cSecond)
 		default:
 			s.whole = x.last
 		}
@@ -874,7 +908,8 @@ func (x *extractor) subject(a, v int) subject {
 		s.ok = !s.whole.empty()
 		return s
 	}
-	if v-a == 1 && t.is(cDeterminer) {
+	if v-a == 1 && t.is(cDeterminer) || t.kind == word && x.wordIs(a, v, "most", "some", "many", "several", "few", "half", "any", "either", "another", "such") ||
+		x.wordIs(v-1, v, "one", "ones") {
 		return s
 	}
 	if t.is(cPossessive) && t.kind == word {
@@ -904,6 +939,9 @@ func (x *extractor) subject(a, v int) subject {
 		s.attribute = x.span(a, v)
 		s.whole = x.join(s.owner, s.attribute)
 		return s
+	}
+	if x.tokens[a].is(cNumber) && x.wordIs(a+1, v, "of") {
+		return subject{} // "two of the boats"
 	}
 	s.whole = x.span(a, v)
 	s.attribute = s.whole

@@ -205,6 +205,9 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 		}
 		return undo()
 	}
+	if k := strings.Index(x.src[valFrom:valTo], " ("); k > 0 && x.src[valTo-1] == ')' && !(x.src[valFrom+k+2] >= '0' && x.src[valFrom+k+2] <= '9') {
+		valFrom, valTo = trimSpan(x.src, valFrom, valFrom+k) // a remark
+	}
 	label := x.tokens[at].is(cLabel) && len(x.tokens)-at <= 2
 	if label || x.sentenceLike(valFrom, valTo) {
 		x.prose(valFrom, valTo)
@@ -446,11 +449,25 @@ func (x *extractor) keyed(owner, key phrase, from, to int) {
 		return
 	}
 	v := x.value(from, to)
-	f := fact{subject: key, predicate: x.refsOf(tokIs), object: v, keyed: true}
+	f := fact{subject: key, predicate: x.refsOf(tokIs), object: v, keyed: true, multi: enumeration(src[from:to])}
 	if !owner.empty() {
 		f.subject, f.predicate, f.attribute = owner, key, true
 	}
 	x.emit(f)
+}
+
+// enumeration reports whether a value is a list of plain words: "paint, brushes,
+// tape".
+func enumeration(s string) bool {
+	if strings.Count(s, ", ") < 2 {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; !(c >= 'a' && c <= 'z' || c == ' ' || c == ',' || c == '-' || c >= utf8.RuneSelf) {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *extractor) valueHedged(from, to int) bool {

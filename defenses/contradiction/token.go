@@ -76,7 +76,7 @@ func (x *extractor) tokenize(from, to int) {
 				i = end
 				continue
 			}
-		} else if k, ok := leadingByte(c); ok {
+		} else if k, ok := leadingByte(c); ok && !(c == '.' && i+1 < to && wordByte(src[i+1]) && (i == from || src[i-1] <= ' ')) {
 			if k == quoted {
 				if inner, end := quotedSpan(src[i:to], string(c)); end > 0 {
 					x.add(inner, i, i+end, quoted)
@@ -349,6 +349,9 @@ func (x *extractor) addWord(s string, start, end int, digit, ascii bool) {
 		if t.upper && (e.classes == cHedge|cModal || s == "May") && e.classes&cMonth != 0 {
 			t.classes = cMonth
 		}
+	}
+	if prev := &x.tokens[len(x.tokens)-1]; s == "am" && prev.kind == number {
+		t.entry, t.classes = nil, 0 // "7 am"
 	}
 	x.tokens = append(x.tokens, t)
 }
