@@ -1,0 +1,157 @@
+package doccheck
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+type block struct {
+	line int
+	lang string
+	file string // where the block is written to, if it is a file
+	body string
+}
+
+// blocks finds the fenced blocks of a page.
+func blocks(page string) []block {
+	var out []block
+	var cur *block
+	for i, line := range strings.Split(page, "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && cur == nil:
+			cur = &block{line: i + 1}
+			for j, word := range strings.Fields(info) {
+				if name, ok := strings.CutPrefix(word, "file="); ok {
+					cur.file = name
+				} else if j == 0 {
+					cur.lang = word
+				}
+			}
+		case fence:
+			out = append(out, *cur)
+			cur = nil
+		case cur != nil:
+			cur.body += line + "\n"
+		}
+	}
+	return out
+}
+
+func root(t *testing.T) string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func pages(t *testing.T, root string) []string {
+	out := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
+	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, docs...)
+}
+
+// goRun is how the pages call the program before it is installed.
+var goRun = regexp.MustCompile(`^go run \./cmd/memtox\b`)
+
+func TestPagesDoWhatTheySay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the whole program; left out with -short")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("the pages show a POSIX shell")
+	}
+	top := root(t)
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "memtox"), "./cmd/memtox")
+	build.Dir = top
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building memtox: %v\n%s", err, out)
+	}
+	ran := 0
+	for _, page := range pages(t, top) {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _ := filepath.Rel(top, page)
+		dir := t.TempDir()
+		packages := map[string]bool{}
+		for _, b := range blocks(string(data)) {
+			if b.file != "" {
+				path := filepath.Join(dir, filepath.FromSlash(b.file))
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(b.body), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if b.lang == "go" {
+					packages[filepath.Dir(b.file)] = true
+				}
+				continue
+			}
+			if b.lang != "sh" {
+				continue
+			}
+			for _, line := range strings.Split(b.body, "\n") {
+				line = goRun.ReplaceAllString(strings.TrimSpace(line), "memtox")
+				if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "go test ") {
+					continue // this test is part of `go test ./...`
+				}
+				cmd := exec.Command("sh", "-ec", line)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+				out, err := cmd.CombinedOutput()
+				ran++
+				if err != nil {
+					t.Errorf("%s:%d: %s: %v\n%s", name, b.line, line, err, out)
+				}
+			}
+		}
+		if len(packages) > 0 {
+			goTest(t, top, dir, name)
+			ran++
+		}
+	}
+	if ran == 0 {
+		t.Error("no page shows a command: the check has lost its way")
+	}
+}
+
+// goTest vets and tests the Go files of a page as a module that imports memtox.
+func goTest(t *testing.T, top, dir, page string) {
+	t.Helper()
+	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(string(mod), "module example.test/mine")
+	text += "\nrequire github.com/memtox/memtox v0.0.0\nreplace github.com/memtox/memtox => " + top + "\n"
+	sum, err := os.ReadFile(filepath.Join(top, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, data := range map[string][]byte{"go.mod": []byte(text), "go.sum": sum} {
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: go %s: %v\n%s", page, strings.Join(args, " "), err, out)
+		}
+	}
+}
