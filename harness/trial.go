@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -160,8 +159,10 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	}()
 	arm, loop := x.Plan.Arms[t.Arm], x.loops[t.Arm]
 	keep := x.Config.Transcripts == "all"
-	var id [8]byte
-	copy(id[:], x.Plan.ID(t))
+	name, err := strconv.ParseUint(x.Plan.ID(t), 16, 64)
+	if err != nil {
+		return fmt.Errorf("trial id: %w", err)
+	}
 	s.mem = memory.New(memory.Options{
 		Stores: arm.Profile.Stores, Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
 		Observer: func(e *memory.Event) {
@@ -171,8 +172,8 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 			}
 		},
 		Cache: cache, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
-		// An opaque name: it says nothing of the case's place in the set.
-		Trial:   binary.BigEndian.Uint64(id[:]),
+		// A hash: it says nothing of the case, not even its place in the set.
+		Trial:   name,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
 	gate, err := arm.Defense.Defense.Open(ctx, s.mem.View())

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
 )
 
@@ -211,7 +213,12 @@ func TestAnotherDatasetUnderTheSameNameIsNotResumed(t *testing.T) {
 func TestCtrlCStopsCleanlyAndSaysHowToResume(t *testing.T) {
 	c := newConsole(t)
 	c.manyCases("cases.jsonl", 20)
-	c.signals <- syscall.SIGINT
+	go func() { // once the run has begun
+		for absent(filepath.Join(c.dir, "a run", "run.json")) {
+			time.Sleep(time.Millisecond)
+		}
+		c.signals <- syscall.SIGINT
+	}()
 	args := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--concurrency", "1"}
 	code := c.run(append(args, "--out", "a run")...)
 	want := "go on with: memtox run --resume --out 'a run'\n"
@@ -226,6 +233,52 @@ func TestCtrlCStopsCleanlyAndSaysHowToResume(t *testing.T) {
 	defer r.Close()
 	if n := r.Trials(); n != 2400 || !r.Finished() {
 		t.Errorf("%d trials, finished %v", n, r.Finished())
+	}
+}
+
+func absent(path string) bool {
+	_, err := os.Stat(path)
+	return err != nil
+}
+
+func TestAnInterruptBeforeARunEndsTheCommand(t *testing.T) {
+	c := newConsole(t)
+	c.manyCases("cases.jsonl", 200)
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		c.signals <- syscall.SIGINT
+	}()
+	if code := c.run("datasets", "validate", "cases.jsonl"); code != Inconclusive || c.err.String() != "memtox: interrupted\n" {
+		t.Errorf("exit code %d, %s", code, c.err.String())
+	}
+}
+
+func TestABarIsDrawnOnATerminalOnly(t *testing.T) {
+	c := newConsole(t)
+	c.manyCases("cases.jsonl", 10)
+	args := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--concurrency", "1", "--out"}
+	c.must(append(args, "plain")...)
+	if c.err.Len() > 0 {
+		t.Errorf("a run of a moment prints on standard error: %q", c.err.String())
+	}
+	c.terminal = true
+	c.must(append(args, "terminal")...)
+	if s := c.err.String(); !strings.Contains(s, "/1200 trials") || !strings.Contains(s, "/s") {
+		t.Errorf("no progress bar: %q", s)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	var p harness.Progress
+	p.Planned.Store(4000)
+	if got, want := progressLine(&p, 0), "memtox: progress done=0 planned=4000 rate=0/s left=unknown not_scored=0"; got != want {
+		t.Errorf("got %s", got)
+	}
+	p.Resumed.Store(1000)
+	p.Finished.Store(1000)
+	p.NotScored.Store(3)
+	if got, want := progressLine(&p, 10*time.Second), "memtox: progress done=2000 planned=4000 rate=100/s left=20s not_scored=3"; got != want {
+		t.Errorf("got %s", got)
 	}
 }
 

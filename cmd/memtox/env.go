@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -14,12 +15,56 @@ type Env struct {
 	Stdin                          io.Reader
 	Stdout, Stderr                 io.Writer
 	StdoutTerminal, StderrTerminal bool
-	// Signals carries interrupts: the first stops a run, the second abandons what
-	// is in flight.
+	// Signals carries interrupts. A command that can stop in good order takes
+	// them (see interrupts); otherwise the first ends the command's context and
+	// the second the process.
 	Signals <-chan os.Signal
-	Now     func() time.Time
+	// Kill ends the process at once; nil does nothing.
+	Kill func(Code)
+	Now  func() time.Time
 	// Dir is what relative paths are relative to; empty is the process's own.
 	Dir string
+
+	mu     sync.Mutex
+	handle func(before int)
+	before int
+}
+
+// interrupts hands the signals to a command's own handler, which is told how
+// many came before, until release is called.
+func (e *Env) interrupts(handle func(before int)) (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handle, e.before = handle, 0
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.handle = nil
+	}
+}
+
+// listen passes signals on until done is closed.
+func (e *Env) listen(cancel func(), done <-chan struct{}) {
+	for unhandled := 0; ; {
+		select {
+		case <-done:
+			return
+		case <-e.Signals:
+		}
+		e.mu.Lock()
+		handle, before := e.handle, e.before
+		e.before++
+		e.mu.Unlock()
+		switch {
+		case handle != nil:
+			handle(before)
+		case unhandled == 0:
+			unhandled++
+			cancel()
+		case e.Kill != nil:
+			e.Kill(Inconclusive)
+		}
+	}
 }
 
 // path brings a path of the user's into the working directory.

@@ -67,6 +67,10 @@ func (e *Env) report(err error) {
 	if err == nil || errors.As(err, &t) {
 		return
 	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(e.Stderr, "memtox: interrupted")
+		return
+	}
 	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert(err.Error()))
 }
 

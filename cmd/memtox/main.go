@@ -17,7 +17,7 @@ func main() {
 		Getenv: os.Getenv,
 		Stdin:  os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
-		Signals: signals, Now: time.Now,
+		Signals: signals, Kill: func(c Code) { os.Exit(int(c)) }, Now: time.Now,
 	}
 	os.Exit(int(run(context.Background(), env, os.Args[1:])))
 }

@@ -53,7 +53,7 @@ func progressLine(p *harness.Progress, elapsed time.Duration) string {
 // bar draws a progress bar until end is closed.
 func bar(w io.Writer, p *harness.Progress, end <-chan struct{}) {
 	const refresh = 150 * time.Millisecond
-	bars := mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(refresh))
+	bars := mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(refresh), mpb.WithAutoRefresh())
 	var b *mpb.Bar
 	began := time.Now()
 	tick := time.NewTicker(refresh)

@@ -21,6 +21,11 @@ func run(ctx context.Context, env *Env, args []string) (code Code) {
 			code = Failed
 		}
 	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go env.listen(cancel, done)
 	root := newRoot(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

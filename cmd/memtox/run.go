@@ -261,28 +261,22 @@ func work(ctx context.Context, env *Env, x *harness.Experiment, journal *results
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
 	stop := make(chan struct{})
-	over := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		for n := 0; ; n++ {
-			select {
-			case <-over:
-				return
-			case <-env.Signals:
-			}
-			if n > 0 {
-				abandon()
-				return
-			}
+	release := env.interrupts(func(before int) {
+		switch before {
+		case 0:
 			fmt.Fprintln(env.Stderr, "memtox: stopping: the trials in flight are finished first; interrupt again to abandon them")
 			close(stop)
+		case 1:
+			abandon()
+		default:
+			if env.Kill != nil {
+				env.Kill(Inconclusive)
+			}
 		}
-	}()
+	})
+	defer release()
 	done := showProgress(env, progress)
 	err = x.Run(ctx, journal, progress, stop)
-	close(over)
-	<-watched
 	done()
 	return progress.Done() < x.Plan.Len(), err
 }
