@@ -6,6 +6,7 @@ import (
 	"github.com/memtox/memtox/defenses/controls"
 	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/memoryguard"
+	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/defenses/signed"
 )
 
@@ -14,9 +15,10 @@ import (
 func New() *defenses.Registry {
 	r := new(defenses.Registry)
 	controls.Register(r)
-	keyword.Register(r)
-	signed.Register(r)
 	memoryguard.Register(r)
+	keyword.Register(r)
+	provenance.Register(r)
+	signed.Register(r)
 	defenses.RegisterChain(r)
 	return r
 }

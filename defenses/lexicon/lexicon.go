@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory/text"
@@ -34,13 +35,17 @@ type Entry struct {
 // may use it.
 type Lexicon struct {
 	patterns *text.Patterns
-	entryOf  []int       // pattern → entry
-	needs    [][3]uint16 // pattern → groups of which one word each must be there; 0 is none
+	single   []*text.Patterns // each pattern alone
+	entryOf  []int            // pattern → entry
+	needs    [][3]uint16      // pattern → groups of which one word each must be there; 0 is none
+	always   bool             // some pattern needs none
 
 	quick  *text.Phrases
 	groups [][]uint16 // phrase → groups that it fills
 	whole  []bool     // phrase → it is a whole word, not the beginning of one
 	exact  []int      // phrase → entry of a literal, or -1
+
+	tokens sync.Pool // of *[]text.Token
 }
 
 // maxGroups bounds the sets of the first pass.
@@ -48,7 +53,7 @@ const maxGroups = 1024
 
 // Compile builds a lexicon. The number of an entry is its index.
 func Compile(entries []Entry) (*Lexicon, error) {
-	l := new(Lexicon)
+	l := &Lexicon{tokens: sync.Pool{New: func() any { return new([]text.Token) }}}
 	var sources []string
 	var phrases []string
 	at := map[string]int{} // words and literals apart
@@ -85,6 +90,7 @@ func Compile(entries []Entry) (*Lexicon, error) {
 				}
 				need[n] = g
 			}
+			l.always = l.always || need == [3]uint16{}
 			sources = append(sources, src)
 			l.entryOf = append(l.entryOf, id)
 			l.needs = append(l.needs, need)
@@ -105,6 +111,13 @@ func Compile(entries []Entry) (*Lexicon, error) {
 	if l.patterns, err = text.NewPatterns(sources); err != nil {
 		return nil, err
 	}
+	for _, src := range sources {
+		one, err := text.NewPatterns([]string{src})
+		if err != nil {
+			return nil, err
+		}
+		l.single = append(l.single, one)
+	}
 	l.quick = text.NewPhrases(phrases)
 	return l, nil
 }
@@ -112,50 +125,86 @@ func Compile(entries []Entry) (*Lexicon, error) {
 // Match is one place where an entry matched: bytes of the original text.
 type Match struct{ Entry, Start, End int }
 
+// fewCandidates is up to how many patterns are quicker to match one by one than
+// with all the others.
+const fewCandidates = 4
+
 // Find appends the first match of each entry that matches in s, in the order of
 // entries, to dst. odd is text.Scan(s).
 func (l *Lexicon) Find(dst []Match, s string, odd text.Oddities) []Match {
-	quick := s
-	if odd != 0 || !ascii(s) {
-		quick = text.Fold(s)
+	folded := s
+	plain := odd == 0 && ascii(s)
+	if !plain {
+		folded = text.Fold(s)
 	}
-	if !l.possible(quick) {
+	var few [fewCandidates]int
+	candidates, literal := l.candidates(folded, few[:])
+	if candidates == 0 && !literal {
 		return dst
 	}
-	folded := text.FoldMap(s)
+	if plain {
+		folded = text.Fold(s)
+	}
 	from := len(dst)
 	add := func(entry, start, end int) {
 		for i := from; i < len(dst); i++ {
-			if dst[i].Entry == entry {
+			if m := &dst[i]; m.Entry == entry {
+				if start < m.Start {
+					m.Start, m.End = start, end
+				}
 				return
 			}
 		}
-		start, end = folded.Span(start, end)
 		dst = append(dst, Match{entry, start, end})
 	}
-	l.patterns.Find(folded.Text, func(id, start, end int) bool {
-		add(l.entryOf[id], start, end)
-		return true
-	})
-	l.quick.Find(folded.Text, func(id, start, end int) bool {
-		if e := l.exact[id]; e >= 0 {
-			add(e, start, end)
+	switch {
+	case candidates > fewCandidates:
+		l.patterns.Find(folded, func(id, start, end int) bool {
+			add(l.entryOf[id], start, end)
+			return true
+		})
+	case candidates > 0:
+		buf := l.tokens.Get().(*[]text.Token)
+		tokens := text.AppendTokens((*buf)[:0], folded)
+		for _, id := range few[:candidates] {
+			l.single[id].FindTokens(folded, tokens, func(_, start, end int) bool {
+				add(l.entryOf[id], start, end)
+				return false
+			})
 		}
-		return true
-	})
+		clear(tokens) // keep no text alive
+		*buf = tokens
+		l.tokens.Put(buf)
+	}
+	if literal {
+		l.quick.Find(folded, func(id, start, end int) bool {
+			if e := l.exact[id]; e >= 0 {
+				add(e, start, end)
+			}
+			return true
+		})
+	}
+	if len(dst) == from {
+		return dst
+	}
+	original := text.FoldMap(s)
+	for i := from; i < len(dst); i++ {
+		dst[i].Start, dst[i].End = original.Span(dst[i].Start, dst[i].End)
+	}
 	slices.SortFunc(dst[from:], func(a, b Match) int { return cmp.Compare(a.Entry, b.Entry) })
 	return dst
 }
 
-// possible reports whether an entry may match in s, which is folded or plain
-// ASCII.
-func (l *Lexicon) possible(s string) bool {
+// candidates counts the patterns that may match in s, which is folded or plain
+// ASCII, and puts the first of them into few; literal reports whether a literal
+// is there.
+func (l *Lexicon) candidates(s string, few []int) (count int, literal bool) {
 	var seen [maxGroups / 64]uint64
-	any, literal := false, false
+	any := false
 	l.quick.Find(s, func(id, start, end int) bool {
 		if l.exact[id] >= 0 {
 			literal = true
-			return false
+			return true
 		}
 		// A neighbour that is an ASCII letter or digit belongs to the same word.
 		// Others may: those do not count.
@@ -168,20 +217,20 @@ func (l *Lexicon) possible(s string) bool {
 		}
 		return true
 	})
-	if literal {
-		return true
-	}
-	if !any {
-		return false
+	if !any && !l.always {
+		return 0, literal
 	}
 	seen[0] |= 1 // group 0
 	for i := range l.needs {
 		n := &l.needs[i]
 		if seen[n[0]>>6]>>(n[0]&63)&1 != 0 && seen[n[1]>>6]>>(n[1]&63)&1 != 0 && seen[n[2]>>6]>>(n[2]&63)&1 != 0 {
-			return true
+			if count < len(few) {
+				few[count] = i
+			}
+			count++
 		}
 	}
-	return false
+	return count, literal
 }
 
 func ascii(s string) bool {

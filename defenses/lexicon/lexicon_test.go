@@ -62,7 +62,7 @@ func TestFindGivesTheFirstMatchOfEachEntryInTheOriginal(t *testing.T) {
 // The first pass must never hide a match.
 func TestTheFirstPassHidesNothing(t *testing.T) {
 	words := []string{"ignore", "all", "previous", "prior", "instructions", "rules", "send", "the", "to", "account", "long-term", "no", "now", "忽略", "指令", "x9", "don't", "naïve"}
-	patterns := []string{"ignore (all|the)? (previous|prior) (instruction*|rule*)", "send ...3 to (account|x9)", "no now", "忽略 ...2 指令", "(long-term|naïve) rules", "don't (send|ignore the)"}
+	patterns := []string{"(account|#)", "* (the|all)", "ignore (all|the)? (previous|prior) (instruction*|rule*)", "send ...3 to (account|x9)", "no now", "忽略 ...2 指令", "(long-term|naïve) rules", "don't (send|ignore the)"}
 	var entries []Entry
 	for i, p := range patterns {
 		entries = append(entries, Entry{ID: fmt.Sprint(i), Words: []string{p}})
