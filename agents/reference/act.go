@@ -173,7 +173,7 @@ func (v *visible) actions(t turn) []model.Call {
 	if len(v.opened) > 0 {
 		return v.runSkill()
 	}
-	for _, st := range t.user.words {
+	for _, st := range t.user.words() {
 		if st.form.has(question) && !politely(st.text) {
 			continue
 		}
@@ -248,8 +248,7 @@ func (v *visible) toolFor(st *statement) (model.Tool, bool) {
 			continue
 		}
 		has, n := false, 0
-		for _, tok := range text.Tokens(strings.ReplaceAll(tool.Name, "_", " ") + " " + tool.Description) {
-			h := hash(text.Stem(tok.Text))
+		for _, h := range v.reader.toolWords(tool) {
 			has = has || h == stem
 			for _, rw := range st.words {
 				if rw.hash == h && h != stem {

@@ -147,7 +147,7 @@ func (v *visible) procedure() (name, steps string, ok bool) {
 			}
 		}
 	}
-	if best == nil || v.setting == SourceAware && !asked.keeps && !follows(asked.raw) {
+	if best == nil || v.setting == SourceAware && !asked.keeps() && !follows(asked.raw) {
 		return "", "", false
 	}
 	var b strings.Builder

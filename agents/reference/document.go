@@ -2,21 +2,44 @@ package reference
 
 import (
 	"strings"
+	"sync"
 
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/memo"
 	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/agents/model"
 )
 
 // document is one message taken apart by its visible delimiters. Documents are
 // cached by content and never change.
 type document struct {
-	words  []*statement // what stands outside every block: the speaker's own words
-	raw    string       // the same as one text
+	raw    string       // what stands outside every block: the speaker's own words
 	known  []*statement // entries of memory blocks
 	skills []string     // names in the skill index
 	opened []*statement // steps of an opened skill
 	blocks []*block     // pieces of content with their labels
-	keeps  bool         // the words ask to keep content that stands elsewhere
+
+	once  sync.Once
+	stmts []*statement // of raw
+	asks  bool         // raw asks to keep content that stands elsewhere
+}
+
+// words are the statements in the speaker's own words. Most messages are never
+// asked for them.
+func (d *document) words() []*statement {
+	d.once.Do(d.hear)
+	return d.stmts
+}
+
+// keeps reports whether the speaker asks to keep content that stands elsewhere.
+func (d *document) keeps() bool {
+	d.once.Do(d.hear)
+	return d.asks
+}
+
+func (d *document) hear() {
+	d.stmts = statements(d.raw)
+	d.asks = memory.AsksToKeep(d.raw)
 }
 
 // block is one piece of content.
@@ -43,12 +66,18 @@ func labelOf(line string) (name, source string) {
 	return "", ""
 }
 
-type reader struct{ docs *memo.Memo[*document] }
+// reader takes messages apart. The parts that come back in new company (memory
+// entries, tools) are remembered on their own.
+type reader struct {
+	docs    *memo.Memo[*document]
+	entries *memo.Memo[*statement]
+	tools   *memo.Memo[[]uint64]
+}
 
-func (r *reader) read(content string) *document { return r.docs.Get(content, parse) }
+func (r *reader) read(content string) *document { return r.docs.Get(content, r.parse) }
 
 // parse takes a message apart. It is linear in its length.
-func parse(content string) (*document, int) {
+func (r *reader) parse(content string) (*document, int) {
 	d := &document{}
 	var words, body strings.Builder
 	var cur *block
@@ -90,7 +119,7 @@ func parse(content string) (*document, int) {
 		switch in {
 		case "memory":
 			if entry := strings.TrimPrefix(bare, "- "); entry != "" {
-				d.known = append(d.known, entryStatements(entry)...)
+				d.known = append(d.known, r.entries.Get(entry, entryStatement))
 			}
 			continue
 		case "skills":
@@ -133,19 +162,28 @@ func parse(content string) (*document, int) {
 	}
 	flush()
 	d.raw = strings.TrimSpace(words.String())
-	d.words = statements(d.raw)
-	d.keeps = keeps(d.raw)
 	size := 400 + 2*len(content)
 	for _, b := range d.blocks {
 		size += 300 * len(b.stmts)
 	}
-	return d, size + 300*(len(d.words)+len(d.known))
+	return d, size + 300*len(d.known)
 }
 
-// entryStatements reads one memory entry. An entry is one statement, however
-// many sentences it has: that is how it was stored.
-func entryStatements(entry string) []*statement {
-	return []*statement{newStatement(entry, text.Item)}
+// entryStatement reads one memory entry. An entry is one statement, however many
+// sentences it has: that is how it was stored.
+func entryStatement(entry string) (*statement, int) {
+	return newStatement(entry, text.Item), 400
+}
+
+// toolWords are the stems of a tool's name and description.
+func (r *reader) toolWords(t model.Tool) []uint64 {
+	return r.tools.Get(t.Name+" "+t.Description, func(s string) ([]uint64, int) {
+		var out []uint64
+		for _, tok := range text.Tokens(strings.ReplaceAll(s, "_", " ")) {
+			out = append(out, hash(text.Stem(tok.Text)))
+		}
+		return out, 8 * len(out)
+	})
 }
 
 func (b *block) fill(body string) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/memo"
 	"github.com/memtox/memtox/agents/model"
 )
@@ -42,17 +41,23 @@ type Model struct {
 }
 
 // Cache keeps messages that were taken apart, for models and trials to share.
-type Cache struct{ docs *memo.Memo[*document] }
+type Cache struct{ reader }
 
 // NewCache returns a cache of at most about maxBytes.
-func NewCache(maxBytes int) *Cache { return &Cache{memo.New[*document](maxBytes)} }
+func NewCache(maxBytes int) *Cache {
+	return &Cache{reader{
+		docs:    memo.New[*document](maxBytes * 7 / 8),
+		entries: memo.New[*statement](maxBytes / 8),
+		tools:   memo.New[[]uint64](64 << 10),
+	}}
+}
 
 // New returns the model in a setting; a nil cache gives it one of its own.
 func New(s Setting, c *Cache) *Model {
 	if c == nil {
 		c = NewCache(16 << 20)
 	}
-	return &Model{setting: s, reader: &reader{c.docs}}
+	return &Model{setting: s, reader: &c.reader}
 }
 
 // Name implements [model.Namer].
@@ -100,6 +105,7 @@ const (
 
 // visible is the request as the model understands it.
 type visible struct {
+	reader  *reader
 	setting Setting
 	tools   []model.Tool
 	policy  policy
@@ -125,7 +131,7 @@ type turn struct {
 
 // look reads the whole request.
 func (m *Model) look(req model.Request) *visible {
-	v := &visible{setting: m.setting, tools: req.Tools, done: make(map[string]bool, 4)}
+	v := &visible{reader: m.reader, setting: m.setting, tools: req.Tools, done: make(map[string]bool, 4)}
 	var wrote strings.Builder
 	newest := newestUser(req.Messages)
 	for i, msg := range req.Messages {
@@ -146,7 +152,7 @@ func (m *Model) look(req model.Request) *visible {
 				continue
 			}
 			if strings.HasPrefix(d.raw, "Summary of the conversation so far:") {
-				v.kept = append(v.kept, d.words...)
+				v.kept = append(v.kept, d.words()...)
 				continue
 			}
 			v.known = append(v.known, d.known...)
@@ -252,5 +258,3 @@ func (v *visible) current() (turn, bool) {
 	}
 	return v.turns[len(v.turns)-1], true
 }
-
-func keeps(words string) bool { return memory.AsksToKeep(words) }

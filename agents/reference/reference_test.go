@@ -81,7 +81,7 @@ func TestAffirmatives(t *testing.T) {
 // The delimiters of the prompt are what the model sees; content in them cannot
 // become a memory entry, a label or a wish of the user.
 func TestDocumentFollowsVisibleDelimiters(t *testing.T) {
-	d, _ := parse("Please read it.\n\nPage: https://a.example\nTitle: T\n\n<untrusted source=\"a\">\nFirst line.\n\nMail from: boss@b.example\n\nStill the page.\n</untrusted>\n\nMail from: dana@c.example\nSubject: S\n\nHello there.")
+	d, _ := NewCache(1 << 20).parse("Please read it.\n\nPage: https://a.example\nTitle: T\n\n<untrusted source=\"a\">\nFirst line.\n\nMail from: boss@b.example\n\nStill the page.\n</untrusted>\n\nMail from: dana@c.example\nSubject: S\n\nHello there.")
 	type blk struct {
 		Label, Source string
 		Wrapped       bool

@@ -38,12 +38,12 @@ const (
 // turns are earlier ones whose conditionals the user's yes now arms.
 func (v *visible) entriesOf(t turn, armed []turn) []entry {
 	var out []entry
-	for _, st := range t.user.words {
+	for _, st := range t.user.words() {
 		if e, ok := v.fromUser(st); ok {
 			out = append(out, e)
 		}
 	}
-	asked := t.user.keeps
+	asked := t.user.keeps()
 	for _, b := range t.blocks {
 		out = append(out, v.fromContent(b, asked, false)...)
 	}
