@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write golden files and generated documents")
+
+// golden compares a whole output with a committed file.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is out of step; run go test ./cmd/memtox -update and look at what changed:\n%s", path, diff)
+	}
+}
+
+func TestCommandReferenceIsInStep(t *testing.T) {
+	golden(t, "../../docs/command-line.md", commandReference(newRoot(&Env{Stdout: new(bytes.Buffer), Stderr: new(bytes.Buffer)})))
+}
+
+// commandReference is docs/command-line.md: every command as its help says it.
+func commandReference(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# Command line\n\nMade from the commands' own help; `go test ./cmd/memtox -update` renews it.\n\n## Exit codes\n\n| code | meaning |\n|---:|---|\n")
+	for line := range strings.Lines(ExitCodes) {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
+	}
+	b.WriteString("\nErrors are one line on standard error, `memtox: place: what is wrong (what mends it)`. Results go to standard output, progress to\nstandard error: a bar on a terminal, elsewhere a line every ten seconds. An interrupt (Ctrl-C) stops a run once the trials in\nflight are finished; a second one abandons them.\n")
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			return
+		}
+		if !c.HasSubCommands() {
+			about := c.Long
+			if about == "" {
+				about = c.Short + "."
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", c.CommandPath(), about, c.Example)
+			if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
+				fmt.Fprintf(&b, "\n```\n%s```\n", flags.FlagUsages())
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	b.WriteString("\n## memtox completion\n\nPrints a completion script for bash, zsh, fish or PowerShell; names of agents, defenses, models, datasets, classes and settings\ncomplete too.\n\n```\n  source <(memtox completion bash)\n```\n")
+	return b.String()
+}
