@@ -19,7 +19,7 @@ type Want int
 // What a pass may want.
 const (
 	Everything Want = iota
-	// Latencies: decisions have trial, index, seq, gate and latency_ns only.
+	// Latencies: decisions have trial, index, seq, gate, record and latency_ns only.
 	Latencies
 	// TrialsOnly: entries have no decisions.
 	TrialsOnly

@@ -132,7 +132,7 @@ type Decision struct {
 	Op      string `parquet:"op,dict"`     // add, replace or remove; empty but for writes
 	Action  string `parquet:"action,dict"` // allow, redact, defer, quarantine or block; for a read's own row the strictest of its records
 
-	Record  string   `parquet:"record,dict"`  // id of the record within the trial; empty where it got none
+	Record  string   `parquet:"record,dict"`  // id of the record within the trial; empty where it got none, and on a read's own row
 	Store   string   `parquet:"store,dict"`   // the profile's store that holds it
 	Origin  string   `parquet:"origin,dict"`  // class of its computed origin: SYSTEM, USER, AGENT_AUTHORED or EXTERNAL_TOOL
 	State   string   `parquet:"state,dict"`   // state that it is left in: live, staged, held, quarantined or retired; empty where there is none

@@ -227,6 +227,7 @@ func (w wholeDecisions) rest() error {
 type timing struct {
 	Index     int64  `parquet:"index,delta"`
 	Gate      string `parquet:"gate,dict"`
+	Record    string `parquet:"record,dict"`
 	LatencyNS int64  `parquet:"latency_ns"`
 }
 
@@ -241,7 +242,7 @@ func (w timings) take(ds []Decision, t *Trial) ([]Decision, error) {
 		if d == nil || d.Index != t.Index {
 			return ds, nil
 		}
-		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, LatencyNS: d.LatencyNS})
+		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, Record: d.Record, LatencyNS: d.LatencyNS})
 		w.next()
 	}
 }

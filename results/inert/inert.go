@@ -1,0 +1,110 @@
+// Package inert makes hostile text harmless where a person or a program reads
+// it: text from cases, models and tools may hold terminal escapes, bidirectional
+// overrides, invisible characters, markup or spreadsheet formulas.
+//
+// Nothing is dropped. What would act is shown instead: ESC becomes the four
+// characters \x1b. [Text] is for terminals and logs and is what the others build
+// on; [Markdown], [HTML] and [CSV] are for one cell or run of text in those
+// formats. All are linear in the length of the text.
+package inert
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s on one line with every character that does not print shown as
+// an escape: control characters (line breaks and tabs too), format characters
+// (bidirectional controls, zero-width and tag characters), private and
+// unassigned ones, and bytes that are no UTF-8.
+func Text(s string) string {
+	clean := 0
+	for clean < len(s) && s[clean] >= ' ' && s[clean] < 0x7f {
+		clean++
+	}
+	if clean == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	b.WriteString(s[:clean])
+	for i := clean; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case !unicode.IsGraphic(r):
+			switch {
+			case r < 0x80:
+				fmt.Fprintf(&b, `\x%02x`, r)
+			case r <= 0xffff:
+				fmt.Fprintf(&b, `\u%04x`, r)
+			default:
+				fmt.Fprintf(&b, `\U%08x`, r)
+			}
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// markdownEscapes neutralises what CommonMark and GitHub's tables, mentions,
+// references and automatic links give a meaning.
+var markdownEscapes = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
+	`#`, `\#`, `+`, `\+`, `!`, `\!`, `|`, `\|`, `~`, `\~`, `$`, `\$`, `<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`,
+	`@`, `&#64;`, `://`, `:&#47;&#47;`, `www.`, `www&#46;`)
+
+// Markdown returns s as text that Markdown shows as it is, in a paragraph or the
+// cell of a table.
+func Markdown(s string) string {
+	s = markdownEscapes.Replace(Text(s))
+	if s != "" && (s[0] == '-' || s[0] == '=') { // a list or a heading's underline
+		s = `\` + s
+	}
+	return s
+}
+
+// HTML returns s for HTML text and quoted attributes.
+func HTML(s string) string { return html.EscapeString(Text(s)) }
+
+// CSV returns s so that a spreadsheet takes it for text: a field that begins
+// like a formula gets an apostrophe in front. Quoting is the CSV writer's.
+func CSV(s string) string {
+	s = Text(s)
+	if t := strings.TrimLeft(s, " "); t != "" && strings.IndexByte("=+-@", t[0]) >= 0 {
+		return "'" + s
+	}
+	return s
+}
+
+// Clip returns at most n characters of s, with an ellipsis where something is
+// missing. Clip first where s may be huge, then make it inert.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	seen := 0
+	cut := 0
+	for i := range s {
+		if seen == n {
+			return s[:cut] + "…"
+		}
+		if seen == n-1 {
+			cut = i
+		}
+		seen++
+	}
+	return s
+}

@@ -1,0 +1,74 @@
+package inert
+
+import (
+	"html"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestWhatActsIsShown(t *testing.T) {
+	for _, c := range []struct{ in, text, markdown, htm, csv string }{
+		{"plain text", "plain text", "plain text", "plain text", "plain text"},
+		{"Grüße, 東京 👍", "Grüße, 東京 👍", "Grüße, 東京 👍", "Grüße, 東京 👍", "Grüße, 東京 👍"},
+		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`, `\\x1b\[31mred\\x1b\[0m`, `\x1b[31mred\x1b[0m`, `\x1b[31mred\x1b[0m`},
+		{"a\u202eb\u200bc\ufeff", `a\u202eb\u200bc\ufeff`, `a\\u202eb\\u200bc\\ufeff`, `a\u202eb\u200bc\ufeff`, `a\u202eb\u200bc\ufeff`},
+		{"tag\U000E0041", `tag\U000e0041`, `tag\\U000e0041`, `tag\U000e0041`, `tag\U000e0041`},
+		{"nul\x00 \x9b31m \xff", `nul\x00 \x9b31m \xff`, `nul\\x00 \\x9b31m \\xff`, `nul\x00 \x9b31m \xff`, `nul\x00 \x9b31m \xff`},
+		{"c1 \u009b31m", `c1 \u009b31m`, `c1 \\u009b31m`, `c1 \u009b31m`, `c1 \u009b31m`},
+		{"a\nb\tc\rd\u2028e", `a\nb\tc\rd\u2028e`, `a\\nb\\tc\\rd\\u2028e`, `a\nb\tc\rd\u2028e`, `a\nb\tc\rd\u2028e`},
+		{`<script>alert("1")</script>`, `<script>alert("1")</script>`, `&lt;script&gt;alert\("1"\)&lt;/script&gt;`, `&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;`, `<script>alert("1")</script>`},
+		{"=HYPERLINK(1)", "=HYPERLINK(1)", `\=HYPERLINK\(1\)`, "=HYPERLINK(1)", "'=HYPERLINK(1)"},
+		{"  @SUM(1)", "  @SUM(1)", `  &#64;SUM\(1\)`, "  @SUM(1)", "'  @SUM(1)"},
+		{"a|b [x](https://e.example) ![i](j) @team", "a|b [x](https://e.example) ![i](j) @team",
+			`a\|b \[x\]\(https:&#47;&#47;e.example\) \!\[i\]\(j\) &#64;team`, "a|b [x](https://e.example) ![i](j) @team", "a|b [x](https://e.example) ![i](j) @team"},
+		{"", "", "", "", ""},
+	} {
+		for name, got := range map[string][2]string{"Text": {Text(c.in), c.text}, "Markdown": {Markdown(c.in), c.markdown},
+			"HTML": {HTML(c.in), c.htm}, "CSV": {CSV(c.in), c.csv}} {
+			if got[0] != got[1] {
+				t.Errorf("%s(%q) = %q, want %q", name, c.in, got[0], got[1])
+			}
+		}
+	}
+}
+
+func TestNothingThatDoesNotPrintIsLeft(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "text")
+		for _, out := range []string{Text(s), Markdown(s), HTML(s), CSV(s)} {
+			if !utf8.ValidString(out) {
+				rt.Fatalf("%q: not UTF-8: %q", s, out)
+			}
+			for _, r := range out {
+				if !unicode.IsGraphic(r) {
+					rt.Fatalf("%q: %U is left in %q", s, r, out)
+				}
+			}
+		}
+		if strings.ContainsAny(HTML(s), `<>"'`) || html.UnescapeString(HTML(s)) != Text(s) {
+			rt.Fatalf("HTML(%q) = %q", s, HTML(s))
+		}
+		if Text(Text(s)) != Text(s) {
+			rt.Fatalf("Text is not done after one time: %q", s)
+		}
+	})
+}
+
+func TestClipKeepsWholeCharacters(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"too long", 5, "too …"}, {"äöüß", 4, "äöüß"}, {"äöüßx", 4, "äöü…"}} {
+		if got := Clip(c.in, c.n); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+	if got := Clip(strings.Repeat("x", 10<<20), 20); len(got) != 19+len("…") {
+		t.Errorf("a huge text was clipped to %d bytes", len(got))
+	}
+}

@@ -1,0 +1,327 @@
+package summary
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+	"slices"
+
+	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/stats"
+)
+
+// Options of a summary. The zero value is usable.
+type Options struct {
+	// Level of the intervals; [stats.DefaultLevel] if 0.
+	Level float64
+	// Resumed is the number of trials that were taken from a journal.
+	Resumed int
+	// Vulnerabilities says which vulnerabilities a class exploits. Without it
+	// the lists of vulnerabilities are empty.
+	Vulnerabilities map[string][]string
+	// Classes is the order in which known classes are listed; others follow by
+	// name.
+	Classes []string
+}
+
+// Read summarises the rows that a reader sees.
+func Read(r *results.Reader, o Options) (*Summary, error) {
+	a := New(r.Run(), o)
+	for e, err := range r.Entries(results.Latencies) {
+		if err != nil {
+			return nil, err
+		}
+		a.Add(e)
+	}
+	return a.Summary(), nil
+}
+
+// Aggregator takes entries, in any order, and makes the summary of them. Each
+// trial must be added once; a [results.Reader] sees to that.
+type Aggregator struct {
+	run    *results.Run
+	opts   Options
+	arms   map[armKey]*arm
+	last   *arm
+	lastOf armKey
+	trials int64
+}
+
+type armKey struct{ agent, defense string }
+
+// cellKey is what the slices of a summary tell apart.
+type cellKey struct{ family, class, signal, channel string }
+
+type arm struct {
+	cells   map[cellKey]*cell
+	digest  multiset
+	gates   [4]stats.Sketch
+	verdict Verdicts
+	unsure  int64
+	scored  int64
+	errors  int64
+	outside int64
+	costs   Costs
+}
+
+// New returns an empty aggregator. The run tells name, model, dataset and the
+// order of the arms; an arm of the run that has no rows is listed with nothing
+// measured.
+func New(run *results.Run, o Options) *Aggregator {
+	a := &Aggregator{run: run, opts: o, arms: map[armKey]*arm{}}
+	for _, agent := range run.Agents {
+		for _, defense := range run.Defenses {
+			a.arm(armKey{agent, defense})
+		}
+	}
+	return a
+}
+
+func (a *Aggregator) arm(k armKey) *arm {
+	if a.last != nil && a.lastOf == k {
+		return a.last
+	}
+	x := a.arms[k]
+	if x == nil {
+		x = &arm{cells: map[cellKey]*cell{}}
+		a.arms[k] = x
+	}
+	a.last, a.lastOf = x, k
+	return x
+}
+
+// Add counts one entry. Of its decisions gate, record and latency are read.
+func (a *Aggregator) Add(e *results.Entry) {
+	t := &e.Trial
+	x := a.arm(armKey{t.Agent, t.Defense})
+	a.trials++
+	x.digest.add(t.Digest)
+	x.costs.ModelCalls += int64(t.ModelCalls)
+	x.costs.ToolCalls += int64(t.ToolCalls)
+	x.costs.Retries += int64(t.Retries)
+	x.costs.PromptTokens += t.PromptTokens
+	x.costs.CompletionTokens += t.CompletionTokens
+	x.costs.TokensEstimated = x.costs.TokensEstimated || t.TokensEstimated
+
+	k := cellKey{family: t.Family}
+	if k.family == "" {
+		k.family = "\x00" + t.Case // no family is named like that
+	}
+	if t.Label == results.Attack {
+		k.class, k.signal, k.channel = t.Class, t.Signal, t.Channel
+	}
+	c := x.cells[k]
+	if c == nil {
+		c = new(cell)
+		x.cells[k] = c
+	}
+	c.add(t)
+	switch t.Status {
+	case results.Scored:
+		x.scored++
+	case results.Error:
+		x.errors++
+		return
+	default:
+		x.outside++
+		return
+	}
+	x.unsure += int64(t.Unsure)
+	x.verdict.Allow += int64(t.Allow)
+	x.verdict.Redact += int64(t.Redact)
+	x.verdict.Defer += int64(t.Defer)
+	x.verdict.Quarantine += int64(t.Quarantine)
+	x.verdict.Block += int64(t.Block)
+	for i := range e.Decisions {
+		d := &e.Decisions[i]
+		if d.Gate == results.GateRead && d.Record != "" {
+			continue // the call's own row has the time
+		}
+		if g := slices.Index(gateNames[:], d.Gate); g >= 0 {
+			x.gates[g].Add(float64(d.LatencyNS) / 1000)
+		}
+	}
+}
+
+var gateNames = [4]string{results.GateWrite, results.GateRead, results.GateInput, results.GateAct}
+
+// Summary returns the summary of what was added so far.
+func (a *Aggregator) Summary() *Summary {
+	s := &Summary{RunID: a.run.ID, Resumed: a.opts.Resumed, Model: a.run.Model, LLM: a.run.LLM, Dataset: a.run.Dataset, Split: a.run.Split,
+		Planned: a.run.Planned, Trials: a.trials, Arms: []Arm{}}
+	none := stats.ClusteredWilson(nil, a.opts.Level)
+	s.Interval = Interval{Method: none.Method, Level: none.Level}
+	keys := make([]armKey, 0, len(a.arms))
+	for k := range a.arms {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(p, q armKey) int {
+		return cmp.Or(listed(a.run.Agents, p.agent, q.agent), listed(a.run.Defenses, p.defense, q.defense))
+	})
+	for _, k := range keys {
+		s.Arms = append(s.Arms, a.arms[k].summary(k, a.opts))
+	}
+	s.Digest = runDigest(s.Arms)
+	return s
+}
+
+// listed orders names as a list has them, the others behind it by name.
+func listed(list []string, a, b string) int {
+	i, j := slices.Index(list, a), slices.Index(list, b)
+	switch {
+	case i >= 0 && j >= 0:
+		return cmp.Compare(i, j)
+	case i >= 0:
+		return -1
+	case j >= 0:
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
+
+func (x *arm) summary(k armKey, o Options) Arm {
+	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
+		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs}
+	all := x.families(func(cellKey) bool { return true })
+	for m := range metrics {
+		r := all.rate(m, o.Level)
+		*out.rate(m) = r
+		for _, w := range r.Warnings {
+			if w.Code != stats.NotMeasured {
+				out.Warnings = append(out.Warnings, m.String()+": "+w.Text)
+			}
+		}
+		if missing := all.missing(m); missing > 0 {
+			lo, hi, _ := stats.WorstCase(r.K, r.N, missing)
+			if out.Bounds == nil {
+				out.Bounds = map[string]Bound{}
+			}
+			out.Bounds[m.String()] = Bound{lo, hi, int64(missing)}
+		}
+	}
+	for i, l := range []*Latency{&out.LatencyUS.Write, &out.LatencyUS.Read, &out.LatencyUS.Input, &out.LatencyUS.Act} {
+		if q, ok := x.gates[i].Summary(); ok {
+			*l = Latency{N: q.N, P50: &q.P50, P95: &q.P95, P99: &q.P99}
+		}
+	}
+	one := func(s string) []string { return []string{s} }
+	out.Classes = x.slices(o, o.Classes, func(k cellKey) []string { return one(k.class) })
+	out.Signals = x.slices(o, []string{"strong", "weak"}, func(k cellKey) []string { return one(k.signal) })
+	out.Channels = x.slices(o, nil, func(k cellKey) []string { return one(k.channel) })
+	out.Vulnerabilities = x.slices(o, nil, func(k cellKey) []string { return o.Vulnerabilities[k.class] })
+	return out
+}
+
+// slices makes a slice of every name that some attack trial has, scored or not.
+func (x *arm) slices(o Options, order []string, names func(cellKey) []string) []Slice {
+	var all []string
+	seen := map[string]bool{"": true}
+	for k := range x.cells {
+		for _, n := range names(k) {
+			if !seen[n] {
+				seen[n] = true
+				all = append(all, n)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return listed(order, a, b) })
+	out := make([]Slice, len(all))
+	for i, n := range all {
+		f := x.families(func(k cellKey) bool { return slices.Contains(names(k), n) })
+		out[i] = Slice{Name: n, ASR: f.rate(asr, o.Level), RSR: f.rate(rsr, o.Level), EndToEnd: f.rate(endToEnd, o.Level), TPR: f.rate(tpr, o.Level)}
+	}
+	return out
+}
+
+// families adds up the cells of each family.
+type families map[string]*cell
+
+func (x *arm) families(want func(cellKey) bool) families {
+	out := families{}
+	for k, c := range x.cells {
+		if !want(k) {
+			continue
+		}
+		f := out[k.family]
+		if f == nil {
+			f = new(cell)
+			out[k.family] = f
+		}
+		for m := range f {
+			f[m].k += c[m].k
+			f[m].n += c[m].n
+			f[m].missing += c[m].missing
+		}
+	}
+	return out
+}
+
+// rate is the clustered rate. The order of the families is made the same every
+// time, for sums of floating-point numbers depend on it.
+func (f families) rate(m metric, level float64) stats.Rate {
+	counts := make([]stats.Count, 0, len(f))
+	for _, c := range f {
+		if c[m].n > 0 {
+			counts = append(counts, stats.Count{K: int(c[m].k), N: int(c[m].n)})
+		}
+	}
+	slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
+	return stats.ClusteredWilson(counts, level)
+}
+
+func (f families) missing(m metric) int {
+	n := 0
+	for _, c := range f {
+		n += int(c[m].missing)
+	}
+	return n
+}
+
+// multiset is a digest of digests that does not depend on their order: the
+// number of them and the sum, modulo 2²⁵⁶, of the SHA-256 of each. Trials
+// finish in any order and may be too many to sort. It guards against differing
+// outcomes, not against somebody who looks for collisions.
+type multiset struct {
+	n uint64
+	s [4]uint64
+}
+
+func (m *multiset) add(digest string) {
+	h := sha256.Sum256([]byte("memtox trial outcome\x00" + digest))
+	var carry uint64
+	for i := range m.s {
+		m.s[i], carry = bits.Add64(m.s[i], binary.LittleEndian.Uint64(h[8*i:]), carry)
+	}
+	m.n++
+}
+
+func (m *multiset) sum() string {
+	b := []byte("memtox arm 1\x00")
+	b = binary.LittleEndian.AppendUint64(b, m.n)
+	for _, w := range m.s {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+// runDigest covers the names and digests of the arms, in the order of their
+// names.
+func runDigest(arms []Arm) string {
+	order := make([]*Arm, len(arms))
+	for i := range arms {
+		order[i] = &arms[i]
+	}
+	slices.SortFunc(order, func(a, b *Arm) int { return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Defense, b.Defense)) })
+	b := []byte("memtox run 1\x00")
+	for _, a := range order {
+		for _, s := range []string{a.Agent, a.Defense, a.Digest} {
+			b = binary.AppendUvarint(b, uint64(len(s)))
+			b = append(b, s...)
+		}
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
