@@ -4,6 +4,7 @@ package builtin
 import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/controls"
+	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/memoryguard"
 	"github.com/memtox/memtox/defenses/provenance"
@@ -19,6 +20,7 @@ func New() *defenses.Registry {
 	keyword.Register(r)
 	provenance.Register(r)
 	signed.Register(r)
+	guard.Register(r)
 	defenses.RegisterChain(r)
 	return r
 }
