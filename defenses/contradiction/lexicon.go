@@ -156,7 +156,7 @@ func addVerb(at func(string) *entry, forms []string, flags string) {
 	}
 	enter := func(form string, c class) {
 		e := at(form)
-		if e.lemma != "" && e.lemma != lemma && c != cBase {
+		if e.lemma != "" && e.lemma != lemma {
 			e.classes |= c // "found": the first verb that claims a form keeps it
 			return
 		}

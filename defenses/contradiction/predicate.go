@@ -15,6 +15,7 @@ type group struct {
 	negated     bool
 	bareModal   int // "must" before a bare "be"
 	modal       bool
+	obliged     bool // "has to", "needs to"
 }
 
 // skipAdverbs goes over adverbs and negations and notes the latter.
@@ -65,6 +66,7 @@ func (x *extractor) verbGroup(v, b int) group {
 				continue
 			}
 			if x.wordIs(n, b, "to") {
+				g.obliged = true
 				i = x.skipAdverbs(n+1, b, &g)
 				continue
 			}
@@ -81,6 +83,10 @@ func (x *extractor) verbGroup(v, b int) group {
 				return g
 			}
 			m := &x.tokens[n]
+			if x.wordIs(n, b, "to") && n+1 < b && x.tokens[n+1].is(cBase) { // "are to be sent to"
+				i = n + 1
+				continue
+			}
 			if m.kind == word && (x.wordIs(n, b, "been", "being")) {
 				i = n
 				continue
@@ -95,6 +101,9 @@ func (x *extractor) verbGroup(v, b int) group {
 			}
 			g.copula, g.next = true, n
 			return g
+		case steps == 0 && t.entry != nil && t.entry.lemma == "need" && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].is(cBase):
+			g.obliged = true
+			i += 2
 		default:
 			g.main, g.next = i, i+1
 			if t.is(cPast) && !t.is(cBase) && !g.perfect {
@@ -202,7 +211,7 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	if s.negated {
 		g.negated = true
 	}
-	if g.modal && (s.first && x.wordIs(g.bareModal, b, "will", "'ll", "can", "shall") || s.second && x.wordIs(g.bareModal, b, "will", "'ll", "can") && !(g.main > 0 && x.wordIs(g.main, b, "reach", "contact"))) {
+	if g.obliged && s.first || g.modal && (s.first && x.wordIs(g.bareModal, b, "will", "'ll", "can", "shall") || s.second && x.wordIs(g.bareModal, b, "will", "'ll", "can") && !(g.main > 0 && x.wordIs(g.main, b, "reach", "contact"))) {
 		return // a plan, an offer
 	}
 	if g.perfect && !x.lasting(g, b) {
@@ -376,7 +385,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		case x.wordIs(p.prep, b, "since") || x.datingPart(p):
 		case x.recurring(p.prep, p.b):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
-		case x.wordIs(p.prep, b, "for") && x.narrowable(list[0].a, list[0].b):
+		case x.wordIs(p.prep, b, "for") && x.narrowable(list[0].a, list[0].b), x.quantity(list[0].a, list[0].b) && x.wordIs(p.prep, b, "in", "at", "on", "with", "during", "after", "before", "without", "within"):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		default:
 			end = p.b
@@ -404,7 +413,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 
 // apposition reads what follows an object after a comma: "is Dr. Roth, our vet".
 func (x *extractor) apposition(o phrase, at, b int) {
-	if at >= b || x.tokens[at].kind != comma || at+1 >= b {
+	if o.empty() || at >= b || x.tokens[at].kind != comma || at+1 >= b {
 		return
 	}
 	n := &x.tokens[at+1]
@@ -434,6 +443,9 @@ func (x *extractor) opinion(a, b int) bool {
 		t = &x.tokens[a]
 	}
 	if b-a == 1 && !t.upper && t.entry == nil {
+		if strings.HasSuffix(t.text, "ed") && strings.IndexByte(t.text, '-') < 0 {
+			return true // a participle that the lexicon does not know: "cancelled"
+		}
 		for _, ending := range [...]string{"ous", "ful", "ing", "ish", "some"} {
 			if strings.HasSuffix(t.text, ending) {
 				return true
@@ -448,7 +460,7 @@ func (x *extractor) opinion(a, b int) bool {
 func (x *extractor) narrowable(a, b int) bool {
 	for i := a; i < b; i++ {
 		t := &x.tokens[i]
-		if t.kind == number || t.kind == quoted || t.upper {
+		if t.kind == number || t.kind == quoted || t.upper || strings.ContainsAny(t.text, "@/_.#") {
 			return true
 		}
 	}
@@ -493,8 +505,10 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		a += 2
 	}
 	f.predicate = x.join(be, adjective, x.span(prep, a), qualifier)
+	_, ob := x.objectSpan(a, end)
 	f.object = x.object(a, end)
 	x.assert(f)
+	x.apposition(f.object, ob, b)
 }
 
 // having reads "has the Y Z", "has 212 members", "has no lift".
@@ -568,6 +582,9 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	i := g.next
+	if e.lemma == "get" && i < b && x.tokens[i].is(cPart) {
+		return
+	}
 	if g.progressive {
 		switch e.lemma {
 		case "use", "work", "live", "stay", "move", "switch", "relocate", "migrate", "host", "lead", "teach", "run", "head", "manage", "replace", "take":
@@ -635,7 +652,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	}
 	f := fact{subject: s.whole, verb: e, negated: g.negated}
 	// "is called Z", "reads Z", "falls on Z": says no more than "is".
-	if e.lemma == "call" && g.passive && list[0].prep < 0 || e.lemma == "name" && g.passive && list[0].prep < 0 || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
+	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
 		e.traits&vLight != 0 && !g.passive && n == 1 || (e.lemma == "fall" || e.lemma == "stand" || e.lemma == "lie" || e.lemma == "come" && x.wordIs(list[0].prep, b, "to")) && !s.owner.empty() && !g.passive && x.wordIs(list[0].prep, b, "on", "at", "to") {
 		f = x.copulaFact(s, qualifier, &g)
 		f.object = x.object(list[0].a, list[n-1].b)
@@ -650,7 +667,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier phrase, goUp bool) bool {
 	keep := false // verbs that keep their own slot
 	switch e.lemma {
-	case "move", "relocate", "migrate", "switch", "push", "postpone", "reschedule":
+	case "move", "relocate", "migrate", "switch", "push", "postpone", "reschedule", "bring", "shift", "delay", "advance", "transfer", "set":
 		keep = true
 	case "become":
 		if list[0].prep < 0 {
@@ -665,6 +682,10 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 				x.assert(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole, negated: g.negated})
 				return true
 			}
+		}
+		if len(list) > 1 && !g.passive && list[0].prep < 0 && x.tokens[list[0].a].is(cThird) && x.wordIs(list[1].prep, list[1].b, "with", "by") {
+			x.assert(fact{subject: s.whole, predicate: x.trimmed(list[0].a+1, list[0].b), object: x.object(list[1].a, list[1].b), negated: g.negated, attribute: true})
+			return true
 		}
 		return !g.passive
 	case "fall", "visit":
@@ -692,7 +713,10 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		if (e.lemma == "postpone" || e.lemma == "reschedule" || e.lemma == "move") && list[0].prep >= 0 && !x.wordIs(list[0].prep, list[0].b, "by", "from") {
 			return false // "postponed until Friday" keeps its verb
 		}
-		if g.passive && (e.lemma == "replace" || !g.past) && (list[0].prep >= 0 || x.tokens[list[0].a].is(cDeterminer|cFrequency)) {
+		if e.lemma == "bring" || e.lemma == "transfer" {
+			return g.past && !g.passive
+		}
+		if g.passive && (e.lemma == "replace" || x.wordIs(list[0].prep, list[0].b, "until", "till") || !g.past) && (list[0].prep >= 0 || x.tokens[list[0].a].is(cDeterminer|cFrequency)) {
 			return false // "was replaced by Hedda", "must be changed every 90 days"
 		}
 		return (g.past || g.perfect || g.passive) && e.traits&vMilestone == 0
@@ -778,7 +802,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			switch {
 			case x.clockTail(first, p):
 				end = p.b
-			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"):
+			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "on") && x.temporal(first.a, first.b) && !x.temporal(p.a, p.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			case x.wordIs(p.prep, b, "since"), x.datingPart(p), x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
 			default:
@@ -792,8 +816,10 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			f.predicate = x.join(pred, x.span(prep, first.a), x.span(na, label), qualifier)
 			a = label
 		}
+		_, ob := x.objectSpan(a, end)
 		f.object = x.object(a, end)
 		x.assert(f)
+		x.apposition(f.object, ob, b)
 		return
 	}
 	if g.passive && e.traits&vMulti == 0 && !x.narrowable(first.a, first.b) && !x.tokens[first.a].is(cNumber|cDeterminer|cDating|cFrequency) && !x.temporal(first.a, first.b) && !x.wordIs(first.a, b, "once", "twice") {
@@ -881,6 +907,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		case x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "as"), x.wordIs(p.prep, b, "in", "within") && x.duration(p):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		case x.wordIs(p.prep, b, "since"), x.datingPart(p), x.dating(p.prep, p.b) && !x.temporal(from, end):
+		case x.quantity(from, end):
+			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		case p.a > from && p.a > end-1:
 			end = p.b
 		}
@@ -895,11 +923,23 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		return
 	}
 	x.assert(f)
+	_, ob := x.objectSpan(from, end)
+	x.apposition(f.object, ob, b)
 }
 
 // duration reports whether a part is a number of hours, days and the like.
 func (x *extractor) duration(p part) bool {
 	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && timeNouns[x.tokens[p.b-1].text]
+}
+
+// quantity reports whether tokens[a:b] are a number with its unit, not a time or a
+// date: what stands behind it narrows the statement.
+func (x *extractor) quantity(a, b int) bool {
+	if a >= b || b-a > 3 || x.temporal(a, b) {
+		return false
+	}
+	t := &x.tokens[a]
+	return t.kind == number && (t.is(cNumber) || t.text[0] >= '0' && t.text[0] <= '9') && !strings.ContainsAny(t.text, ":/@") && strings.Count(t.text, ".") < 2
 }
 
 // clockTail reports whether p belongs to the time before it: "six in the

@@ -62,6 +62,7 @@ func (x *extractor) sentence(a, b int) {
 		b = a + 4*maxClause
 	}
 	b = x.dropBrackets(a, b)
+	x.contractions(a, b)
 	a = x.opener(a, b)
 	if b-a < 2 || x.assertsNothing(a, b) {
 		return
@@ -172,6 +173,28 @@ func (x *extractor) opener(a, b int) int {
 	return a
 }
 
+// contractions reads "Bea's in room 4" as "Bea is in room 4".
+func (x *extractor) contractions(a, b int) {
+	for i := a + 1; i+1 < b; i++ {
+		t, n := &x.tokens[i], &x.tokens[i+1]
+		if t.kind == possessive && len(t.text) > 1 && n.kind == word && !n.upper && (n.is(cPreposition|cArticle|cNegation) || x.wordIs(i+1, b, "now", "called")) {
+			t.kind, t.entry = word, x.words["is"]
+			t.classes = t.entry.classes
+			return
+		}
+	}
+}
+
+// nextBreak is like nextComma, for a comma or a dash.
+func (x *extractor) nextBreak(a, b int) int {
+	for i := a; i < b; i++ {
+		if k := x.tokens[i].kind; k == comma || k == dash {
+			return i
+		}
+	}
+	return -1
+}
+
 func (x *extractor) nextComma(a, b int) int {
 	for i := a; i < b; i++ {
 		if x.tokens[i].kind == comma {
@@ -217,6 +240,13 @@ func (x *extractor) leading(a, b int) (int, phrase) {
 			continue
 		case t.is(cPreposition) && t.kind == word || x.wordIs(a, b, "as", "starting", "beginning", "effective", "once", "while"):
 			c := x.nextComma(a, min(b, a+10))
+			if k := x.leadingEnd(a, b); k > 0 && (c < 0 || k < c) {
+				if !x.dating(a, k) {
+					q = x.join(q, x.content(a, k))
+				}
+				a = k
+				continue
+			}
 			if c < 0 {
 				return a, q
 			}
@@ -232,6 +262,21 @@ func (x *extractor) leading(a, b int) (int, phrase) {
 		break
 	}
 	return a, q
+}
+
+// leadingEnd returns where a phrase before the subject ends that no comma cuts
+// off, or 0: "On Saturdays the yard closes at noon."
+func (x *extractor) leadingEnd(a, b int) int {
+	for k := a + 2; k < min(b, a+5); k++ {
+		t, prev := &x.tokens[k], &x.tokens[k-1]
+		if t.kind == comma || prev.kind == word && !prev.upper && !prev.is(cTemporal) && !timeNouns[prev.text] {
+			return 0
+		}
+		if t.kind == word && (t.is(cOpensNP|cPronoun) || t.upper && (prev.kind == number || prev.is(cTemporal)) && !t.is(cMonth|cWeekday)) && x.findVerb(k, b) > 0 {
+			return k
+		}
+	}
+	return 0
 }
 
 // dating reports whether a phrase with a preposition says since when the
@@ -392,7 +437,7 @@ func (x *extractor) finite(i, a, b int) bool {
 		return false
 	}
 	prev := &x.tokens[i-1]
-	if prev.kind == possessive || prev.is(cOpensNP) && !prev.is(cPronoun) && !x.wordIs(i-1, b, "this", "that", "all", "both") {
+	if prev.kind == possessive && !t.is(cBe) || prev.is(cOpensNP) && !prev.is(cPronoun) && !x.wordIs(i-1, b, "this", "that", "all", "both") {
 		return false
 	}
 	if t.is(cFinite) {
@@ -526,7 +571,7 @@ func (x *extractor) plural(i int) bool {
 	t := &x.tokens[i]
 	w := t.text
 	n := len(w)
-	if n > 2 && w[n-1] == 's' && w[n-2] != 's' && w[n-2] != 'u' && w[n-2] != 'i' && t.kind == word && !t.is(cFinite) {
+	if n > 2 && w[n-1] == 's' && w[n-2] != 's' && w[n-2] != 'u' && w[n-2] != 'i' && (t.kind == word || t.kind == number && (w[n-2] < '0' || w[n-2] > '9' || strings.IndexByte(w, '-') > 0)) && !t.is(cFinite) {
 		return true
 	}
 	return x.wordIs(i, i+1, "people", "children", "staff", "police", "men", "women")
@@ -569,13 +614,11 @@ type subject struct {
 // clauses cuts a sentence into clauses and reads each.
 func (x *extractor) clauses(a, b int, qualifier phrase) {
 	var s subject
-	i := a
 	// "Ngozi, our bookkeeper, works from Enugu."
 	if c1, c2 := x.insertion(a, b); c1 > 0 {
 		s = x.subject(a, c1)
 		x.insert(s, c1+1, c2)
-		i = c2 + 1
-		i = x.coordinated(s, i, b, qualifier)
+		x.coordinated(s, c2+1, b, qualifier)
 	} else {
 		v := x.findVerb(a, b)
 		if v < 0 {
@@ -589,15 +632,57 @@ func (x *extractor) clauses(a, b int, qualifier phrase) {
 			}
 			return
 		}
+		if x.cleft(a, v, b) {
+			return
+		}
 		s = x.subject(a, v)
-		i = x.coordinated(s, v, b, qualifier)
+		x.coordinated(s, v, b, qualifier)
 	}
-	_ = i
+}
+
+// cleft reads "Gate 14 is where the Oslo flight boards" and "it is Ana who signs
+// the cheques".
+func (x *extractor) cleft(a, v, b int) bool {
+	if !x.wordIs(v, b, "is", "'s", "are") {
+		return false
+	}
+	if x.wordIs(v+1, b, "where", "when") {
+		w := x.findVerb(v+2, b)
+		if w < 0 {
+			for k := v + 4; k <= b-1; k++ { // an ordinary verb may end the sentence
+				if x.tokens[k].is(cS | cBase) {
+					w = k
+				}
+			}
+		}
+		if w < 0 {
+			return true
+		}
+		s := x.subject(v+2, w)
+		place := x.subject(a, v)
+		if !s.ok || !place.ok || x.tokens[w].entry == nil {
+			return true
+		}
+		verb := x.tokens[w]
+		verb.lemma = true
+		x.tokens = append(x.tokens, verb)
+		x.assert(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)), object: place.whole, verb: verb.entry})
+		return true
+	}
+	if v == a+1 && x.wordIs(a, b, "it") {
+		for k := v + 2; k < min(b, v+7); k++ {
+			if x.wordIs(k, b, "who", "that", "which") && k+1 < b && x.tokens[k+1].is(cFinite|cS|cPast) && x.tokens[k-1].upper {
+				x.coordinated(x.subject(v+1, k), k+1, b, phrase{})
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // coordinated reads the predicate whose verb stands at v, and then further
 // predicates of the same subject and further clauses of the sentence.
-func (x *extractor) coordinated(s subject, v, b int, qualifier phrase) int {
+func (x *extractor) coordinated(s subject, v, b int, qualifier phrase) {
 	passive := false
 	for range 12 {
 		end, next, kind := x.boundary(v, b)
@@ -613,28 +698,37 @@ func (x *extractor) coordinated(s subject, v, b int, qualifier phrase) int {
 		}
 		passive = false
 		if next < 0 {
-			return b
+			return
 		}
 		switch kind {
+		case sameVerb:
+			g := x.verbGroup(v, b)
+			g.next = next
+			end, after, k := x.boundary(next, b)
+			x.predicateOf(s, g, end, qualifier)
+			if k != sameSubject || after < 0 {
+				return
+			}
+			v = after
 		case sameSubject, sameAuxiliary:
 			v, passive = next, kind == sameAuxiliary
 		case newClause:
 			w := x.findVerb(next, b)
 			if w < 0 {
-				return b
+				return
 			}
 			s = x.subject(next, w)
 			v = w
 			qualifier = phrase{}
 		case relative, relativeWhose:
 			if len(x.facts) == before {
-				return b
+				return
 			}
 			o := x.facts[len(x.facts)-1].object
 			if kind == relativeWhose {
 				w := x.findVerb(next, b)
 				if w < 0 {
-					return b
+					return
 				}
 				s = subject{owner: o, attribute: x.trimmed(next, w), ok: true}
 				s.whole = x.join(s.owner, s.attribute)
@@ -646,7 +740,6 @@ func (x *extractor) coordinated(s subject, v, b int, qualifier phrase) int {
 			qualifier = phrase{}
 		}
 	}
-	return b
 }
 
 type boundaryKind uint8
@@ -655,6 +748,7 @@ const (
 	none boundaryKind = iota
 	sameSubject
 	sameAuxiliary // "is stored on nas4 and kept for 30 days"
+	sameVerb      // "starts at 18:30 on Tuesdays and at 10:00 on Saturdays"
 	newClause
 	relative
 	relativeWhose
@@ -699,7 +793,7 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 		}
 		// A predicate of the same subject.
 		if n.kind == word && (n.is(cFinite) || n.is(cS|cPast|cPart)) && !(j > i+1 && x.tokens[j-1].is(cOpensNP)) {
-			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) {
+			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) || n.is(cS) && j+2 == b && x.tokens[j+1].kind == word {
 				if n.is(cPart) && !n.is(cS) && (x.tokens[v].is(cBe|cModal) || x.tokens[v].is(cPart) && !x.tokens[v].is(cS)) {
 					if j+1 < b && x.tokens[j+1].is(cPreposition|cFrequency|cDeterminer) {
 						return i, j, sameAuxiliary
@@ -708,6 +802,10 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 				}
 				return i, j, sameSubject
 			}
+		}
+		// Another phrase for the same verb: "at 18:30 on Tuesdays and at 10:00 on …".
+		if n.kind == word && n.is(cPreposition) && t.kind == word && j+1 < b && v+1 < i && x.tokens[v+1].is(cPreposition) && x.tokens[j+1].kind == number && x.wordIs(j, b, x.tokens[v+1].text) {
+			return i, j, sameVerb
 		}
 		// A clause of its own.
 		limit := min(b, j+14)
@@ -726,12 +824,12 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 // insertion finds a stretch between two commas that stands between the subject
 // and its verb.
 func (x *extractor) insertion(a, b int) (int, int) {
-	c1 := x.nextComma(a+1, min(b, a+12))
+	c1 := x.nextBreak(a+1, min(b, a+12))
 	if c1 < 0 || x.findVerb(a, c1) >= 0 {
 		return 0, 0
 	}
-	c2 := x.nextComma(c1+1, min(b, c1+24))
-	if c2 < 0 || c2+1 >= b {
+	c2 := x.nextBreak(c1+1, min(b, c1+24))
+	if c2 < 0 || x.tokens[c2].kind != x.tokens[c1].kind || c2+1 >= b {
 		return 0, 0
 	}
 	n := c2 + 1
@@ -942,6 +1040,9 @@ func (x *extractor) subject(a, v int) subject {
 	}
 	if x.tokens[a].is(cNumber) && x.wordIs(a+1, v, "of") {
 		return subject{} // "two of the boats"
+	}
+	if x.tokens[v-1].kind == possessive {
+		return subject{} // "and Hanno's is 15" leaves out what of his
 	}
 	s.whole = x.span(a, v)
 	s.attribute = s.whole

@@ -31,6 +31,10 @@ func (x *extractor) document() {
 				continue
 			}
 		}
+		if d := x.delimited(i, end); d != 0 {
+			i = x.columns(i, d)
+			continue
+		}
 		indent := from - i
 		bulleted := false
 		if n := bullet(src[from:to]); n > 0 {
@@ -184,9 +188,15 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 	if keyFrom >= keyTo || keyTo-keyFrom > maxKey {
 		return false
 	}
+	if k := strings.Index(x.src[keyFrom:keyTo], " ("); k > 0 && x.src[keyTo-1] == ')' {
+		_, keyTo = trimSpan(x.src, keyFrom, keyFrom+k) // a remark or a unit
+	}
 	at := len(x.tokens)
 	atRefs := len(x.refs)
 	key := x.words1(keyFrom, keyTo)
+	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) && !x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new", "current", "updated", "latest") {
+		key.from++
+	}
 	undo := func() bool {
 		x.tokens = x.tokens[:at]
 		x.refs = x.refs[:atRefs]
@@ -488,6 +498,59 @@ func noValue(s string) bool {
 		return true
 	}
 	return false
+}
+
+// delimited returns the delimiter of a table in the style of CSV whose head is the
+// line src[i:end], or 0. The next line must have as many cells.
+func (x *extractor) delimited(i, end int) byte {
+	head := x.src[i:end]
+	if end+1 >= len(x.src) || len(head) > 256 {
+		return 0
+	}
+	row := x.src[end+1 : lineEnd(x.src, end+1)]
+	for _, d := range [...]byte{'\t', ';', ','} {
+		n := strings.Count(head, string(d))
+		if n > 0 && n < 16 && len(row) < 1024 && strings.Count(row, string(d)) == n &&
+			(d == '\t' || !strings.ContainsAny(head, ".:!?=") && !strings.Contains(head, string(d)+" ") && !strings.Contains(row, string(d)+" ")) {
+			return d
+		}
+	}
+	return 0
+}
+
+// columns reads a table with a delimiter that begins at line start i and returns
+// where it ends.
+func (x *extractor) columns(i int, d byte) int {
+	src := x.src
+	end := lineEnd(src, i)
+	n := strings.Count(src[i:end], string(d))
+	var head []phrase
+	for i < len(src) {
+		end = lineEnd(src, i)
+		if end-i > 1024 || strings.Count(src[i:end], string(d)) != n {
+			return i
+		}
+		first := head == nil
+		var subject phrase
+		for k, p := 0, i; k <= n; k++ {
+			q := p
+			for q < end && src[q] != d {
+				q++
+			}
+			a, b := trimSpan(src, p, q)
+			switch {
+			case first:
+				head = append(head, x.words1(a, b))
+			case k == 0 && a < b:
+				subject = x.value(a, b)
+			case a < b && k < len(head) && !noValue(src[a:b]):
+				x.emit(fact{subject: subject, predicate: head[k], object: x.value(a, b), keyed: true, attribute: true})
+			}
+			p = q + 1
+		}
+		i = end + 1
+	}
+	return i
 }
 
 // table reads a Markdown table that begins at line start i and returns where it
