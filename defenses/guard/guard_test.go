@@ -93,3 +93,19 @@ func BenchmarkWrite(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkRead(b *testing.B) {
+	v := defensetest.Filled(50)
+	g := defensetest.Seeded(b, guard.New(), v)
+	cs := make([]memory.Candidate, len(v.Records))
+	for i, r := range v.Records {
+		cs[i] = memory.Candidate{Record: r}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := g.Read(context.Background(), memory.Query{Text: "Where are the notes?", Principal: "user-1"}, cs); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/record")
+}

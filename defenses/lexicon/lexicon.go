@@ -129,6 +129,10 @@ type Match struct{ Entry, Start, End int }
 // with all the others.
 const fewCandidates = 4
 
+// maxPooled bounds the tokens of a buffer that is kept: one huge text must not
+// leave a huge buffer behind.
+const maxPooled = 4096
+
 // Find appends the first match of each entry that matches in s, in the order of
 // entries, to dst. odd is text.Scan(s).
 func (l *Lexicon) Find(dst []Match, s string, odd text.Oddities) []Match {
@@ -172,9 +176,11 @@ func (l *Lexicon) Find(dst []Match, s string, odd text.Oddities) []Match {
 				return false
 			})
 		}
-		clear(tokens) // keep no text alive
-		*buf = tokens
-		l.tokens.Put(buf)
+		if len(tokens) <= maxPooled {
+			clear(tokens) // keep no text alive
+			*buf = tokens
+			l.tokens.Put(buf)
+		}
 	}
 	if literal {
 		l.quick.Find(folded, func(id, start, end int) bool {

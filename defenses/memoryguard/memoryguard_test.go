@@ -1,6 +1,7 @@
 package memoryguard_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,10 +199,32 @@ func TestAWrongSignatureQuarantinesSinceThen(t *testing.T) {
 func TestConformance(t *testing.T) { defensetest.Conformance(t, memoryguard.New(), true) }
 
 func BenchmarkWrite(b *testing.B) {
-	tr := defensetest.Open(b, memoryguard.New())
-	p := tr.Proposal(defensetest.FromUser(strings.Repeat("The user prefers plain words. ", 10)))
+	for _, stored := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprint(stored), func(b *testing.B) {
+			g := defensetest.Seeded(b, memoryguard.New(), defensetest.Filled(stored))
+			p := memory.Proposal{Record: defensetest.FromUser(strings.Repeat("The user prefers plain words. ", 10))}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := g.Write(context.Background(), p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	v := defensetest.Filled(100)
+	g := defensetest.Seeded(b, memoryguard.New(), v)
+	cs := make([]memory.Candidate, len(v.Records))
+	for i, r := range v.Records {
+		cs[i] = memory.Candidate{Record: r}
+	}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.Judge(p)
+		if _, err := g.Read(context.Background(), memory.Query{Principal: "user-1"}, cs); err != nil {
+			b.Fatal(err)
+		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/record")
 }

@@ -3,7 +3,9 @@ package signed_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,10 +106,32 @@ func TestEncodingIsUnambiguous(t *testing.T) {
 func TestConformance(t *testing.T) { defensetest.Conformance(t, signed.New(), true) }
 
 func BenchmarkWrite(b *testing.B) {
-	tr := defensetest.Open(b, signed.New())
-	p := tr.Proposal(defensetest.External(string(make([]byte, 300))))
+	for _, stored := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprint(stored), func(b *testing.B) {
+			g := defensetest.Seeded(b, signed.New(), defensetest.Filled(stored))
+			p := memory.Proposal{Record: defensetest.External(strings.Repeat("x", 300))}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := g.Write(context.Background(), p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	v := defensetest.Filled(100)
+	g := defensetest.Seeded(b, signed.New(), v)
+	cs := make([]memory.Candidate, len(v.Records))
+	for i, r := range v.Records {
+		cs[i] = memory.Candidate{Record: r}
+	}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.Judge(p)
+		if _, err := g.Read(context.Background(), memory.Query{}, cs); err != nil {
+			b.Fatal(err)
+		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/record")
 }
