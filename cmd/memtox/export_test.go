@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestExportWritesRows(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
+	rows, err := csv.NewReader(strings.NewReader(c.must("export", "run"))).ReadAll()
+	if err != nil || len(rows) != 25 {
+		t.Fatalf("%d lines, %v", len(rows), err)
+	}
+	printed := c.must("export", "run", "--format", "jsonl", "--table", "decisions")
+	if n := strings.Count(printed, "\n"); n < 100 {
+		t.Fatalf("%d decisions", n)
+	}
+	c.must("export", "run", "--format", "jsonl", "--table", "decisions", "-o", "d.jsonl")
+	file, err := os.ReadFile(c.dir + "/d.jsonl")
+	if err != nil || string(file) != printed {
+		t.Fatalf("the file is not what is printed: %v", err)
+	}
+	if left, _ := os.ReadDir(c.dir); len(left) != 2 {
+		t.Errorf("it left more than the file: %v", left)
+	}
+}
+
+func TestExportRefusesWhatItCannot(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--limit", "2", "--agent", "hermes", "--defense", "none", "--out", "run")
+	for _, args := range [][]string{
+		{"export"}, {"export", "nothing"}, {"export", "run", "--format", "xml"}, {"export", "run", "--table", "cases"},
+		{"export", "run", "-o", "no/such/dir.csv"},
+	} {
+		if code := c.run(args...); code != Usage || c.err.Len() == 0 {
+			t.Errorf("memtox %q: exit code %d, %s", args, code, c.err.String())
+		}
+	}
+}
