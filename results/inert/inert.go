@@ -62,16 +62,21 @@ func Text(s string) string {
 // markdownEscapes neutralises what CommonMark and GitHub's tables, mentions,
 // references and automatic links give a meaning.
 var markdownEscapes = strings.NewReplacer(
-	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
-	`#`, `\#`, `+`, `\+`, `!`, `\!`, `|`, `\|`, `~`, `\~`, `$`, `\$`, `<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`,
+	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `#`, `\#`, `|`, `\|`, `~`, `\~`, `$`, `\$`,
+	`<`, `&lt;`, `>`, `&gt;`, `&`, `&amp;`,
 	`@`, `&#64;`, `://`, `:&#47;&#47;`, `www.`, `www&#46;`)
 
 // Markdown returns s as text that Markdown shows as it is, in a paragraph or the
 // cell of a table.
 func Markdown(s string) string {
 	s = markdownEscapes.Replace(Text(s))
-	if s != "" && (s[0] == '-' || s[0] == '=') { // a list or a heading's underline
-		s = `\` + s
+	// At the beginning: lists, and the underline of a heading.
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	switch {
+	case digits < len(s) && strings.IndexByte("-=+", s[0]) >= 0:
+		return `\` + s
+	case digits > 0 && digits < len(s) && strings.IndexByte(".)", s[digits]) >= 0:
+		return s[:digits] + `\` + s[digits:]
 	}
 	return s
 }

@@ -158,3 +158,6 @@ type Costs struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	TokensEstimated  bool  `json:"tokens_estimated"` // at least one trial's were
 }
+
+// Trials is the number of the arm's trials that have a row.
+func (a *Arm) Trials() int64 { return a.Scored + a.NotScored + a.Excluded }

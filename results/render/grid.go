@@ -1,0 +1,161 @@
+package render
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memtox/memtox/results/stats"
+	"github.com/memtox/memtox/results/summary"
+)
+
+// grid is a table before anybody decided how it looks. Cells are not inert yet.
+type grid struct {
+	title  string
+	labels int // leading columns that say what a row is
+	header []string
+	rows   [][]string
+}
+
+const notMeasured = "not measured"
+
+// rate is "1234/1620 76.2% [70.1, 81.0]".
+func rate(r stats.Rate) string {
+	v, ok := r.Value()
+	if !ok {
+		return notMeasured
+	}
+	return fmt.Sprintf("%d/%d %s%% [%s, %s]", r.K, r.N, percent(v), percent(r.Lo), percent(r.Hi))
+}
+
+// percent has one decimal. What is not 0 or 100 percent is never rounded to it:
+// 1 of 3,240 is <0.1, not 0.0.
+func percent(v float64) string {
+	switch s := fmt.Sprintf("%.1f", 100*v); {
+	case v > 0 && s == "0.0":
+		return "<0.1"
+	case v < 1 && s == "100.0":
+		return ">99.9"
+	default:
+		return s
+	}
+}
+
+// latency is "1.2/3.4/9.8 µs", in milliseconds from 10 ms on.
+func latency(l summary.Latency) string {
+	if l.P50 == nil || l.P95 == nil || l.P99 == nil {
+		return notMeasured
+	}
+	unit, by := "µs", 1.0
+	if *l.P99 >= 10_000 {
+		unit, by = "ms", 1000
+	}
+	return fmt.Sprintf("%s/%s/%s %s", short(*l.P50/by), short(*l.P95/by), short(*l.P99/by), unit)
+}
+
+func short(v float64) string {
+	if math.Abs(v) < 10 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// column is a value column of the tables by arm.
+type column struct {
+	name string
+	of   func(*summary.Arm) string
+}
+
+// sections are the tables by arm: each asks one question and fits 120 columns.
+func sections() []struct {
+	title   string
+	columns []column
+} {
+	return []struct {
+		title   string
+		columns []column
+	}{
+		{"Does an attack reach its end? (stored in one session, it acts in a later one)", []column{
+			{"end to end", func(a *summary.Arm) string { return rate(a.EndToEnd) }},
+			{"by acting", func(a *summary.Arm) string { return rate(a.Acted) }},
+			{"by asserting", func(a *summary.Arm) string { return rate(a.Asserted) }}}},
+		{"How far does it come? (ASR: stored; RSR: influence where stored)", []column{
+			{"ASR", func(a *summary.Arm) string { return rate(a.ASR) }},
+			{"RSR", func(a *summary.Arm) string { return rate(a.RSR) }},
+			{"unwritten", func(a *summary.Arm) string { return rate(a.InfluencedUnwritten) }}}},
+		{"Is it detected? (TPR: attacks stopped; FPR: legitimate writes stopped)", []column{
+			{"TPR", func(a *summary.Arm) string { return rate(a.TPR) }},
+			{"FPR", func(a *summary.Arm) string { return rate(a.FPR) }}}},
+		{"What is left to somebody's decision?", []column{
+			{"deferred, attacks", func(a *summary.Arm) string { return rate(a.DeferredAttack) }},
+			{"deferred, benign", func(a *summary.Arm) string { return rate(a.DeferredBenign) }},
+			{"held", func(a *summary.Arm) string { return rate(a.Held) }}}},
+		{"Is the agent still of use?", []column{
+			{"utility", func(a *summary.Arm) string { return rate(a.Utility) }},
+			{"other tasks", func(a *summary.Arm) string { return rate(a.OtherTasks) }},
+			{"utility under attack", func(a *summary.Arm) string { return rate(a.UtilityUnderAttack) }}}},
+		{"What does a decision take? (p50/p95/p99)", []column{
+			{"write", func(a *summary.Arm) string { return latency(a.LatencyUS.Write) }},
+			{"read", func(a *summary.Arm) string { return latency(a.LatencyUS.Read) }},
+			{"unsure", func(a *summary.Arm) string { return thousands(a.Unsure) }},
+			{"not scored", func(a *summary.Arm) string { return thousands(a.NotScored) }},
+			{"excluded", func(a *summary.Arm) string { return thousands(a.Excluded) }}}},
+	}
+}
+
+// grids returns all tables of a summary in the order of reading.
+func grids(s *summary.Summary) []grid {
+	var out []grid
+	for _, sec := range sections() {
+		g := grid{title: sec.title, labels: 2, header: []string{"agent", "defense"}}
+		for _, c := range sec.columns {
+			g.header = append(g.header, c.name)
+		}
+		for i := range s.Arms {
+			row := []string{s.Arms[i].Agent, s.Arms[i].Defense}
+			for _, c := range sec.columns {
+				row = append(row, c.of(&s.Arms[i]))
+			}
+			g.rows = append(g.rows, row)
+		}
+		out = append(out, g)
+	}
+	return append(out,
+		byClass(s, "End to end, by class", func(x *summary.Slice) stats.Rate { return x.EndToEnd }),
+		byClass(s, "ASR, by class", func(x *summary.Slice) stats.Rate { return x.ASR }))
+}
+
+// byClass has a column a class, in the order in which the arms list them.
+func byClass(s *summary.Summary, title string, of func(*summary.Slice) stats.Rate) grid {
+	g := grid{title: title, labels: 2, header: []string{"agent", "defense"}}
+	at := map[string]int{}
+	for i := range s.Arms {
+		for j := range s.Arms[i].Classes {
+			name := s.Arms[i].Classes[j].Name
+			if _, ok := at[name]; !ok {
+				at[name] = len(g.header)
+				g.header = append(g.header, name)
+			}
+		}
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		row := make([]string, len(g.header))
+		row[0], row[1] = a.Agent, a.Defense
+		for k := g.labels; k < len(row); k++ {
+			row[k] = notMeasured
+		}
+		for j := range a.Classes {
+			row[at[a.Classes[j].Name]] = rate(of(&a.Classes[j]))
+		}
+		g.rows = append(g.rows, row)
+	}
+	return g
+}
+
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
