@@ -18,6 +18,7 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // catalog is memtox's own, with files looked for in the working directory.
@@ -172,7 +173,7 @@ func showSet(env *Env, set *datasets.Set, format string) error {
 	if format == "json" {
 		return printJSON(env, map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256, "attacks": attacks, "benign": benign, "groups": l.rows})
 	}
-	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert(strings.Join(strings.Fields(fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign, set.SHA256)), " "))); err != nil {
+	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(strings.Join(strings.Fields(fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign, set.SHA256)), " "))); err != nil {
 		return err
 	}
 	return l.print(env, format)

@@ -15,6 +15,7 @@ type Env struct {
 	Stdin                          io.Reader
 	Stdout, Stderr                 io.Writer
 	StdoutTerminal, StderrTerminal bool
+	Width                          int // of the terminal in columns; 0 where there is none
 	// Signals carries interrupts. A command that can stop in good order takes
 	// them (see interrupts); otherwise the first ends the command's context and
 	// the second the process.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // Code is an exit code. There is one table for the whole tool.
@@ -71,25 +70,5 @@ func (e *Env) report(err error) {
 		fmt.Fprintln(e.Stderr, "memtox: interrupted")
 		return
 	}
-	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert(err.Error()))
-}
-
-// inert shows a text on one line with its control characters visible.
-func inert(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			b.WriteByte(' ')
-		case strconv.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			q := strconv.QuoteRuneToASCII(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String()
+	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert.Text(err.Error()))
 }

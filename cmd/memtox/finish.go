@@ -5,8 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/results/render"
+	"github.com/memtox/memtox/results/summary"
 )
 
 // tally counts the rows of a run by status. It is made from the rows alone, so
@@ -47,10 +51,10 @@ func (t *tally) verdict(env *Env, c harness.Config) error {
 	}
 	switch {
 	case t.scored == 0:
-		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", t.failed, t.excluded, inert(reason))
+		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", t.failed, t.excluded, inert.Text(reason))
 		return told{errInconclusive}
 	case t.failed > int64(c.MaxNotScored):
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", t.failed, t.failed+t.scored, c.MaxNotScored, inert(reason))
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", t.failed, t.failed+t.scored, c.MaxNotScored, inert.Text(reason))
 		return told{errBadNews}
 	}
 	return nil
@@ -59,13 +63,19 @@ func (t *tally) verdict(env *Env, c harness.Config) error {
 // finish compacts the journal, prints the figures, and says how the run went.
 func finish(env *Env, journal *results.Journal, c harness.Config, progress *harness.Progress) error {
 	var t tally
-	if _, err := journal.Finish(func(e *results.Entry) error { t.add(e); return nil }); err != nil {
+	figures := summary.New(journal.Run(), summaryOptions(progress.Resumed.Load()))
+	if _, err := journal.Finish(func(e *results.Entry) error {
+		t.add(e)
+		figures.Add(e)
+		return nil
+	}); err != nil {
 		return err
 	}
-	return t.print(env, c, journal.Run(), progress.Resumed.Load())
+	return t.print(env, c, figures.Summary())
 }
 
-// printFinished prints a run that had ended before.
+// printFinished prints a run that had ended before: the same figures, from the
+// same rows.
 func printFinished(env *Env, dir string, c harness.Config) error {
 	r, err := results.OpenReader(dir)
 	if err != nil {
@@ -73,17 +83,42 @@ func printFinished(env *Env, dir string, c harness.Config) error {
 	}
 	defer r.Close()
 	var t tally
+	figures := summary.New(r.Run(), summaryOptions(r.Trials()))
 	for e, err := range r.Entries(results.Everything) {
 		if err != nil {
 			return err
 		}
 		t.add(e)
+		figures.Add(e)
 	}
-	return t.print(env, c, r.Run(), t.scored+t.failed+t.excluded)
+	return t.print(env, c, figures.Summary())
 }
 
-func (t *tally) print(env *Env, c harness.Config, run *results.Run, resumed int64) error {
-	if _, err := fmt.Fprintf(env.Stdout, "%s in %s: %d trials scored, %d not scored, %d do not apply, %d resumed\n", run.ID, inert(c.Out), t.scored, t.failed, t.excluded, resumed); err != nil {
+// summaryOptions says how many trials were taken from the journal, and what the
+// papers say of the classes.
+func summaryOptions(resumed int64) summary.Options {
+	o := summary.Options{Resumed: int(resumed), Classes: datasets.Classes(), Vulnerabilities: map[string][]string{}}
+	for _, class := range datasets.Classes() {
+		info, _ := datasets.Info(class)
+		o.Vulnerabilities[class] = info.Vulnerabilities
+	}
+	return o
+}
+
+func (t *tally) print(env *Env, c harness.Config, s *summary.Summary) error {
+	var err error
+	switch c.Format {
+	case "json":
+		err = render.JSON(env.Stdout, s)
+	case "markdown":
+		err = render.Markdown(env.Stdout, s)
+	default:
+		err = render.Table(env.Stdout, s, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
+		if err == nil {
+			_, err = fmt.Fprintf(env.Stdout, "\nrows, transcripts and settings: %s\n", inert.Text(c.Out))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)
 	}
 	return t.verdict(env, c)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // listing is a table of texts that prints as a table, as JSON or as Markdown.
@@ -49,7 +50,7 @@ func (l *listing) print(env *Env, format string) error {
 		line := func(cells []string) {
 			b.WriteByte('|')
 			for _, c := range cells {
-				b.WriteString(" " + strings.ReplaceAll(inert(c), "|", `\|`) + " |")
+				b.WriteString(" " + inert.Markdown(c) + " |")
 			}
 			b.WriteByte('\n')
 		}
@@ -70,7 +71,7 @@ func (l *listing) print(env *Env, format string) error {
 		row := func(cells []string) table.Row {
 			out := make(table.Row, len(cells))
 			for i, c := range cells {
-				out[i] = inert(c)
+				out[i] = inert.Text(c)
 			}
 			return out
 		}

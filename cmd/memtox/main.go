@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/vbauerster/mpb/v8/cwriter"
 )
 
 func main() {
@@ -16,19 +18,11 @@ func main() {
 	env := &Env{
 		Getenv: os.Getenv,
 		Stdin:  os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		StdoutTerminal: isTerminal(os.Stdout), StderrTerminal: isTerminal(os.Stderr),
+		StdoutTerminal: cwriter.IsTerminal(int(os.Stdout.Fd())), StderrTerminal: cwriter.IsTerminal(int(os.Stderr.Fd())),
 		Signals: signals, Kill: func(c Code) { os.Exit(int(c)) }, Now: time.Now,
 	}
-	os.Exit(int(run(context.Background(), env, os.Args[1:])))
-}
-
-// isTerminal reports whether a stream is a character device that is not the null
-// device: near enough to choose between a progress bar and plain lines.
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	if err != nil || st.Mode()&os.ModeCharDevice == 0 {
-		return false
+	if w, _, err := cwriter.GetSize(int(os.Stdout.Fd())); err == nil && env.StdoutTerminal {
+		env.Width = w
 	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(st, null)
+	os.Exit(int(run(context.Background(), env, os.Args[1:])))
 }

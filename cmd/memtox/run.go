@@ -246,7 +246,9 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 	progress := new(harness.Progress)
 	stopped, err := work(ctx, env, x, journal, progress)
 	if err != nil || stopped {
-		err = errors.Join(err, journal.Close())
+		if e := journal.Close(); err == nil {
+			err = e
+		}
 		if err == nil {
 			fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), x.Plan.Len(), f.again(c))
 			return told{errInconclusive}
