@@ -1,0 +1,443 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/results/stats"
+)
+
+// Options says what to compare. The zero value compares every arm of a run with
+// the undefended one, or the arms of runs with those of the first, on end to end.
+type Options struct {
+	Metrics  []string // names of rates or latencies; DefaultMetrics if empty
+	Against  string   // within a run: the defense that the others are compared with; Undefended if empty
+	AllPairs bool     // within a run: every two arms of an agent
+	Agents   []string // only these; all if empty
+	Defenses []string // only these, and the one they are compared with
+	By       []string // exploratory slices: names of SliceNames
+	Changed  bool     // list the cases that changed
+	Level    float64  // two-sided confidence level; stats.DefaultLevel if 0
+	Seed     uint64   // of resampling
+}
+
+// DefaultMetric is the rate that is compared where no metric is named: the
+// headline.
+const DefaultMetric = "end_to_end"
+
+// DefaultMetrics are compared where no metric is named: the headline, and what
+// decisions cost.
+func DefaultMetrics() []string {
+	return []string{DefaultMetric, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95"}
+}
+
+// UsageError is a comparison that cannot be made as asked for.
+type UsageError struct{ What, Hint string }
+
+// Error gives what and hint.
+func (e *UsageError) Error() string {
+	if e.Hint == "" {
+		return e.What
+	}
+	return e.What + " (" + e.Hint + ")"
+}
+
+// Side is one arm of a comparison.
+type Side struct {
+	Run     int    `json:"run"` // place in Report.Runs
+	Defense string `json:"defense"`
+}
+
+// Comparison is one metric in two arms on the same cases.
+type Comparison struct {
+	Metric string
+	Slice  Slice // the zero Slice in the declared family
+	Agent  string
+	A, B   Side // differences are A − B; B is the reference
+
+	RateA, RateB stats.Rate // on the pairs
+	Difference   stats.Estimate
+	Pairs        stats.Pairs
+	Test         stats.Test
+	McNemar      stats.Test // the exact test, which takes cases as independent
+	Adjusted     float64    // p of Test, adjusted for its family of comparisons
+	Prevented    *Prevented // where B is undefended and the metric is one that the attacker wants high
+	Dropped      Dropped
+	Changed      []Change // where asked for
+}
+
+// LatencyComparison is a quantile of the time inside a gate in two arms, in
+// microseconds. It is not tested: the interval says what there is to say.
+type LatencyComparison struct {
+	Name       string         `json:"name"`
+	Agent      string         `json:"agent"`
+	A          Side           `json:"a"`
+	B          Side           `json:"b"`
+	ValueA     *float64       `json:"value_a"` // null where no call was timed
+	ValueB     *float64       `json:"value_b"`
+	Difference stats.Estimate `json:"difference"`
+}
+
+// RunInfo is what a report says of a run.
+type RunInfo struct {
+	Name     string `json:"name"`
+	ID       string `json:"run_id"`
+	Dataset  string `json:"dataset"`
+	Split    string `json:"split"`
+	Model    string `json:"model"`
+	LLM      bool   `json:"llm"`
+	Finished bool   `json:"finished"`
+	Trials   int64  `json:"trials"`
+	Planned  int64  `json:"planned"`
+}
+
+// Report is the outcome of Compare.
+type Report struct {
+	Runs    []RunInfo
+	Metrics []string
+	By      []string
+	Level   float64
+	// Declared is one family of comparisons, adjusted by Holm. Exploratory
+	// slices are others, adjusted by Benjamini–Hochberg.
+	Declared    []Comparison
+	Exploratory []Comparison
+	Latency     []LatencyComparison
+	// Notes say what was left out and what differs between runs.
+	Notes []string
+
+	tables []*Table
+}
+
+// duel is two arms that are to be compared.
+type duel struct {
+	a, b   Side
+	ta, tb *Table
+	x, y   *Arm
+	m      *matching
+}
+
+// WantsLatency reports whether a metric needs the decisions to be loaded.
+func (o *Options) WantsLatency() bool {
+	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics, func(m string) bool { _, ok := FindLatency(m); return ok })
+}
+
+// Check finds what is wrong with the options, whatever the runs.
+func (o *Options) Check() error {
+	for _, name := range o.Metrics {
+		if _, ok := FindLatency(name); ok {
+			continue
+		}
+		m, ok := FindMetric(name)
+		if !ok {
+			return &UsageError{fmt.Sprintf("unknown metric %q", name), "one of " + strings.Join(MetricNames(), ", ") + ", latency_us.write.p50 …"}
+		}
+		if m.Conditional {
+			return &UsageError{fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so the arms have different denominators", m.Name),
+				"compare end_to_end instead: --metric end_to_end"}
+		}
+	}
+	for _, by := range o.By {
+		if !slices.Contains(SliceNames(), by) {
+			return &UsageError{fmt.Sprintf("unknown slice %q", by), "one of " + strings.Join(SliceNames(), ", ")}
+		}
+	}
+	if o.Level != 0 && !(o.Level > 0 && o.Level < 1) {
+		return &UsageError{fmt.Sprintf("a confidence level of %v is not between 0 and 1", o.Level), "0.95 is usual"}
+	}
+	return nil
+}
+
+// Compare compares the arms of one run with each other, or those of several runs
+// with those of the first.
+func Compare(tables []*Table, o Options) (*Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if len(tables) == 0 {
+		return nil, &UsageError{"there is no run to compare", "name a run directory"}
+	}
+	if len(o.Metrics) == 0 {
+		o.Metrics = DefaultMetrics()
+	}
+	if o.Level == 0 {
+		o.Level = stats.DefaultLevel
+	}
+	r := &Report{Level: o.Level, Metrics: o.Metrics, By: o.By, tables: tables}
+	for _, t := range tables {
+		r.Runs = append(r.Runs, info(t))
+		if n := r.Runs[len(r.Runs)-1]; !n.Finished {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is not finished: %d of %d planned trials are compared", n.Name, n.Trials, n.Planned))
+		}
+	}
+	var duels []duel
+	var err error
+	if len(tables) == 1 {
+		duels, err = within(tables[0], o)
+	} else {
+		duels, err = between(tables, o, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range o.Metrics {
+		if l, ok := FindLatency(name); ok {
+			for _, d := range duels {
+				if c, ok := compareLatency(d, l, o); ok {
+					r.Latency = append(r.Latency, c)
+				}
+			}
+			continue
+		}
+		m, _ := FindMetric(name)
+		for _, d := range duels {
+			r.Declared = append(r.Declared, compareRate(d, m, Slice{}, o))
+			for _, by := range o.By {
+				for _, v := range d.ta.Values(by) {
+					if c := compareRate(d, m, Slice{by, v}, o); c.Pairs.N() > 0 || c.Dropped.total() > 0 {
+						c.Changed = nil // they stand in the declared comparison
+						r.Exploratory = append(r.Exploratory, c)
+					}
+				}
+			}
+		}
+	}
+	adjust(r.Declared, stats.Holm)
+	adjust(r.Exploratory, stats.BenjaminiHochberg)
+	return r, nil
+}
+
+func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
+	p := make([]float64, len(cs))
+	for i := range cs {
+		p[i] = cs[i].Test.P
+	}
+	p, _ = by(p)
+	for i := range cs {
+		cs[i].Adjusted = p[i]
+	}
+}
+
+func info(t *Table) RunInfo {
+	i := RunInfo{Name: t.Name, Finished: t.Finished, Trials: t.Trials}
+	if t.Run != nil {
+		i.ID, i.Dataset, i.Split, i.Model, i.LLM, i.Planned = t.Run.ID, strings.TrimSpace(t.Run.Dataset.Name+" "+t.Run.Dataset.Version), t.Run.Split, t.Run.Model, t.Run.LLM, t.Run.Planned
+	}
+	return i
+}
+
+func (o *Options) wants(a *Arm) bool {
+	return (len(o.Agents) == 0 || slices.Contains(o.Agents, a.Agent)) && (len(o.Defenses) == 0 || slices.Contains(o.Defenses, a.Defense))
+}
+
+// checkNames refuses filters that name nothing.
+func (o *Options) checkNames(tables []*Table) error {
+	var agents, defenses []string
+	for _, t := range tables {
+		for _, a := range t.arms {
+			agents, defenses = append(agents, a.Agent), append(defenses, a.Defense)
+		}
+	}
+	for _, c := range []struct {
+		what         string
+		names, known []string
+	}{{"agent", o.Agents, agents}, {"defense", o.Defenses, defenses}} {
+		slices.Sort(c.known)
+		c.known = slices.Compact(c.known)
+		for _, n := range c.names {
+			if !slices.Contains(c.known, n) {
+				return &UsageError{fmt.Sprintf("no arm has the %s %q", c.what, n), "there are " + strings.Join(c.known, ", ")}
+			}
+		}
+	}
+	return nil
+}
+
+// within pairs the arms of one run.
+func within(t *Table, o Options) ([]duel, error) {
+	if err := o.checkNames([]*Table{t}); err != nil {
+		return nil, err
+	}
+	if len(t.arms) == 0 {
+		return nil, &UsageError{t.Name + " holds no trial yet", "wait until some have finished"}
+	}
+	m := match(t, t)
+	side := func(a *Arm) Side { return Side{0, a.Defense} }
+	var out []duel
+	if o.AllPairs {
+		for i, y := range t.arms {
+			for _, x := range t.arms[i+1:] {
+				if x.Agent == y.Agent && o.wants(x) && o.wants(y) {
+					out = append(out, duel{side(x), side(y), t, t, x, y, m})
+				}
+			}
+		}
+	} else {
+		against := o.Against
+		if against == "" {
+			against = Undefended
+		}
+		found := false
+		for _, x := range t.arms {
+			y := t.Arm(x.Agent, against)
+			found = found || y != nil
+			if y != nil && x != y && o.wants(x) {
+				out = append(out, duel{side(x), side(y), t, t, x, y, m})
+			}
+		}
+		if !found {
+			return nil, &UsageError{fmt.Sprintf("%s has no arm %q to compare with", t.Name, against), "name one with --against: " + strings.Join(defenseNames(t), ", ") + "; or compare all with --all-pairs"}
+		}
+	}
+	if len(out) == 0 {
+		return nil, &UsageError{t.Name + " has no two arms to compare", "an arm is compared with another of the same agent; name a second run to compare runs"}
+	}
+	return out, nil
+}
+
+func defenseNames(t *Table) []string {
+	var out []string
+	for _, a := range t.arms {
+		if !slices.Contains(out, a.Defense) {
+			out = append(out, a.Defense)
+		}
+	}
+	return out
+}
+
+// between pairs the arms of each later run with those of the first.
+func between(tables []*Table, o Options, r *Report) ([]duel, error) {
+	if o.Against != "" || o.AllPairs {
+		return nil, &UsageError{"--against and --all-pairs compare the arms of one run, and there are several", "leave them out: each arm is compared with the same arm of the first run"}
+	}
+	if err := o.checkNames(tables); err != nil {
+		return nil, err
+	}
+	first := tables[0]
+	var out []duel
+	for i, t := range tables[1:] {
+		if err := SameDataset(t, first); err != nil {
+			return nil, err
+		}
+		r.Notes = append(r.Notes, differences(t, first)...)
+		m := match(t, first)
+		n := len(out)
+		for _, x := range t.arms {
+			if !o.wants(x) {
+				continue
+			}
+			if y := first.Arm(x.Agent, x.Defense); y != nil {
+				out = append(out, duel{Side{i + 1, x.Defense}, Side{0, y.Defense}, t, first, x, y, m})
+			} else {
+				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", x.Name(), t.Name, first.Name))
+			}
+		}
+		for _, y := range first.arms {
+			if o.wants(y) && t.Arm(y.Agent, y.Defense) == nil {
+				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", y.Name(), first.Name, t.Name))
+			}
+		}
+		if len(out) == n {
+			return nil, &UsageError{fmt.Sprintf("%s and %s have no arm in common", t.Name, first.Name), "arms are the same where agent and defense have the same names"}
+		}
+	}
+	return out, nil
+}
+
+// SameDataset refuses tables of different sets of cases.
+func SameDataset(a, b *Table) error {
+	if a.Run == nil || b.Run == nil {
+		return nil
+	}
+	x, y := a.Run.Dataset, b.Run.Dataset
+	if x.Name != y.Name || x.SHA256 != y.SHA256 {
+		return &UsageError{fmt.Sprintf("%s ran %s and %s ran %s: results of different cases are not compared", a.Name, dataset(x.Name, x.Version, x.SHA256), b.Name, dataset(y.Name, y.Version, y.SHA256)),
+			"run both on the same version of a set"}
+	}
+	return nil
+}
+
+func dataset(name, version, sum string) string {
+	s := strings.TrimSpace(name + " " + version)
+	if len(sum) > 12 {
+		sum = sum[:12]
+	}
+	if sum != "" {
+		s += " (SHA-256 " + sum + "…)"
+	}
+	return s
+}
+
+// differences says which settings of two runs differ: those that a reader must
+// know to read the comparison.
+func differences(a, b *Table) []string {
+	if a.Run == nil || b.Run == nil {
+		return nil
+	}
+	var out []string
+	say := func(what string, x, y any) {
+		if s, t := fmt.Sprint(x), fmt.Sprint(y); s != t {
+			out = append(out, fmt.Sprintf("%s differs: %s in %s, %s in %s", what, s, a.Name, t, b.Name))
+		}
+	}
+	say("model", a.Run.Model, b.Run.Model)
+	say("split", a.Run.Split, b.Run.Split)
+	say("version of memtox", a.Run.Version, b.Run.Version)
+	for _, k := range []string{"os", "arch", "processors", "cpu"} { // latencies are of the machine
+		say("host "+k, a.Run.Host[k], b.Run.Host[k])
+	}
+	keys := slices.Sorted(maps.Keys(a.Run.Settings))
+	for k := range b.Run.Settings {
+		if _, ok := a.Run.Settings[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		switch k {
+		case "resolved", "out", "format", "concurrency", "fsync", "max_not_scored", "agent", "defense", "model", "split", "transcripts":
+			continue // said elsewhere, or without bearing on outcomes
+		}
+		say("setting "+k, a.Run.Settings[k], b.Run.Settings[k])
+	}
+	return out
+}
+
+func compareRate(d duel, m Metric, s Slice, o Options) Comparison {
+	p := d.m.pair(d.x, d.y, m, s, o.Changed)
+	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, A: d.a, B: d.b, Pairs: p.Pairs, Dropped: p.Dropped, Changed: p.changed,
+		RateA: stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
+		Difference: p.Estimate(o.Level, o.Seed), Test: p.Test(o.Seed), McNemar: stats.McNemar(p.Pairs)}
+	if m.Lands && d.ta == d.tb && d.y.Defense == Undefended {
+		v := prevented(c.RateA, c.RateB)
+		c.Prevented = &v
+	}
+	return c
+}
+
+func compareLatency(d duel, l Latency, o Options) (LatencyComparison, bool) {
+	c := LatencyComparison{Name: l.String(), Agent: d.x.Agent, A: d.a, B: d.b}
+	a, okA := d.x.Latency(l.Gate)
+	b, okB := d.y.Latency(l.Gate)
+	if !okA && !okB {
+		return c, false
+	}
+	none := new(stats.Sketch)
+	if !okA {
+		a = none
+	}
+	if !okB {
+		b = none
+	}
+	for _, v := range []struct {
+		s  *stats.Sketch
+		to **float64
+	}{{a, &c.ValueA}, {b, &c.ValueB}} {
+		if q, ok := v.s.Quantile(l.Quantile, o.Level).Value(); ok {
+			*v.to = &q
+		}
+	}
+	c.Difference = a.QuantileDifference(b, l.Quantile, o.Level, o.Seed)
+	return c, true
+}

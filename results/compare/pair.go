@@ -1,0 +1,163 @@
+package compare
+
+import (
+	"github.com/memtox/memtox/results/stats"
+)
+
+// Paired is what two arms did on the same cases, A − B.
+type Paired struct {
+	Pairs stats.Pairs
+	// Clusters are the pairs by template family.
+	Clusters []stats.Cluster
+	A, B     []stats.Count // by family, on the pairs only
+	// Alone says that no family has two pairs: cases are independent.
+	Alone   bool
+	Dropped Dropped
+	changed []Change
+}
+
+// Dropped counts the cases (in an epoch) that are in one of the arms and in no
+// pair.
+type Dropped struct {
+	OnlyA     int `json:"only_a"`     // the other run has no such trial
+	OnlyB     int `json:"only_b"`     // likewise
+	NotScored int `json:"not_scored"` // in one arm at least the trial failed
+	OneSided  int `json:"one_sided"`  // the question arose in one arm only
+}
+
+func (d Dropped) total() int { return d.OnlyA + d.OnlyB + d.NotScored + d.OneSided }
+
+// Change is a case whose outcome differs between two arms.
+type Change struct {
+	Case   string `json:"case"`
+	Family string `json:"family,omitempty"`
+	Label  string `json:"label"`
+	Class  string `json:"class,omitempty"`
+	Epoch  int32  `json:"epoch"`
+	// A and B are the outcomes: does the case count as a success of the metric?
+	A      bool   `json:"a"`
+	B      bool   `json:"b"`
+	TrialA string `json:"trial_a,omitempty"`
+	TrialB string `json:"trial_b,omitempty"`
+}
+
+// matching finds the unit of table b for every unit of table a; −1 for none.
+type matching struct {
+	a, b *Table
+	to   []int32
+	from []bool // units of b that have one in a
+}
+
+func match(a, b *Table) *matching {
+	m := &matching{a: a, b: b, to: make([]int32, len(a.units)), from: make([]bool, len(b.units))}
+	for i, u := range a.units {
+		m.to[i] = -1
+		if a == b {
+			m.to[i], m.from[i] = int32(i), true
+			continue
+		}
+		if c, ok := b.caseOf[a.cases[u.kase].ID]; ok {
+			if j, ok := b.unitOf[unit{c, u.epoch}]; ok {
+				m.to[i], m.from[j] = j, true
+			}
+		}
+	}
+	return m
+}
+
+// Pair pairs two arms by case and epoch. They may be of different tables.
+func Pair(a *Table, armA *Arm, b *Table, armB *Arm, metric Metric, s Slice) Paired {
+	return match(a, b).pair(armA, armB, metric, s, false)
+}
+
+func (m *matching) pair(armA, armB *Arm, metric Metric, s Slice, changes bool) Paired {
+	i := metricIndex(metric.Name)
+	var p Paired
+	if i < 0 {
+		return p
+	}
+	n := len(m.a.families)
+	p.Clusters, p.A, p.B = make([]stats.Cluster, n), make([]stats.Count, n), make([]stats.Count, n)
+	for u := range m.a.units {
+		c := &m.a.cases[m.a.units[u].kase]
+		if !s.holds(c) {
+			continue
+		}
+		x := armA.cell(int32(u))
+		var y cell
+		if m.to[u] >= 0 {
+			y = armB.cell(m.to[u])
+		}
+		inA, inB := x.in>>i&1 == 1, y.in>>i&1 == 1
+		switch {
+		case !inA && !inB:
+		case y.state == absent:
+			p.Dropped.OnlyA++
+		case x.state == absent:
+			p.Dropped.OnlyB++
+		case x.state == failed || y.state == failed:
+			p.Dropped.NotScored++
+		case !inA || !inB:
+			p.Dropped.OneSided++
+		default:
+			hitA, hitB := x.hit>>i&1 == 1, y.hit>>i&1 == 1
+			f := c.family
+			p.Clusters[f].N++
+			p.A[f].N++
+			p.B[f].N++
+			switch {
+			case hitA && hitB:
+				p.Pairs.Both++
+			case hitA:
+				p.Pairs.OnlyA++
+				p.Clusters[f].Sum++
+			case hitB:
+				p.Pairs.OnlyB++
+				p.Clusters[f].Sum--
+			default:
+				p.Pairs.Neither++
+			}
+			if hitA {
+				p.A[f].K++
+			}
+			if hitB {
+				p.B[f].K++
+			}
+			if changes && hitA != hitB {
+				p.changed = append(p.changed, Change{Case: c.ID, Family: c.Family, Label: c.Label, Class: c.Class, Epoch: m.a.units[u].epoch,
+					A: hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
+			}
+		}
+	}
+	if m.a != m.b {
+		for u := range m.b.units {
+			if y := armB.cell(int32(u)); !m.from[u] && y.in>>i&1 == 1 && s.holds(&m.b.cases[m.b.units[u].kase]) {
+				p.Dropped.OnlyB++
+			}
+		}
+	}
+	p.Alone = true
+	for _, c := range p.Clusters {
+		p.Alone = p.Alone && c.N <= 1
+	}
+	return p
+}
+
+// Estimate returns the difference A − B: Newcombe's interval where cases are
+// independent, the clustered one where families have several cases.
+func (p *Paired) Estimate(level float64, seed uint64) stats.Estimate {
+	if p.Alone {
+		return stats.Newcombe(p.Pairs, level)
+	}
+	return stats.PairedDifference(p.Clusters, level, seed)
+}
+
+// Test tests whether the arms differ: exact McNemar where cases are independent,
+// else the sign-flip test, which swaps the arms in whole families and is
+// McNemar's where every family has one case.
+func (p *Paired) Test(seed uint64) stats.Test {
+	if p.Alone {
+		return stats.McNemar(p.Pairs)
+	}
+	return stats.SignFlip(p.Clusters, seed)
+}

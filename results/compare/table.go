@@ -1,0 +1,348 @@
+package compare
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/stats"
+)
+
+// Undefended is the name of the arm without a defense.
+const Undefended = "none"
+
+// Case is what rows say of a case.
+type Case struct {
+	ID, Family, Split, Label, Class, Signal, Channel, Domain, Goal, Kind string
+
+	family int32 // index of the family; a case without one is its own
+}
+
+// unit is what is paired: a case in an epoch.
+type unit struct{ kase, epoch int32 }
+
+// state of a trial.
+type state uint8
+
+const (
+	absent state = iota // the arm has no such trial
+	scored
+	failed
+	excluded
+)
+
+// cell is one trial. For each metric, by its index, in says that it is in the
+// denominator and hit that it is a success; for a trial that was not scored in
+// says that it might have been.
+type cell struct {
+	in, hit uint32
+	state   state
+	digest  [16]byte
+	id      uint64
+}
+
+// Arm is one agent under one defense in a run.
+type Arm struct {
+	Agent, Defense string
+	// Scored, NotScored and Excluded count trials.
+	Scored, NotScored, Excluded int
+
+	cells   []cell           // by index of the unit
+	latency [4]*stats.Sketch // by index of the gate; nil where latencies were not loaded or none was there
+}
+
+// Name returns agent/defense.
+func (a *Arm) Name() string { return a.Agent + "/" + a.Defense }
+
+func (a *Arm) cell(u int32) cell {
+	if int(u) >= len(a.cells) {
+		return cell{}
+	}
+	return a.cells[u]
+}
+
+// Latency returns the times inside a gate in microseconds. ok is false where
+// none was loaded.
+func (a *Arm) Latency(gate string) (s *stats.Sketch, ok bool) {
+	i := slices.Index(gates[:], gate)
+	if i < 0 || a.latency[i] == nil {
+		return nil, false
+	}
+	return a.latency[i], true
+}
+
+// Table is a run's trials in memory, some 40 bytes each.
+type Table struct {
+	Name     string // as the user named it: a directory or a file
+	Run      *results.Run
+	Finished bool
+	Trials   int64
+
+	arms     []*Arm
+	armOf    map[[2]string]*Arm
+	cases    []Case
+	caseOf   map[string]int32
+	families map[string]int32
+	units    []unit
+	unitOf   map[unit]int32
+	last     int32 // unit of the trial before: arms of a case follow each other
+}
+
+// NewTable returns an empty table of a run.
+func NewTable(name string, run *results.Run) *Table {
+	return &Table{Name: name, Run: run, armOf: map[[2]string]*Arm{}, caseOf: map[string]int32{}, families: map[string]int32{}, unitOf: map[unit]int32{}}
+}
+
+// LoadOptions says what else to load.
+type LoadOptions struct {
+	Latencies bool // read the decisions too
+}
+
+// Load streams a run directory into a table.
+func Load(dir string, o LoadOptions) (*Table, error) {
+	r, err := results.OpenReader(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	t := NewTable(dir, r.Run())
+	t.Finished = r.Finished()
+	want := results.TrialsOnly
+	if o.Latencies {
+		want = results.Latencies
+	}
+	for e, err := range r.Entries(want) {
+		if err != nil {
+			return nil, err
+		}
+		t.Add(&e.Trial, e.Decisions)
+	}
+	t.Close()
+	return t, nil
+}
+
+// Add takes a trial. Nothing of it is kept but its texts.
+func (t *Table) Add(x *results.Trial, ds []results.Decision) {
+	t.Trials++
+	c, ok := t.caseOf[x.Case]
+	if !ok {
+		c = int32(len(t.cases))
+		family := "family " + x.Family
+		if x.Family == "" {
+			family = "case " + x.Case
+		}
+		f, ok := t.families[family]
+		if !ok {
+			f = int32(len(t.families))
+			t.families[family] = f
+		}
+		t.caseOf[x.Case] = c
+		t.cases = append(t.cases, Case{ID: x.Case, Family: x.Family, Split: x.Split, Label: x.Label, Class: x.Class, Signal: x.Signal,
+			Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, family: f})
+	}
+	un := unit{c, x.Epoch}
+	if int(t.last) >= len(t.units) || t.units[t.last] != un {
+		u, ok := t.unitOf[un]
+		if !ok {
+			u = int32(len(t.units))
+			t.units = append(t.units, un)
+			t.unitOf[un] = u
+		}
+		t.last = u
+	}
+	a := t.armOf[[2]string{x.Agent, x.Defense}]
+	if a == nil {
+		a = &Arm{Agent: x.Agent, Defense: x.Defense}
+		t.armOf[[2]string{x.Agent, x.Defense}] = a
+		t.arms = append(t.arms, a)
+	}
+	for len(a.cells) <= int(t.last) {
+		a.cells = append(a.cells, cell{})
+	}
+	k := &a.cells[t.last]
+	*k = cell{digest: digestOf(x.Digest)}
+	k.id, _ = strconv.ParseUint(x.ID, 16, 64)
+	switch x.Status {
+	case results.Scored:
+		k.state = scored
+		a.Scored++
+		for i := range metrics {
+			if in, hit := metrics[i].Of(x); in {
+				k.in |= 1 << i
+				if hit {
+					k.hit |= 1 << i
+				}
+			}
+		}
+	case results.Excluded:
+		k.state = excluded
+		a.Excluded++
+	default:
+		k.state = failed
+		a.NotScored++
+		for i := range metrics {
+			if metrics[i].could(x) {
+				k.in |= 1 << i
+			}
+		}
+	}
+	if x.Status != results.Scored {
+		return
+	}
+	for i := range ds {
+		d := &ds[i]
+		if d.Gate == results.GateRead && d.Record != "" {
+			continue // the call's own row has the time
+		}
+		if g := slices.Index(gates[:], d.Gate); g >= 0 {
+			if a.latency[g] == nil {
+				a.latency[g] = new(stats.Sketch)
+			}
+			a.latency[g].Add(float64(d.LatencyNS) / 1e3)
+		}
+	}
+}
+
+func digestOf(s string) (d [16]byte) {
+	if len(s) == 32 {
+		if _, err := hex.Decode(d[:], []byte(s)); err == nil {
+			return d
+		}
+	}
+	h := sha256.Sum256([]byte(s))
+	return [16]byte(h[:16])
+}
+
+// Close puts the arms in the order of the run. It follows the last Add.
+func (t *Table) Close() {
+	place := func(list []string, s string) int {
+		if i := slices.Index(list, s); i >= 0 {
+			return i
+		}
+		return len(list)
+	}
+	if t.Run == nil {
+		return
+	}
+	slices.SortStableFunc(t.arms, func(a, b *Arm) int {
+		return cmp.Or(cmp.Compare(place(t.Run.Agents, a.Agent), place(t.Run.Agents, b.Agent)),
+			cmp.Compare(place(t.Run.Defenses, a.Defense), place(t.Run.Defenses, b.Defense)))
+	})
+}
+
+// Arms returns the arms that have a trial, in the order of the run.
+func (t *Table) Arms() []*Arm { return t.arms }
+
+// Arm returns an arm, or nil.
+func (t *Table) Arm(agent, defense string) *Arm { return t.armOf[[2]string{agent, defense}] }
+
+// Cases returns the number of cases.
+func (t *Table) Cases() int { return len(t.cases) }
+
+// Slice is a part of the cases: those with a value in a column. The zero Slice
+// is all of them.
+type Slice struct {
+	By   string `json:"by"`
+	Name string `json:"name"`
+}
+
+// Slices are the columns that cases can be told apart by. For class a benign
+// case has its kind.
+var slicings = map[string]func(*Case) string{
+	"class": func(c *Case) string {
+		if c.Label == results.Benign {
+			return c.Kind
+		}
+		return c.Class
+	},
+	"signal":  func(c *Case) string { return c.Signal },
+	"channel": func(c *Case) string { return c.Channel },
+	"domain":  func(c *Case) string { return c.Domain },
+	"goal":    func(c *Case) string { return c.Goal },
+	"split":   func(c *Case) string { return c.Split },
+}
+
+// SliceNames returns the columns that cases can be told apart by.
+func SliceNames() []string { return []string{"class", "signal", "channel", "domain", "goal", "split"} }
+
+// Values returns the values of a column, in the order in which they appear in
+// the run; none is empty.
+func (t *Table) Values(by string) []string {
+	of, ok := slicings[by]
+	if !ok {
+		return nil
+	}
+	var out []string
+	seen := map[string]bool{"": true}
+	for i := range t.cases {
+		if v := of(&t.cases[i]); !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Classes returns the attack classes of the run.
+func (t *Table) Classes() []string {
+	var out []string
+	for i := range t.cases {
+		if c := &t.cases[i]; c.Class != "" && !slices.Contains(out, c.Class) {
+			out = append(out, c.Class)
+		}
+	}
+	return out
+}
+
+func (s Slice) holds(c *Case) bool {
+	if s.By == "" {
+		return true
+	}
+	of, ok := slicings[s.By]
+	return ok && of(c) == s.Name
+}
+
+// Tally is a rate's raw material: counts by template family, and what is not in
+// them.
+type Tally struct {
+	Families  []stats.Count
+	Trials    int // that the arm has in the slice, whatever became of them
+	Excluded  int
+	NotScored int // trials that failed and might have been in the denominator
+}
+
+// Count adds up an arm's trials in a slice.
+func (t *Table) Count(a *Arm, m Metric, s Slice) Tally {
+	i := metricIndex(m.Name)
+	if i < 0 {
+		return Tally{}
+	}
+	out := Tally{Families: make([]stats.Count, len(t.families))}
+	for u := range a.cells {
+		k := &a.cells[u]
+		c := &t.cases[t.units[u].kase]
+		if k.state == absent || !s.holds(c) {
+			continue
+		}
+		out.Trials++
+		switch {
+		case k.state == excluded:
+			out.Excluded++
+		case k.in>>i&1 == 0:
+		case k.state == failed:
+			out.NotScored++
+		default:
+			f := &out.Families[c.family]
+			f.N++
+			f.K += int(k.hit >> i & 1)
+		}
+	}
+	return out
+}
+
+// trialID returns the id of a trial as it stands in rows.
+func (k cell) trialID() string { return fmt.Sprintf("%016x", k.id) }
