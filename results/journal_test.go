@@ -631,3 +631,101 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
+
+func TestTextsOfAnEntryStayValidAfterTheNext(t *testing.T) {
+	dir := t.TempDir()
+	const n = 3000
+	j := mustCreate(t, dir, Options{PartRows: 1000})
+	appendTrials(t, j, upTo(n))
+	check := func(when string) {
+		t.Helper()
+		r, err := OpenReader(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var trials []Trial
+		var calls []Decision
+		for e, err := range r.Entries(Everything) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			trials = append(trials, e.Trial)
+			calls = append(calls, e.Decisions...)
+		}
+		r.Close()
+		for i := range trials {
+			tr, ds := synthetic(int64(i))
+			if diff := cmp.Diff(tr, trials[i]) + cmp.Diff(ds, calls[8*i:8*i+8]); diff != "" {
+				t.Fatalf("%s, trial %d:\n%s", when, i, diff)
+			}
+		}
+	}
+	check("from parts and journal")
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	check("from the finished run")
+}
+
+func TestADamagedParquetFileIsAnErrorAndNoPanic(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	appendTrials(t, j, upTo(300))
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	noticed := 0
+	for _, name := range []string{trialsFile, decisionsFile, indexFile} {
+		whole, err := os.ReadFile(in(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for try := range 120 {
+			b := slices.Clone(whole)
+			if try%3 == 0 {
+				b = b[:rng.IntN(len(b))]
+			} else {
+				for range 1 + try%7 {
+					b[rng.IntN(len(b))] ^= byte(1 + rng.IntN(255))
+				}
+			}
+			if err := os.WriteFile(in(dir, name), b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if readAll(dir) != nil {
+				noticed++
+			}
+			if Verify(dir) == nil {
+				t.Errorf("Verify does not see that %s changed", name)
+			}
+		}
+		if err := os.WriteFile(in(dir, name), whole, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if noticed == 0 {
+		t.Error("no damage was noticed while reading")
+	}
+	if err := readAll(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func readAll(dir string) error {
+	r, err := OpenReader(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, err := range r.Entries(Everything) {
+		if err != nil {
+			return err
+		}
+	}
+	_, err = r.Transcript("0123456789abcdef")
+	if errors.Is(err, ErrNoTranscript) {
+		return nil
+	}
+	return err
+}
