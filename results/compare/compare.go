@@ -34,15 +34,24 @@ func DefaultMetrics() []string {
 }
 
 // UsageError is a comparison that cannot be made as asked for.
-type UsageError struct{ What, Hint string }
-
-// Error gives what and hint.
-func (e *UsageError) Error() string {
-	if e.Hint == "" {
-		return e.What
-	}
-	return e.What + " (" + e.Hint + ")"
+type UsageError struct {
+	What, Hint string
+	Where      string // file:line:column or flag, where there is one
 }
+
+// Error gives the place, what is wrong and what mends it.
+func (e *UsageError) Error() string {
+	s := e.What
+	if e.Where != "" {
+		s = e.Where + ": " + s
+	}
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+func usage(what, hint string) error { return &UsageError{What: what, Hint: hint} }
 
 // Side is one arm of a comparison.
 type Side struct {
@@ -131,20 +140,20 @@ func (o *Options) Check() error {
 		}
 		m, ok := FindMetric(name)
 		if !ok {
-			return &UsageError{fmt.Sprintf("unknown metric %q", name), "one of " + strings.Join(MetricNames(), ", ") + ", latency_us.write.p50 …"}
+			return usage(fmt.Sprintf("unknown metric %q", name), "one of "+strings.Join(MetricNames(), ", ")+", latency_us.write.p50 …")
 		}
 		if m.Conditional {
-			return &UsageError{fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so the arms have different denominators", m.Name),
-				"compare end_to_end instead: --metric end_to_end"}
+			return usage(fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so the arms have different denominators", m.Name),
+				"compare end_to_end instead: --metric end_to_end")
 		}
 	}
 	for _, by := range o.By {
 		if !slices.Contains(SliceNames(), by) {
-			return &UsageError{fmt.Sprintf("unknown slice %q", by), "one of " + strings.Join(SliceNames(), ", ")}
+			return usage(fmt.Sprintf("unknown slice %q", by), "one of "+strings.Join(SliceNames(), ", "))
 		}
 	}
 	if o.Level != 0 && !(o.Level > 0 && o.Level < 1) {
-		return &UsageError{fmt.Sprintf("a confidence level of %v is not between 0 and 1", o.Level), "0.95 is usual"}
+		return usage(fmt.Sprintf("a confidence level of %v is not between 0 and 1", o.Level), "0.95 is usual")
 	}
 	return nil
 }
@@ -156,7 +165,7 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 		return nil, err
 	}
 	if len(tables) == 0 {
-		return nil, &UsageError{"there is no run to compare", "name a run directory"}
+		return nil, usage("there is no run to compare", "name a run directory")
 	}
 	if len(o.Metrics) == 0 {
 		o.Metrics = DefaultMetrics()
@@ -208,6 +217,12 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 	return r, nil
 }
 
+// Measured reports whether anything could be compared.
+func (r *Report) Measured() bool {
+	return slices.ContainsFunc(r.Declared, func(c Comparison) bool { return c.Difference.Measured() }) ||
+		slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool { return len(r.Declared) == 0 && c.Difference.Measured() })
+}
+
 func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
 	p := make([]float64, len(cs))
 	for i := range cs {
@@ -247,7 +262,7 @@ func (o *Options) checkNames(tables []*Table) error {
 		c.known = slices.Compact(c.known)
 		for _, n := range c.names {
 			if !slices.Contains(c.known, n) {
-				return &UsageError{fmt.Sprintf("no arm has the %s %q", c.what, n), "there are " + strings.Join(c.known, ", ")}
+				return usage(fmt.Sprintf("no arm has the %s %q", c.what, n), "there are "+strings.Join(c.known, ", "))
 			}
 		}
 	}
@@ -260,7 +275,7 @@ func within(t *Table, o Options) ([]duel, error) {
 		return nil, err
 	}
 	if len(t.arms) == 0 {
-		return nil, &UsageError{t.Name + " holds no trial yet", "wait until some have finished"}
+		return nil, usage(t.Name+" holds no trial yet", "wait until some have finished")
 	}
 	m := match(t, t)
 	side := func(a *Arm) Side { return Side{0, a.Defense} }
@@ -287,11 +302,11 @@ func within(t *Table, o Options) ([]duel, error) {
 			}
 		}
 		if !found {
-			return nil, &UsageError{fmt.Sprintf("%s has no arm %q to compare with", t.Name, against), "name one with --against: " + strings.Join(defenseNames(t), ", ") + "; or compare all with --all-pairs"}
+			return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against), "name one with --against: "+strings.Join(defenseNames(t), ", ")+"; or compare all with --all-pairs")
 		}
 	}
 	if len(out) == 0 {
-		return nil, &UsageError{t.Name + " has no two arms to compare", "an arm is compared with another of the same agent; name a second run to compare runs"}
+		return nil, usage(t.Name+" has no two arms to compare", "an arm is compared with another of the same agent; name a second run to compare runs")
 	}
 	return out, nil
 }
@@ -309,7 +324,7 @@ func defenseNames(t *Table) []string {
 // between pairs the arms of each later run with those of the first.
 func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 	if o.Against != "" || o.AllPairs {
-		return nil, &UsageError{"--against and --all-pairs compare the arms of one run, and there are several", "leave them out: each arm is compared with the same arm of the first run"}
+		return nil, usage("--against and --all-pairs compare the arms of one run, and there are several", "leave them out: each arm is compared with the same arm of the first run")
 	}
 	if err := o.checkNames(tables); err != nil {
 		return nil, err
@@ -339,7 +354,7 @@ func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 			}
 		}
 		if len(out) == n {
-			return nil, &UsageError{fmt.Sprintf("%s and %s have no arm in common", t.Name, first.Name), "arms are the same where agent and defense have the same names"}
+			return nil, usage(fmt.Sprintf("%s and %s have no arm in common", t.Name, first.Name), "arms are the same where agent and defense have the same names")
 		}
 	}
 	return out, nil
@@ -352,8 +367,8 @@ func SameDataset(a, b *Table) error {
 	}
 	x, y := a.Run.Dataset, b.Run.Dataset
 	if x.Name != y.Name || x.SHA256 != y.SHA256 {
-		return &UsageError{fmt.Sprintf("%s ran %s and %s ran %s: results of different cases are not compared", a.Name, dataset(x.Name, x.Version, x.SHA256), b.Name, dataset(y.Name, y.Version, y.SHA256)),
-			"run both on the same version of a set"}
+		return usage(fmt.Sprintf("%s ran %s and %s ran %s: results of different cases are not compared", a.Name, dataset(x.Name, x.Version, x.SHA256), b.Name, dataset(y.Name, y.Version, y.SHA256)),
+			"run both on the same version of a set")
 	}
 	return nil
 }

@@ -77,11 +77,12 @@ func (a *Arm) Latency(gate string) (s *stats.Sketch, ok bool) {
 
 // Table is a run's trials in memory, some 40 bytes each.
 type Table struct {
-	Name     string // as the user named it: a directory or a file
+	Name     string // what to call it: a directory or a file
 	Run      *results.Run
 	Finished bool
 	Trials   int64
 
+	dir      string // where it was loaded from
 	arms     []*Arm
 	armOf    map[[2]string]*Arm
 	cases    []Case
@@ -110,7 +111,7 @@ func Load(dir string, o LoadOptions) (*Table, error) {
 	}
 	defer r.Close()
 	t := NewTable(dir, r.Run())
-	t.Finished = r.Finished()
+	t.Finished, t.dir = r.Finished(), dir
 	want := results.TrialsOnly
 	if o.Latencies {
 		want = results.Latencies

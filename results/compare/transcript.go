@@ -31,7 +31,7 @@ func (l *library) get(run int, trial string) (json.RawMessage, error) {
 	r := l.readers[run]
 	if r == nil {
 		var err error
-		if r, err = results.OpenReader(l.tables[run].Name); err != nil {
+		if r, err = results.OpenReader(l.tables[run].dir); err != nil {
 			return nil, err
 		}
 		l.readers[run] = r

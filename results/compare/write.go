@@ -34,7 +34,7 @@ func (r *Report) Write(w io.Writer, format string) error {
 		_, err := w.Write(b.Bytes())
 		return err
 	}
-	return &UsageError{fmt.Sprintf("unknown format %q", format), "one of " + strings.Join(Formats(), ", ")}
+	return usage(fmt.Sprintf("unknown format %q", format), "one of "+strings.Join(Formats(), ", "))
 }
 
 type comparisonJSON struct {

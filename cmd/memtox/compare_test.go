@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestCompareARunItselfAndAnotherRun(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
+	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--model", "reference:naive", "--out", "b")
+	out := c.must("compare", "a")
+	for _, want := range []string{"paired by case and epoch", "Holm-adjusted", "McNemar", "latency_us.write.p95", "not an LLM"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("compare a does not say %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, c.dir) {
+		t.Errorf("the run is called by another name than the user's:\n%s", out)
+	}
+	between := c.must("compare", "a", "b", "--show", "changed", "--metric", "end_to_end")
+	for _, want := range []string{"model differs", "setting limit differs", "changed", "write session", "cases only in the one it is compared with"} {
+		if !strings.Contains(between, want) {
+			t.Errorf("compare a b does not say %q:\n%s", want, between)
+		}
+	}
+	var report struct {
+		Declared struct {
+			Adjustment  string
+			Comparisons []struct {
+				Metric string
+				Test   struct{ P float64 }
+				P      *float64 `json:"p_adjusted"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(c.must("compare", "a", "--format", "json", "--metric", "end_to_end,utility")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if d := report.Declared; d.Adjustment != "holm" || len(d.Comparisons) != 2 || d.Comparisons[0].P == nil || *d.Comparisons[0].P < d.Comparisons[0].Test.P {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestCompareRefusals(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "10", "--out", "a")
+	for args, want := range map[string]string{
+		"compare":                       "memtox: memtox compare needs a run directory",
+		"compare absent":                "absent",
+		"compare a --metric rsr":        "memtox: rsr is not compared across arms: ",
+		"compare a --metric nonsense":   `memtox: unknown metric "nonsense"`,
+		"compare a --by mood":           `memtox: unknown slice "mood"`,
+		"compare a --show all":          `memtox: --show: unknown value "all"`,
+		"compare a --format xml":        `memtox: --format: unknown `,
+		"compare a --against keywrd":    "keywrd",
+		"compare a --defense keywrd":    `memtox: no arm has the defense "keywrd"`,
+		"compare a a --against keyword": "memtox: --against and --all-pairs compare the arms of one run",
+		"compare a --level 95":          "memtox: a confidence level of 95 is not between 0 and 1",
+	} {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) || strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
+			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
+		}
+	}
+}
