@@ -1,0 +1,322 @@
+package ollama
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollama/ollama/api"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/wire"
+)
+
+// DefaultContext is the context in tokens that is asked for if nothing else is
+// said. Ollama's own default is smaller than the window of a profile, and it
+// cuts a longer prompt without a word.
+const DefaultContext = 16384
+
+// KeyVariables are the environment variables that may hold the key; only a
+// hosted server wants one.
+func KeyVariables() []string { return []string{"OLLAMA_API_KEY"} }
+
+// Options say which model is asked, and how.
+type Options struct {
+	// Model is the model's name with its tag.
+	Model string
+	// Host is the server's address, as OLLAMA_HOST has it; "" is DefaultHost.
+	Host string
+	Key  wire.Secret
+	// Temperature is sent with each request; nil is 0.
+	Temperature *float64
+	// Context is the size of the context in tokens (num_ctx); 0 is
+	// DefaultContext.
+	Context int
+	// KeepAlive is how long the model stays in memory after a request; 0 leaves
+	// it to the server, below 0 is for ever.
+	KeepAlive time.Duration
+	// Extra are further options of the model: top_k, min_p, repeat_penalty, …
+	Extra map[string]any
+	// Omit leaves options out: temperature, seed, num_ctx.
+	Omit []string
+	// Stream asks for the answer in pieces.
+	Stream bool
+	wire.Settings
+	// Client sends the requests. Models of one run share one.
+	Client *wire.Client
+	// Cassette, if it is not nil, is put between the protocol and the Client.
+	Cassette func(next http.RoundTripper) http.RoundTripper
+	// Replayed says that the cassette answers instead of a server.
+	Replayed bool
+}
+
+// Model is one model of one server.
+type Model struct {
+	opts  Options
+	http  *http.Client
+	admin *api.Client
+	chats string // URL of the chat interface
+	tools wire.ToolList
+	fixed map[string]any // options of every request
+	keep  *api.Duration
+}
+
+// New returns a model. It sends nothing.
+func New(o Options) (*Model, error) {
+	if o.Model == "" {
+		return nil, errors.New("an Ollama model needs a name: ollama:NAME")
+	}
+	if o.Client == nil {
+		return nil, errors.New("an Ollama model needs a wire.Client")
+	}
+	base, err := Host(o.Host)
+	if err != nil {
+		return nil, err
+	}
+	o.Client.Guard(o.Key)
+	m := &Model{opts: o, chats: base.JoinPath("/api/chat").String(), fixed: map[string]any{}}
+	if o.KeepAlive != 0 {
+		m.keep = &api.Duration{Duration: o.KeepAlive}
+	}
+	temperature := 0.0
+	if o.Temperature != nil {
+		temperature = *o.Temperature
+	}
+	m.fixed["temperature"] = temperature
+	m.fixed["num_ctx"] = DefaultContext
+	if o.Context > 0 {
+		m.fixed["num_ctx"] = o.Context
+	}
+	for name, v := range o.Extra {
+		switch name {
+		case "temperature", "num_ctx", "seed", "num_predict":
+			return nil, fmt.Errorf("the option %q of the model cannot be set here: it has a setting of its own", name)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			return nil, fmt.Errorf("encoding the option %q of the model: %w", name, err)
+		}
+		m.fixed[name] = v
+	}
+	for _, name := range o.Omit {
+		delete(m.fixed, name)
+	}
+	var rt http.RoundTripper = wire.Authorized(o.Client, o.Key)
+	if o.Cassette != nil {
+		rt = o.Cassette(rt)
+	}
+	m.http = wire.HTTP(rt)
+	m.admin = api.NewClient(base, m.http)
+	return m, nil
+}
+
+// Name implements [model.Namer].
+func (m *Model) Name() string { return "ollama:" + m.opts.Model }
+
+// IsLLM implements [model.Namer]. Only the reference model, which memtox itself
+// serves under that name, is none.
+func (m *Model) IsLLM() bool { return !wire.IsReference(m.opts.Model) }
+
+// Deterministic implements [model.Namer]: temperature 0 and a seed do not make
+// a server's answers repeat, a cassette does.
+func (m *Model) Deterministic() bool { return m.opts.Replayed || wire.IsReference(m.opts.Model) }
+
+// Next implements [model.Model].
+func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	return wire.Converse(ctx, m.Name(), req, m.opts.Settings, m.opts.Client.Redactor(), m.chat)
+}
+
+// chat sends one request. It does not go through api.Client.Chat, which takes a
+// buffer of 8 MB for each call: a millisecond of clearing memory, where the
+// rest of a call takes a quarter of one. Nor does it read tool calls into the
+// api's types, which bring every number to a float64: the digits of an account
+// would be lost.
+func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error) {
+	wire.CallOf(ctx).Judge = judge
+	body, err := m.encode(req)
+	if err != nil {
+		return wire.Answer{}, fmt.Errorf("encoding the request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.chats, bytes.NewReader(body))
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if m.opts.Stream {
+		r.Header.Set("Accept", "application/x-ndjson")
+	}
+	resp, err := m.http.Do(r)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	return m.read(ctx, resp.Body)
+}
+
+func (m *Model) encode(req model.Request) ([]byte, error) {
+	no := false
+	c := api.ChatRequest{Model: m.opts.Model, Messages: messages(req), Stream: &m.opts.Stream, KeepAlive: m.keep,
+		// A prompt that does not fit is an error, not silently another prompt.
+		Truncate: &no, Shift: &no,
+		Options: m.fixed}
+	seed := !slices.Contains(m.opts.Omit, "seed")
+	if seed || req.MaxTokens > 0 {
+		c.Options = maps.Clone(m.fixed)
+		if seed {
+			c.Options["seed"] = req.Seed
+		}
+		if req.MaxTokens > 0 {
+			c.Options["num_predict"] = req.MaxTokens
+		}
+	}
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	if tools := m.tools.JSON(req.Tools); tools != nil {
+		body = wire.Splice(body, append([]byte(`"tools":`), tools...))
+	}
+	return body, nil
+}
+
+func messages(req model.Request) []api.Message {
+	out := make([]api.Message, len(req.Messages))
+	for i, m := range req.Messages {
+		o := &out[i]
+		o.Role, o.Content = string(m.Role), m.Content
+		if m.Role == model.ToolRole {
+			o.ToolName, o.ToolCallID = m.Name, m.CallID
+		}
+		for j, c := range m.Calls {
+			args := api.NewToolCallFunctionArguments()
+			for _, a := range c.Args {
+				args.Set(a.Name, wire.Value(req.Tools, c.Name, a))
+			}
+			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID, Function: api.ToolCallFunction{Index: j, Name: c.Name, Arguments: args}})
+		}
+	}
+	return out
+}
+
+// piece is one line of an answer: all of it, or a piece of a stream.
+type piece struct {
+	Message struct {
+		Content   string `json:"content"`
+		ToolCalls []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string          `json:"name"`
+				Arguments json.RawMessage `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+	} `json:"message"`
+	Error string `json:"error"`
+	Done  bool   `json:"done"`
+	api.Metrics
+}
+
+func (m *Model) read(ctx context.Context, body io.Reader) (wire.Answer, error) {
+	var a wire.Answer
+	var text strings.Builder
+	d := json.NewDecoder(body)
+	for n := 0; ; n++ {
+		var p piece
+		err := d.Decode(&p)
+		if err == io.EOF && n > 0 {
+			break
+		}
+		if err != nil {
+			return a, m.refine(ctx, fmt.Errorf("reading the answer: %w", err))
+		}
+		if p.Error != "" {
+			e := &wire.Error{Kind: wire.Fatal, Text: m.opts.Client.Redactor().String(wire.Clip(p.Error, 1000)), Err: errors.New("the server failed within its answer")}
+			if k, ok := judge(http.StatusInternalServerError, []byte(p.Error)); ok {
+				e.Kind = k
+			}
+			return a, e
+		}
+		text.WriteString(p.Message.Content)
+		for _, c := range p.Message.ToolCalls {
+			a.Calls = append(a.Calls, wire.RawCall{ID: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
+		}
+		a.Prompt += p.PromptEvalCount
+		a.Completion += p.EvalCount
+	}
+	a.Text = text.String()
+	return a, nil
+}
+
+func (m *Model) refine(ctx context.Context, err error) error {
+	return wire.Refine(ctx, m.opts.Client.Redactor(), err)
+}
+
+// judge recognises a tool call that Ollama's own parsers could not read.
+func judge(status int, body []byte) (wire.Kind, bool) {
+	if status >= 400 && bytes.Contains(body, []byte("error parsing tool call")) {
+		return wire.Malformed, true
+	}
+	return 0, false
+}
+
+// Models lists the models that the server has.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	list, err := m.admin.List(ctx)
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	var out []string
+	for _, x := range list.Models {
+		out = append(out, x.Name)
+	}
+	return out, nil
+}
+
+// Capabilities lists what the server says that the model can do, for instance
+// "completion" and "tools". Old servers say nothing.
+func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	var out []string
+	for _, c := range show.Capabilities {
+		out = append(out, c.String())
+	}
+	return out, nil
+}
+
+// Version is the server's version.
+func (m *Model) Version(ctx context.Context) (string, error) {
+	v, err := m.admin.Version(ctx)
+	return v, m.refine(ctx, err)
+}
+
+// Embed returns the vectors of texts by the server's embedding interface, with
+// the given model, or this one.
+func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
+	if name == "" {
+		name = m.opts.Model
+	}
+	call := &wire.Call{Model: "ollama:" + name}
+	for _, t := range texts {
+		call.Prompt += model.Tokens(t)
+	}
+	ctx = wire.WithCall(ctx, call)
+	resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts, KeepAlive: m.keep})
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	call.Settle(resp.PromptEvalCount, 0)
+	if len(resp.Embeddings) != len(texts) {
+		return nil, &wire.Error{Kind: wire.Fatal, Err: fmt.Errorf("the answer holds %d vectors of %d texts", len(resp.Embeddings), len(texts))}
+	}
+	return resp.Embeddings, nil
+}

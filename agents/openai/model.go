@@ -1,0 +1,413 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/wire"
+)
+
+// DefaultBaseURL is where requests go if nothing else is said.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// KeyVariables are the environment variables that may hold the key.
+func KeyVariables() []string { return []string{"OPENAI_API_KEY"} }
+
+// Options say which model is asked, and how.
+type Options struct {
+	// Model is the name by which the server knows the model.
+	Model string
+	// BaseURL is the server's address up to and with /v1; "" is DefaultBaseURL.
+	BaseURL string
+	// Key is sent as bearer token; local servers need none.
+	Key wire.Secret
+	// Temperature is sent with each request; nil is 0.
+	Temperature *float64
+	// Extra are further members of each request: top_k, min_p, num_ctx,
+	// reasoning_effort, whatever the server knows.
+	Extra map[string]any
+	// Omit leaves members out that the server refuses: temperature, seed.
+	Omit []string
+	// Stream asks for the answer in pieces, for gateways that cut a connection
+	// on which nothing comes for long.
+	Stream bool
+	wire.Settings
+	// Client sends the requests. Models of one run share one.
+	Client *wire.Client
+	// Cassette, if it is not nil, is put between the protocol and the Client.
+	Cassette func(next http.RoundTripper) http.RoundTripper
+	// Replayed says that the cassette answers instead of a server.
+	Replayed bool
+}
+
+// Model is one model of one server.
+type Model struct {
+	opts   Options
+	client *api.Client
+	tools  wire.ToolList
+	fixed  []byte // members of every request that go-openai would not send
+	limit  bool   // the server wants max_completion_tokens
+	seed   bool
+}
+
+// New returns a model. It sends nothing.
+func New(o Options) (*Model, error) {
+	if o.Model == "" {
+		return nil, errors.New("an OpenAI-compatible model needs a name: openai:NAME")
+	}
+	if o.Client == nil {
+		return nil, errors.New("an OpenAI-compatible model needs a wire.Client")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = DefaultBaseURL
+	}
+	base, err := wire.BaseURL(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	o.Client.Guard(o.Key)
+	m := &Model{opts: o, seed: !slices.Contains(o.Omit, "seed")}
+	m.limit = base.Hostname() == "api.openai.com"
+	if m.fixed, err = members(o); err != nil {
+		return nil, err
+	}
+	var rt http.RoundTripper = wire.Authorized(o.Client, o.Key)
+	if o.Cassette != nil {
+		rt = o.Cassette(rt)
+	}
+	// The key is not part of this configuration: Authorized adds it further down.
+	c := api.DefaultConfig("")
+	c.BaseURL = base.String()
+	c.HTTPClient = wire.HTTP(wire.RoundTripper(func(r *http.Request) (*http.Response, error) { return m.patched(r, rt) }))
+	m.client = api.NewClientWithConfig(c)
+	return m, nil
+}
+
+// reserved are the members of a request that Extra cannot set.
+func reserved(name string) bool {
+	switch name {
+	case "model", "messages", "tools", "stream", "stream_options", "seed", "temperature", "max_tokens", "max_completion_tokens", "n":
+		return true
+	}
+	return false
+}
+
+// members encodes what goes into every request beside what go-openai sends. The
+// temperature is among them since go-openai leaves out one of 0 (its issue 678),
+// and the server would take its own default.
+func members(o Options) ([]byte, error) {
+	var b bytes.Buffer
+	add := func(name string, v any) error {
+		if slices.Contains(o.Omit, name) {
+			return nil
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		k, _ := json.Marshal(name)
+		j, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encoding the option %q of the model: %w", name, err)
+		}
+		b.Write(k)
+		b.WriteByte(':')
+		b.Write(j)
+		return nil
+	}
+	t := 0.0
+	if o.Temperature != nil {
+		t = *o.Temperature
+	}
+	if err := add("temperature", t); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Extra)) {
+		if reserved(name) {
+			return nil, fmt.Errorf("the option %q of the model cannot be set here: it has a setting of its own", name)
+		}
+		if err := add(name, o.Extra[name]); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// patched sends a request of go-openai with what it left out.
+func (m *Model) patched(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	p, ok := r.Context().Value(patchKey{}).(patch)
+	if !ok {
+		return next.RoundTrip(r)
+	}
+	body, err := wire.Body(r)
+	if err != nil {
+		return nil, err
+	}
+	if p.empty {
+		if body, err = withContent(body); err != nil {
+			return nil, err
+		}
+	}
+	return next.RoundTrip(wire.WithBody(r, wire.Splice(body, p.members)))
+}
+
+// patch is what go-openai's encoding of a request lacks.
+type patch struct {
+	members []byte // to be spliced in
+	empty   bool   // some message has an empty content
+}
+
+type patchKey struct{}
+
+// withContent writes empty contents out: go-openai leaves them away, and servers
+// refuse a message without one.
+func withContent(body []byte) ([]byte, error) {
+	var top map[string]json.RawMessage
+	var msgs []map[string]json.RawMessage
+	if err := json.Unmarshal(body, &top); err != nil {
+		return nil, fmt.Errorf("patching the request: %w", err)
+	}
+	if err := json.Unmarshal(top["messages"], &msgs); err != nil {
+		return nil, fmt.Errorf("patching the messages of the request: %w", err)
+	}
+	for _, m := range msgs {
+		if m["content"] == nil {
+			m["content"] = json.RawMessage(`""`)
+		}
+	}
+	b, err := json.Marshal(msgs)
+	if err != nil {
+		return nil, fmt.Errorf("patching the messages of the request: %w", err)
+	}
+	top["messages"] = b
+	return json.Marshal(top)
+}
+
+// Name implements [model.Namer].
+func (m *Model) Name() string { return "openai:" + m.opts.Model }
+
+// IsLLM implements [model.Namer]. Only the reference model, which memtox itself
+// serves under that name, is none.
+func (m *Model) IsLLM() bool { return !wire.IsReference(m.opts.Model) }
+
+// Deterministic implements [model.Namer]: temperature 0 and a seed do not make
+// a server's answers repeat, a cassette does.
+func (m *Model) Deterministic() bool { return m.opts.Replayed || wire.IsReference(m.opts.Model) }
+
+// Next implements [model.Model].
+func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	return wire.Converse(ctx, m.Name(), req, m.opts.Settings, m.opts.Client.Redactor(), m.chat)
+}
+
+func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error) {
+	wire.CallOf(ctx).Judge = judge
+	r := api.ChatCompletionRequest{Model: m.opts.Model, Messages: messages(req)}
+	p := patch{members: m.fixed, empty: slices.ContainsFunc(req.Messages, func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 })}
+	if m.limit {
+		r.MaxCompletionTokens = req.MaxTokens
+	} else {
+		r.MaxTokens = req.MaxTokens
+	}
+	if m.seed {
+		seed := int(req.Seed)
+		r.Seed = &seed
+	}
+	if tools := m.tools.JSON(req.Tools); tools != nil {
+		// Encoded once for all requests, not by go-openai for each.
+		p.members = slices.Clip(p.members)
+		if len(p.members) > 0 {
+			p.members = append(p.members, ',')
+		}
+		p.members = append(append(p.members, `"tools":`...), tools...)
+	}
+	ctx = context.WithValue(ctx, patchKey{}, p)
+	if m.opts.Stream {
+		return m.stream(ctx, r)
+	}
+	resp, err := m.client.CreateChatCompletion(ctx, r)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	a := wire.Answer{Prompt: resp.Usage.PromptTokens, Completion: resp.Usage.CompletionTokens}
+	if len(resp.Choices) == 0 {
+		return a, &wire.Error{Kind: wire.Fatal, Text: wire.Clip(string(wire.CallOf(ctx).Body), 1000), Err: errors.New("the answer holds no choice")}
+	}
+	c := resp.Choices[0]
+	a.Text = text(c.Message)
+	a.Filtered = c.FinishReason == api.FinishReasonContentFilter
+	for _, t := range c.Message.ToolCalls {
+		a.Calls = append(a.Calls, wire.RawCall{ID: t.ID, Name: t.Function.Name, Args: []byte(t.Function.Arguments)})
+	}
+	return a, nil
+}
+
+func text(m api.ChatCompletionMessage) string {
+	if m.Content == "" && m.Refusal != "" {
+		return m.Refusal
+	}
+	s := m.Content
+	for _, p := range m.MultiContent {
+		s += p.Text
+	}
+	return s
+}
+
+// stream puts the pieces of an answer together.
+func (m *Model) stream(ctx context.Context, r api.ChatCompletionRequest) (wire.Answer, error) {
+	r.Stream = true
+	r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
+	s, err := m.client.CreateChatCompletionStream(ctx, r)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	defer s.Close()
+	var a wire.Answer
+	var b, refusal strings.Builder
+	at := map[int]int{} // index of a call in the stream → in a.Calls
+	seen := false
+	for {
+		piece, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return a, m.refine(ctx, err)
+		}
+		if u := piece.Usage; u != nil {
+			a.Prompt, a.Completion = u.PromptTokens, u.CompletionTokens
+		}
+		if len(piece.Choices) == 0 || piece.Choices[0].Index != 0 {
+			continue
+		}
+		seen = true
+		c := piece.Choices[0]
+		a.Filtered = a.Filtered || c.FinishReason == api.FinishReasonContentFilter
+		b.WriteString(c.Delta.Content)
+		refusal.WriteString(c.Delta.Refusal)
+		for _, t := range c.Delta.ToolCalls {
+			// Some servers number every call 0: a new id is a new call, too.
+			i, n := 0, len(a.Calls)
+			if t.Index != nil {
+				i = *t.Index
+			}
+			j, ok := at[i]
+			if !ok || t.ID != "" && a.Calls[j].ID != "" && t.ID != a.Calls[j].ID {
+				a.Calls = append(a.Calls, wire.RawCall{})
+				at[i], j = n, n
+			}
+			call := &a.Calls[j]
+			if t.ID != "" {
+				call.ID = t.ID
+			}
+			call.Name += t.Function.Name
+			call.Args = append(call.Args, t.Function.Arguments...)
+		}
+	}
+	if !seen {
+		return a, &wire.Error{Kind: wire.Fatal, Err: errors.New("the stream holds no choice")}
+	}
+	if a.Text = b.String(); a.Text == "" {
+		a.Text = refusal.String()
+	}
+	return a, nil
+}
+
+// refine names errors of decoding: where the server's answer was whole, but not
+// what go-openai can read, a tool call is the usual reason.
+func (m *Model) refine(ctx context.Context, err error) error {
+	refined := wire.Refine(ctx, m.opts.Client.Redactor(), err)
+	if e, ok := errors.AsType[*wire.Error](refined); ok && e.Text == "" {
+		if _, bad := errors.AsType[*json.UnmarshalTypeError](err); bad {
+			e.Text = wire.Clip(string(wire.CallOf(ctx).Body), 1000)
+			if strings.Contains(e.Text, `"tool_calls"`) {
+				e.Kind = wire.Malformed
+			}
+		}
+	}
+	return refined
+}
+
+// judge recognises what servers say with an ordinary status: a tool call that
+// they could not read (Groq, llama.cpp), a content filter (Azure).
+func judge(status int, body []byte) (wire.Kind, bool) {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(body, []byte(w)) })
+	}
+	switch {
+	case status == http.StatusBadRequest && has("content_filter", "content_policy_violation"):
+		return wire.Filtered, true
+	case status >= 400 && has("tool_use_failed", "Failed to parse tool call", "error parsing tool call"):
+		return wire.Malformed, true
+	}
+	return 0, false
+}
+
+func messages(req model.Request) []api.ChatCompletionMessage {
+	out := make([]api.ChatCompletionMessage, len(req.Messages))
+	for i, m := range req.Messages {
+		o := &out[i]
+		o.Role, o.Content = string(m.Role), m.Content
+		if m.Role == model.ToolRole {
+			o.ToolCallID = m.CallID
+		}
+		for _, c := range m.Calls {
+			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID, Type: api.ToolTypeFunction, Function: api.FunctionCall{
+				Name: c.Name, Arguments: string(wire.AppendArgs(nil, req.Tools, c))}})
+		}
+	}
+	return out
+}
+
+// Models lists the models that the server offers.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	list, err := m.client.ListModels(ctx)
+	if err != nil {
+		return nil, m.refine(wire.WithCall(ctx, &wire.Call{}), err)
+	}
+	var out []string
+	for _, x := range list.Models {
+		out = append(out, x.ID)
+	}
+	return out, nil
+}
+
+// Embed returns the vectors of texts by the server's embedding interface, with
+// the given model, or this one.
+func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
+	if name == "" {
+		name = m.opts.Model
+	}
+	call := &wire.Call{Model: "openai:" + name}
+	for _, t := range texts {
+		call.Prompt += model.Tokens(t)
+	}
+	ctx = wire.WithCall(ctx, call)
+	resp, err := m.client.CreateEmbeddings(ctx, api.EmbeddingRequestStrings{Input: texts, Model: api.EmbeddingModel(name), EncodingFormat: api.EmbeddingEncodingFormatFloat})
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	call.Settle(resp.Usage.PromptTokens, 0)
+	out := make([][]float32, len(texts))
+	for _, d := range resp.Data {
+		if d.Index < 0 || d.Index >= len(out) {
+			return nil, &wire.Error{Kind: wire.Fatal, Err: fmt.Errorf("the answer holds vector %d of %d texts", d.Index, len(texts))}
+		}
+		out[d.Index] = d.Embedding
+	}
+	for i, v := range out {
+		if len(v) == 0 {
+			return nil, &wire.Error{Kind: wire.Fatal, Err: fmt.Errorf("the answer holds no vector of text %d of %d", i+1, len(texts))}
+		}
+	}
+	return out, nil
+}

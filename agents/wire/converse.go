@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/memtox/memtox/agents/model"
+)
+
+// RawCall is a tool call as a protocol brought it: Args is JSON, still unread.
+type RawCall struct {
+	ID, Name string
+	Args     []byte
+}
+
+// Answer is one answer of a protocol.
+type Answer struct {
+	Text  string
+	Calls []RawCall
+	// Prompt and Completion are the server's counts of tokens; both 0 where it
+	// gave none.
+	Prompt, Completion int
+	// Filtered says that the provider's content filter cut the answer.
+	Filtered bool
+}
+
+// Settings are how a model is talked to, whatever the protocol.
+type Settings struct {
+	// Fenced uses the fenced-JSON protocol instead of the server's tool calls.
+	Fenced bool
+	// StripThinking removes a leading <think>…</think> from the answer, for
+	// servers that leave a model's reasoning in its text.
+	StripThinking bool
+	Price         Price
+	// MaxTokens bounds answers where the request does not; 0 leaves it to the
+	// server.
+	MaxTokens int
+}
+
+// expectedReply is how many tokens an answer is expected to take where nothing
+// bounds it, for the limits.
+const expectedReply = 256
+
+// maxCorrected is how much of a malformed call the model is shown again.
+const maxCorrected = 4 << 10
+
+// Chat sends one request by a protocol. A [*Error] of kind Malformed is a call
+// that the server itself could not read.
+type Chat func(context.Context, model.Request) (Answer, error)
+
+// Converse is one turn of a model: it sends the request, reads the calls of the
+// answer, and where one cannot be read asks the model once to make it again. The
+// reply's usage is right even beside an error.
+func Converse(ctx context.Context, name string, req model.Request, s Settings, red Redactor, chat Chat) (model.Reply, error) {
+	if req.MaxTokens == 0 {
+		req.MaxTokens = s.MaxTokens
+	}
+	var reply model.Reply
+	for corrected := false; ; corrected = true {
+		sent := req
+		if s.Fenced {
+			sent = Fenced(req)
+		}
+		answer, err := attempt(ctx, name, sent, s, chat, &reply.Usage)
+		if err == nil && answer.Filtered {
+			err = &Error{Kind: Filtered, Text: Clip(red.String(answer.Text), maxErrorText), Err: errors.New("the provider's content filter cut the answer")}
+		}
+		if err == nil {
+			text := answer.Text
+			if s.StripThinking {
+				text = stripThinking(text)
+			}
+			calls := answer.Calls
+			if s.Fenced && len(req.Tools) > 0 {
+				text, calls, err = ParseFenced(req.Tools, text)
+			}
+			if err == nil {
+				reply.Calls, err = readCalls(req.Tools, calls)
+			}
+			if err == nil {
+				reply.Text = red.String(text)
+				for i := range reply.Calls {
+					c := &reply.Calls[i]
+					c.ID, c.Name = red.String(c.ID), red.String(c.Name)
+					for j := range c.Args {
+						c.Args[j].Value = red.String(c.Args[j].Value)
+					}
+				}
+				return reply, nil
+			}
+			err = &Error{Kind: Malformed, Err: err, Text: Clip(red.String(spelled(answer)), maxErrorText), Attempts: reply.Usage.Calls}
+		}
+		reply.Calls = nil
+		bad, ok := errors.AsType[*Error](err)
+		if !ok || bad.Kind != Malformed || corrected {
+			return reply, err
+		}
+		// The call goes back as text: a server that reads the arguments of past
+		// calls would refuse the request. Where the server could not read it, only
+		// its complaint is known.
+		said, why := bad.Text, "it is malformed"
+		switch {
+		case bad.Status != 0:
+			said, why = "(a tool call)", Clip(bad.Text, 300)
+		case bad.Err != nil:
+			why = Clip(bad.Err.Error(), 300)
+		}
+		req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)],
+			model.Message{Role: model.Assistant, Content: Clip(cmp.Or(said, "(a tool call)"), maxCorrected)},
+			model.Message{Role: model.User, Content: "Your tool call could not be read: " + why + ". Make it again, with the arguments as one JSON object."})
+	}
+}
+
+// attempt sends one request and books what it took.
+func attempt(ctx context.Context, name string, req model.Request, s Settings, chat Chat, u *model.Usage) (Answer, error) {
+	prompt := 0
+	for _, m := range req.Messages {
+		prompt += 4 + model.Tokens(m.Content)
+		for _, c := range m.Calls {
+			for _, a := range c.Args {
+				prompt += model.Tokens(a.Value)
+			}
+		}
+	}
+	call := &Call{Model: name, Prompt: prompt, Reply: cmp.Or(req.MaxTokens, expectedReply), Price: s.Price}
+	began := time.Now()
+	answer, err := chat(WithCall(ctx, call), req)
+	u.Calls += call.Attempts
+	if call.Took > 0 {
+		u.Took += call.Took
+	} else {
+		u.Took += time.Since(began)
+	}
+	if answer.Prompt+answer.Completion == 0 {
+		u.Estimated = true
+		if call.Attempts > 0 {
+			answer.Prompt = prompt
+		}
+		if err == nil {
+			answer.Completion = model.Tokens(answer.Text)
+			for _, c := range answer.Calls {
+				answer.Completion += model.Tokens(c.Name) + (len(c.Args)+3)/4
+			}
+		}
+	}
+	u.Prompt += answer.Prompt
+	u.Completion += answer.Completion
+	call.Settle(answer.Prompt, answer.Completion)
+	return answer, err
+}
+
+func readCalls(tools []model.Tool, raw []RawCall) ([]model.Call, error) {
+	var out []model.Call
+	for _, r := range raw {
+		args, err := ParseArgs(tools, r.Name, r.Args)
+		if err != nil {
+			return nil, err
+		}
+		if r.Name == "" {
+			return nil, errors.New("it names no tool")
+		}
+		out = append(out, model.Call{ID: r.ID, Name: r.Name, Args: args})
+	}
+	return out, nil
+}
+
+// spelled is an answer as text, for its error and for the model to see again.
+func spelled(a Answer) string {
+	var b strings.Builder
+	b.WriteString(a.Text)
+	for _, c := range a.Calls {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(c.Name + " " + string(c.Args))
+	}
+	return b.String()
+}
+
+func stripThinking(s string) string {
+	t := strings.TrimLeft(s, " \r\n\t")
+	if !strings.HasPrefix(t, "<think>") {
+		return s
+	}
+	if _, after, ok := strings.Cut(t, "</think>"); ok {
+		return strings.TrimLeft(after, " \r\n\t")
+	}
+	return "" // it was cut while it thought: there is no answer
+}
+
+// Refine puts the wire's own error in the place of a client library's wrapping,
+// which may hold a whole URL. Other errors are made inert and get a kind: an
+// answer that the library could not read.
+func Refine(ctx context.Context, red Redactor, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if clean := red.String(err.Error()); clean != err.Error() {
+		err = errors.New(clean)
+	}
+	return &Error{Kind: Fatal, Err: err, Hint: "the server's answer does not follow the protocol"}
+}
