@@ -729,3 +729,48 @@ func readAll(dir string) error {
 	}
 	return err
 }
+
+// No crash leaves a trial in two files, but somebody who copies files about may.
+func TestATrialInTwoFilesIsReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	appendTrials(t, j, upTo(40))
+	j.Close()
+	b, err := os.ReadFile(in(dir, journalName(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in(dir, journalName(2)), b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b, err = os.ReadFile(in(dir, transcriptPart(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in(dir, transcriptPart(2)), b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for e, err := range r.Entries(TrialsOnly) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Trial.Index)
+	}
+	r.Close()
+	if diff := cmp.Diff(upTo(40), got); diff != "" {
+		t.Errorf("read twice:\n%s", diff)
+	}
+	j = mustResume(t, dir, Options{})
+	if j.Len() != 40 {
+		t.Errorf("%d trials, want 40", j.Len())
+	}
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, dir, upTo(40))
+}

@@ -113,7 +113,8 @@ func (r *Reader) Run() *Run { return r.run }
 // Finished reports whether the run was finished when the reader was opened.
 func (r *Reader) Finished() bool { return r.finished }
 
-// Trials returns the number of trials that can be read.
+// Trials returns the number of rows of trials that can be read; exact for a
+// finished run.
 func (r *Reader) Trials() int64 {
 	var n int64
 	for _, p := range r.parts {
