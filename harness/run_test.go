@@ -207,8 +207,7 @@ type failing struct {
 func (f failing) Write(context.Context, memory.Proposal) (memory.Verdict, error) {
 	switch f.how {
 	case "panic":
-		var m map[string]int
-		m["x"] = 1
+		panic("out of its depth")
 	case "control":
 		return memory.Verdict{}, errors.New("\x1b[31mred\x00\xff\nline")
 	}
@@ -340,5 +339,80 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 	}
 	if checked == 0 {
 		t.Error("nothing was written")
+	}
+}
+
+func TestSettingsReachTheTrials(t *testing.T) {
+	base := []string{"split=all", "limit=60", "defense=none", "transcripts=none", "model=reference:naive"}
+	run := func(settings ...string) []results.Trial {
+		_, out := runAll(t, Builtin(), append(base, settings...)...)
+		return out.trials()
+	}
+	count := func(rows []results.Trial, f func(results.Trial) bool) int {
+		n := 0
+		for _, r := range rows {
+			if f(r) {
+				n++
+			}
+		}
+		return n
+	}
+	usual := run()
+	written := func(r results.Trial) bool { return r.Written }
+	if n := count(usual, func(r results.Trial) bool {
+		return r.Window != 8192 || r.MemoriesSurvived == nil && r.Status == results.Scored
+	}); n > 0 {
+		t.Errorf("%d rows do not hold the window or the background memories", n)
+	}
+	if a, b := count(usual, written), count(run("policy=source-aware"), written); a <= b {
+		t.Errorf("a vague policy writes %d attacks, a source-aware one %d", a, b)
+	}
+	if n := count(run("background=0"), func(r results.Trial) bool { return r.MemoriesSurvived != nil }); n > 0 {
+		t.Errorf("%d rows speak of background memories that are not there", n)
+	}
+	if n := count(run("window=2048"), func(r results.Trial) bool { return r.Window != 2048 }); n > 0 {
+		t.Errorf("%d rows have another window", n)
+	}
+	small := func(r results.Trial) bool { return r.Compactions+r.Flushes > 0 }
+	if a, b := count(usual, small), count(run("window=2048"), small); a >= b {
+		t.Errorf("%d sessions are compacted at a window of 8192 and %d at 2048", a, b)
+	}
+	right := func(rows []results.Trial) (n, of int32) {
+		for _, r := range rows {
+			n, of = n+r.LineageRight, of+r.LineageTotal
+		}
+		return n, of
+	}
+	if n, of := right(run("lineage=exact")); n != of || of == 0 {
+		t.Errorf("the oracle names %d of %d origins", n, of)
+	}
+	overlap, of := right(usual)
+	window, _ := right(run("lineage=window"))
+	if overlap < window || overlap == 0 || overlap > of {
+		t.Errorf("overlap names %d of %d origins, the window %d", overlap, of, window)
+	}
+}
+
+func TestArmsOfACaseMeetTheSameBackground(t *testing.T) {
+	_, out := runAll(t, Builtin(), "limit=4", "defense=none,signed", "agent=hermes")
+	before := map[string]string{}
+	for id, e := range out.entries {
+		var tr struct {
+			Memory struct{ Before json.RawMessage }
+		}
+		if err := json.Unmarshal(out.scripts[id], &tr); err != nil {
+			t.Fatal(err)
+		}
+		if b, ok := before[e.Trial.Case]; ok && b != string(tr.Memory.Before) {
+			t.Errorf("%s: the arms begin with different memories", e.Trial.Case)
+		}
+		before[e.Trial.Case] = string(tr.Memory.Before)
+	}
+	kinds := map[string]bool{}
+	for _, b := range before {
+		kinds[b] = true
+	}
+	if len(kinds) < 2 {
+		t.Error("all cases begin with the same memories")
 	}
 }

@@ -21,7 +21,6 @@ type scripted struct {
 	memory.Open
 	input, write memory.Verdict
 	read         memory.Decision
-	act          memory.Verdict
 }
 
 func (g *scripted) Input(_ context.Context, s memory.Segment) (memory.Verdict, error) {
