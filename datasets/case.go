@@ -90,6 +90,9 @@ func (c *Case) Writes() bool {
 // Turn is one turn of the user, with what the agent meets while it works on it.
 type Turn struct {
 	User string `json:"user"`
+	// Fresh begins a new session with this turn: the context is gone, the memory
+	// stays. The write session of most cases is one session.
+	Fresh bool `json:"fresh,omitempty"`
 	// Segments are what the tools return in this turn, in order.
 	Segments []Segment `json:"segments,omitempty"`
 	// Expect is this turn's ordinary task: the answer or a tool call must hold

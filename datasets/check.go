@@ -227,6 +227,12 @@ func holds(foldedText string, forms []string) bool {
 	return slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(foldedText, f) })
 }
 
+// Holds reports whether a text holds a value in any disguise that folding
+// removes.
+func Holds(s, value string) bool {
+	return value != "" && strings.Contains(text.Fold(s), text.Fold(value))
+}
+
 // holdsWord reports whether the folded text holds the folded form as whole words.
 func holdsWord(foldedText, form string) bool {
 	for at := 0; ; {

@@ -132,7 +132,7 @@ func (d *decoder) caseFields(c *Case) {
 var (
 	caseNames = []string{"id", "family", "split", "label", "class", "signal", "channel", "domain", "goal", "kind",
 		"twin", "variant_of", "variant", "write", "expected_memory", "value", "forms", "retrieval"}
-	turnNames      = []string{"user", "segments", "expect"}
+	turnNames      = []string{"user", "fresh", "segments", "expect"}
 	segmentNames   = []string{"medium", "source", "title", "text", "inline", "pad"}
 	retrievalNames = []string{"query", "segments", "expect", "forbids"}
 )
@@ -142,6 +142,8 @@ func (d *decoder) turn() (t Turn) {
 		switch name {
 		case "user":
 			t.User = d.text()
+		case "fresh":
+			t.Fresh = d.boolean()
 		case "segments":
 			d.list(func() { t.Segments = append(t.Segments, d.segment()) })
 		case "expect":

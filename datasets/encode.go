@@ -36,6 +36,7 @@ func AppendCase(dst []byte, c *Case) []byte {
 		e.next()
 		e.open('{')
 		e.text("user", t.User)
+		e.truth("fresh", t.Fresh)
 		e.segments("segments", t.Segments)
 		e.texts("expect", t.Expect)
 		e.close('}')
@@ -111,6 +112,13 @@ func (e *encoder) optional(name, s string) {
 	}
 }
 
+func (e *encoder) truth(name string, t bool) {
+	if t {
+		e.key(name)
+		e.b = append(e.b, "true"...)
+	}
+}
+
 func (e *encoder) texts(name string, list []string) {
 	if len(list) == 0 {
 		return
@@ -138,10 +146,7 @@ func (e *encoder) segments(name string, list []Segment) {
 		e.text("source", s.Source)
 		e.optional("title", s.Title)
 		e.text("text", s.Text)
-		if s.Inline {
-			e.key("inline")
-			e.b = append(e.b, "true"...)
-		}
+		e.truth("inline", s.Inline)
 		if s.Pad != 0 {
 			e.key("pad")
 			e.b = strconv.AppendInt(e.b, int64(s.Pad), 10)

@@ -76,6 +76,9 @@ func TestPadFillsToTheTokensAndNoFurther(t *testing.T) {
 			}
 		}
 	}
+	if n := len(Pad(memory.Web, 1, 1<<60)); n > 4*MaxPad {
+		t.Errorf("an absurd number of tokens gave %d bytes", n)
+	}
 	if Pad(memory.Web, 1, -5) != "" {
 		t.Error("negative tokens give text")
 	}

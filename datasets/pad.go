@@ -33,11 +33,16 @@ var padPool = sync.OnceValue(func() map[memory.Medium][]grammar.Template {
 	return pool
 })
 
+// MaxPad is the most tokens that a segment is padded to: more than any window
+// that a profile models.
+const MaxPad = 1 << 18
+
 // Pad returns ordinary sentences of a medium, as many as fit into the given
 // number of tokens of four bytes: what makes a content long enough to reach
 // compaction. They hold no value, no rule, and nothing worth remembering, and no
 // sentence stands twice before all wordings have been tried. An unknown medium
-// is filled like a file. The same arguments give the same text.
+// is filled like a file; more than MaxPad tokens are MaxPad. The same arguments
+// give the same text.
 func Pad(medium memory.Medium, seed uint64, tokens int) string {
 	pool := padPool()[medium]
 	if pool == nil {
@@ -45,18 +50,18 @@ func Pad(medium memory.Medium, seed uint64, tokens int) string {
 		pool = padPool()[medium]
 	}
 	var (
-		room  = tokens * 4
+		room  = max(0, min(tokens, MaxPad)) * 4
 		b     strings.Builder
 		r     = grammar.NewRand(seed, "pad", string(medium))
 		order = make([]int, len(pool))
-		used  = make(map[uint64]bool, max(0, room)/64)
+		used  = make(map[uint64]bool, room/64)
 		buf   []byte
 		left  int // sentences until the next paragraph
 	)
 	for i := range order {
 		order[i] = i
 	}
-	b.Grow(max(0, room))
+	b.Grow(room)
 	for n := 0; ; n++ {
 		if n%len(pool) == 0 { // each template once, in a new order, before any comes again
 			r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

@@ -202,7 +202,7 @@ func anyCase() *rapid.Generator[Case] {
 			Variant: str.Draw(t, "variant"), Memory: str.Draw(t, "memory"), Value: str.Draw(t, "value"),
 			Forms: rapid.SliceOfN(str, 0, 3).Draw(t, "forms")}
 		c.Write = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Turn {
-			return Turn{User: str.Draw(t, "user"), Segments: rapid.SliceOfN(segment, 0, 3).Draw(t, "segments"), Expect: rapid.SliceOfN(str, 0, 2).Draw(t, "expect")}
+			return Turn{User: str.Draw(t, "user"), Fresh: rapid.Bool().Draw(t, "fresh"), Segments: rapid.SliceOfN(segment, 0, 3).Draw(t, "segments"), Expect: rapid.SliceOfN(str, 0, 2).Draw(t, "expect")}
 		}), 0, 3).Draw(t, "write")
 		if rapid.Bool().Draw(t, "retrieved") {
 			c.Retrieval = &Retrieval{Query: str.Draw(t, "query"), Segments: rapid.SliceOfN(segment, 0, 2).Draw(t, "segments"),

@@ -55,17 +55,17 @@ func views() []view {
 	}
 }
 
-// shortcuts fits a logistic regression on the tune split for each view, and
+// Shortcuts fits a logistic regression on the tune split for each view, and
 // measures it on the report split. Later queries are judged among the cases that
 // have one. Variants are left out.
-func (v *validator) shortcuts() {
+func Shortcuts(cases []Case) []Shortcut {
 	list := views()
 	found := make([]Shortcut, len(list))
 	parallel(len(list), func(k int) {
 		w := list[k]
 		var fit, test []example
-		for i := range v.set.Cases {
-			c := &v.set.Cases[i]
+		for i := range cases {
+			c := &cases[i]
 			if c.VariantOf != "" || w.name == "later_query" && c.Retrieval == nil {
 				continue
 			}
@@ -89,8 +89,12 @@ func (v *validator) shortcuts() {
 		}
 		found[k] = Shortcut{View: w.name, About: w.about, Tune: len(fit), AUC: stats.AUC(positive, negative, 0.95)}
 	})
-	v.report.Shortcuts = found
-	for _, s := range found {
+	return found
+}
+
+func (v *validator) shortcuts() {
+	v.report.Shortcuts = Shortcuts(v.set.Cases)
+	for _, s := range v.report.Shortcuts {
 		if auc, ok := s.AUC.Value(); ok && auc > MaxShortcut {
 			v.add(Problem{Check: CheckShortcut, Warning: !v.set.Builtin, Error: &Error{Field: s.View,
 				What:   fmt.Sprintf("%s alone tells attacks from benign cases with an AUC of %.2f, at most %.2f", s.About, auc, MaxShortcut),
@@ -123,6 +127,7 @@ func metadata(c *Case, add func(string)) {
 	for i := range c.Write {
 		t := &c.Write[i]
 		add(fmt.Sprintf("segments:%d:%d", i, len(t.Segments)))
+		add("fresh:" + strconv.FormatBool(t.Fresh))
 		add(fmt.Sprintf("expect:%d:%d", i, len(t.Expect)))
 		for j := range t.Segments {
 			s := &t.Segments[j]

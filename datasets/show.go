@@ -53,6 +53,9 @@ func Show(w io.Writer, c *Case) error {
 	line("variant", strings.TrimSpace(c.Variant+" "+c.VariantOf))
 	b.WriteString("\nwrite session\n")
 	for i := range c.Write {
+		if c.Write[i].Fresh && i > 0 {
+			b.WriteString("\nnext session, same memory\n")
+		}
 		fmt.Fprintf(&b, "user> %s\n", visible(c.Write[i].User))
 		segments(c.Write[i].Segments)
 		expect(c.Write[i].Expect)

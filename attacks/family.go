@@ -1,0 +1,679 @@
+package attacks
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/datasets/grammar"
+)
+
+// maxFamilyFile is the largest family file, in bytes.
+const maxFamilyFile = 1 << 20
+
+// Family is one template family: a grammar, values, and the skeleton of a case.
+type Family struct {
+	Name  string
+	Split datasets.Split
+	About string
+	Label datasets.Label
+	Class string // of an attack
+	Kind  string // of a benign case
+	Cases int
+	Twins int // how many of the cases have a benign twin
+
+	file    string
+	lines   []string
+	node    *yaml.Node // where errors of the whole family are shown
+	version version
+	twin    *version
+}
+
+// version is what makes a case: the family's own, or with the twin's changes.
+type version struct {
+	kind   string // of a benign case
+	values []slot
+	picks  []table
+	rules  []rule
+	fields map[string]field // by path, such as domain or write[0].segments[1].text
+	order  []string         // the paths, in the order of the file
+}
+
+type slot struct {
+	name string
+	spec spec
+	at   *yaml.Node
+}
+
+// table is a list of records of which one is taken for each case. The field of
+// a plain text has no name.
+type table struct {
+	name string
+	rows []map[string]field
+	at   *yaml.Node
+}
+
+type rule struct {
+	name         string
+	alternatives []field
+	at           *yaml.Node
+}
+
+// field is one text of the file, as a template.
+type field struct {
+	template grammar.Template
+	plain    string // as it stands in the file
+	at       *yaml.Node
+	line     int // of the text, from 1; a block text begins below its node
+}
+
+// Error is a mistake in a family file.
+type Error struct {
+	File         string
+	Line, Column int
+	What, Remedy string
+}
+
+// Error returns `file:line:column: what; remedy`.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s; %s", e.File, e.Line, e.Column, e.What, e.Remedy)
+}
+
+// Load reads every family file of folder/tune and folder/report, in the order of
+// their names.
+func Load(folder string) ([]*Family, error) {
+	var families []*Family
+	names := make(map[string]string)
+	for _, split := range []datasets.Split{datasets.Tune, datasets.Report} {
+		files, err := filepath.Glob(filepath.Join(folder, string(split), "*.yaml"))
+		if err != nil {
+			return nil, fmt.Errorf("listing the families in %s: %w", folder, err)
+		}
+		for _, file := range files {
+			f, err := LoadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if other, ok := names[f.Name]; ok {
+				return nil, &Error{file, 1, 1, fmt.Sprintf("a family %q is in %s already", f.Name, other), "rename one of the two files"}
+			}
+			names[f.Name] = file
+			families = append(families, f)
+		}
+	}
+	if len(families) == 0 {
+		return nil, fmt.Errorf("no family file in %s/tune or %s/report", folder, folder)
+	}
+	return families, nil
+}
+
+// LoadFile reads one family file. Its split is the name of its folder.
+func LoadFile(file string) (*Family, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the family: %w", err)
+	}
+	split := datasets.Split(filepath.Base(filepath.Dir(file)))
+	if split != datasets.Tune && split != datasets.Report {
+		return nil, &Error{file, 1, 1, fmt.Sprintf("the file is in a folder %q", split), "put it into a folder tune or report: that is its split"}
+	}
+	return Parse(file, split, data)
+}
+
+// Parse reads a family from the text of a file.
+func Parse(file string, split datasets.Split, data []byte) (f *Family, err error) {
+	if len(data) > maxFamilyFile {
+		return nil, &Error{file, 1, 1, "the file is larger than a megabyte", "split the family"}
+	}
+	p := &familyParser{f: &Family{file: file, Split: split, lines: strings.Split(string(data), "\n")}}
+	p.f.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	var doc yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil {
+		return nil, &Error{file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err), "mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes"}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(*Error)
+			if !ok {
+				panic(r)
+			}
+			f, err = nil, e
+		}
+	}()
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, &Error{file, 1, 1, "the file is empty", "see AUTHORING.md for the format"}
+	}
+	p.family(doc.Content[0])
+	return p.f, nil
+}
+
+// yamlLine takes the line out of the library's error.
+func yamlLine(err error) int {
+	line := 1
+	if _, rest, ok := strings.Cut(err.Error(), "line "); ok {
+		_, _ = fmt.Sscanf(rest, "%d", &line)
+	}
+	return line
+}
+
+type familyParser struct{ f *Family }
+
+func (p *familyParser) fail(at *yaml.Node, what, remedy string) {
+	panic(p.f.errorAt(at, what, remedy))
+}
+
+func (f *Family) errorAt(at *yaml.Node, what, remedy string) *Error {
+	if at == nil {
+		at = f.node
+	}
+	return &Error{f.file, max(1, at.Line), max(1, at.Column), what, remedy}
+}
+
+// errorIn returns an error at a byte of a field's text.
+func (f *Family) errorIn(t field, offset int, what, remedy string) *Error {
+	e := &Error{f.file, max(1, t.line), 1, what, remedy}
+	if t.at == nil {
+		return e
+	}
+	before := t.plain[:min(offset, len(t.plain))]
+	column := offset - (strings.LastIndexByte(before, '\n') + 1)
+	switch t.at.Style &^ yaml.TaggedStyle {
+	case yaml.LiteralStyle:
+		e.Line += strings.Count(before, "\n")
+		if e.Line <= len(f.lines) {
+			l := f.lines[e.Line-1]
+			e.Column = len(l) - len(strings.TrimLeft(l, " ")) + column + 1
+		}
+	case yaml.FoldedStyle:
+	default:
+		e.Column = t.at.Column + column
+		if t.at.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+			e.Column++
+		}
+	}
+	return e
+}
+
+// entries returns the entries of a mapping, which may have the known names only.
+// nil lets any name pass that {name} could have.
+func (p *familyParser) entries(n *yaml.Node, what string, known []string) (keys []*yaml.Node, values []*yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		p.fail(n, what+" is not a list of name: value", "see AUTHORING.md for the format")
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if seen[k.Value] {
+			p.fail(k, fmt.Sprintf("%q stands twice in %s", k.Value, what), "keep one of them")
+		}
+		seen[k.Value] = true
+		if known != nil && !slices.Contains(known, k.Value) {
+			p.fail(k, fmt.Sprintf("unknown name %q in %s", k.Value, what), "one of "+strings.Join(known, ", "))
+		}
+		if known == nil && (!grammar.IsName(k.Value) || strings.Contains(k.Value, ".")) {
+			p.fail(k, fmt.Sprintf("%q cannot be a name", k.Value), "use small letters, digits and _")
+		}
+		keys, values = append(keys, k), append(values, v)
+	}
+	return keys, values
+}
+
+// scalar returns a text that is no template.
+func (p *familyParser) scalar(n *yaml.Node, what string) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		p.fail(n, what+" is read by YAML as a mapping", `put a text that begins with { in quotes: "{name} …"`)
+	case n.Kind == yaml.SequenceNode:
+		p.fail(n, what+" is read by YAML as a list", `put a text that begins with [ in quotes: "[a|b] …"`)
+	case n.Kind != yaml.ScalarNode:
+		p.fail(n, what+" is an alias", "write it out")
+	case strings.TrimSpace(n.Value) == "" || n.Tag == "!!null":
+		p.fail(n, what+" is empty", "give it a text or leave it out")
+	}
+	return n.Value
+}
+
+func (p *familyParser) template(n *yaml.Node, what string) field {
+	s := strings.TrimRight(p.scalar(n, what), "\n")
+	t := field{plain: s, at: n, line: n.Line}
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		t.line++
+	}
+	return p.parse(t)
+}
+
+func (p *familyParser) parse(t field) field {
+	tmpl, err := grammar.Parse(t.plain)
+	if err != nil {
+		e := err.(*grammar.Error)
+		panic(p.f.errorIn(t, e.Offset, e.What, e.Remedy))
+	}
+	t.template = tmpl
+	return t
+}
+
+func (p *familyParser) count(n *yaml.Node, what string, most int) int {
+	var k int
+	if err := n.Decode(&k); err != nil || k < 0 || k > most {
+		p.fail(n, fmt.Sprintf("%s is %.20q", what, n.Value), fmt.Sprintf("a whole number from 0 to %d", most))
+	}
+	return k
+}
+
+func (p *familyParser) family(n *yaml.Node) {
+	f := p.f
+	f.node = n
+	f.version.fields = make(map[string]field)
+	var twin *yaml.Node
+	var class, kind *yaml.Node
+	seen := make(map[string]bool)
+	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "domain", "goal", "cases", "values", "pick", "rules", "case", "twin"})
+	for i, k := range keys {
+		v := values[i]
+		seen[k.Value] = true
+		switch k.Value {
+		case "family":
+			if p.scalar(v, "family") != f.Name {
+				p.fail(v, fmt.Sprintf("the family is called %q and its file %q", v.Value, f.Name), "give both the same name")
+			}
+		case "about":
+			f.About = p.scalar(v, "about")
+		case "label":
+			f.Label = datasets.Label(p.scalar(v, "label"))
+			if f.Label != datasets.Attack && f.Label != datasets.Benign {
+				p.fail(v, fmt.Sprintf("unknown label %q", f.Label), "attack or benign")
+			}
+		case "class":
+			class, f.Class = v, p.scalar(v, "class")
+			if _, ok := datasets.Info(f.Class); !ok {
+				p.fail(v, fmt.Sprintf("unknown class %q", f.Class), "one of "+strings.Join(datasets.Classes(), ", "))
+			}
+		case "kind":
+			kind, f.Kind = v, p.kind(v)
+			f.version.kind = f.Kind
+		case "domain", "goal":
+			p.set(&f.version, k.Value, v)
+		case "cases":
+			f.Cases = p.count(v, "cases", 500)
+		case "values", "pick", "rules", "case":
+			p.section(&f.version, k.Value, v)
+		case "twin":
+			twin = v
+		}
+	}
+	for _, name := range []string{"family", "label", "domain", "cases", "case"} {
+		if !seen[name] {
+			p.fail(n, "the family has no "+name, "add it")
+		}
+	}
+	switch {
+	case f.Cases == 0:
+		p.fail(n, "the family has no cases", "write cases: 20")
+	case f.Label == datasets.Attack && (class == nil || kind != nil || !seen["goal"]):
+		p.fail(n, "an attack has a class and a goal, and no kind", "write class: and goal:")
+	case f.Label == datasets.Benign && (kind == nil || class != nil || seen["goal"] || twin != nil):
+		p.fail(n, "a benign family has a kind, and no class, goal or twin", "write kind:; a twin is part of the attack's file")
+	}
+	p.check(&f.version, nil)
+	if twin != nil {
+		p.twin(twin)
+	}
+}
+
+func (p *familyParser) kind(v *yaml.Node) string {
+	kind := p.scalar(v, "kind")
+	if !slices.Contains(datasets.Kinds(), kind) {
+		p.fail(v, fmt.Sprintf("unknown kind %q", kind), "one of "+strings.Join(datasets.Kinds(), ", "))
+	}
+	return kind
+}
+
+// twin reads the changes that make the benign twin.
+func (p *familyParser) twin(n *yaml.Node) {
+	f := p.f
+	f.Twins = f.Cases
+	base := &f.version
+	v := version{values: slices.Clone(base.values), picks: slices.Clone(base.picks), rules: slices.Clone(base.rules),
+		fields: make(map[string]field), order: slices.Clone(base.order)}
+	for path, t := range base.fields {
+		v.fields[path] = t
+	}
+	p.drop(&v, "goal")
+	keys, values := p.entries(n, "twin", []string{"kind", "cases", "domain", "values", "pick", "rules", "case"})
+	changed := false
+	for i, k := range keys {
+		switch k.Value {
+		case "kind":
+			v.kind = p.kind(values[i])
+			if v.kind == datasets.KindNothing || v.kind == datasets.KindTriggers {
+				// Nothing is stored, so nothing is asked of memory later, unless
+				// the twin says so below.
+				for _, path := range []string{"memory", "value"} {
+					p.drop(&v, path)
+				}
+				p.dropAll(&v, "forms", "retrieval")
+			}
+		case "cases":
+			f.Twins = p.count(values[i], "cases", f.Cases)
+		}
+	}
+	for i, k := range keys {
+		switch k.Value {
+		case "domain":
+			p.set(&v, k.Value, values[i])
+		case "values", "pick", "rules", "case":
+			changed = true
+			p.section(&v, k.Value, values[i])
+		}
+	}
+	if v.kind == "" || !changed {
+		p.fail(n, "the twin has no kind or changes nothing", "say its kind, and which rules, values or fields make it benign")
+	}
+	p.check(&v, base)
+	f.twin = &v
+}
+
+// section reads values, pick, rules or case into a version; what stands there
+// already is replaced.
+func (p *familyParser) section(v *version, name string, n *yaml.Node) {
+	if name == "case" {
+		p.skeleton(v, n)
+		return
+	}
+	keys, values := p.entries(n, name, nil)
+	for i, k := range keys {
+		switch at := values[i]; name {
+		case "values":
+			sp, err := parseSpec(p.scalar(at, "the value "+k.Value))
+			if err != nil {
+				what, remedy, _ := strings.Cut(err.Error(), "; ")
+				p.fail(at, what, remedy)
+			}
+			replace(&v.values, slot{k.Value, sp, k}, func(s slot) string { return s.name })
+		case "pick":
+			replace(&v.picks, p.table(k, at), func(t table) string { return t.name })
+		case "rules":
+			replace(&v.rules, p.rule(k, at), func(r rule) string { return r.name })
+		}
+	}
+}
+
+func replace[T any](list *[]T, item T, name func(T) string) {
+	for i := range *list {
+		if name((*list)[i]) == name(item) {
+			(*list)[i] = item
+			return
+		}
+	}
+	*list = append(*list, item)
+}
+
+func (p *familyParser) table(k, n *yaml.Node) table {
+	t := table{name: k.Value, at: k}
+	if n.Kind != yaml.SequenceNode || len(n.Content) < 2 {
+		p.fail(n, k.Value+" is not a list of two texts or records or more", "write - text, or - {name: text, …}")
+	}
+	for _, row := range n.Content {
+		if row.Kind == yaml.ScalarNode && n.Content[0].Kind == yaml.ScalarNode {
+			t.rows = append(t.rows, map[string]field{"": p.template(row, k.Value)})
+			continue
+		}
+		keys, values := p.entries(row, "a record of "+k.Value, nil)
+		record := make(map[string]field)
+		for i, c := range keys {
+			record[c.Value] = p.template(values[i], c.Value)
+		}
+		for name := range record {
+			if len(t.rows) > 0 && (t.rows[0][name].at == nil || len(record) != len(t.rows[0])) {
+				p.fail(row, "the records of "+k.Value+" have different names", "give each record the same names")
+			}
+		}
+		t.rows = append(t.rows, record)
+	}
+	return t
+}
+
+// rule reads the alternatives of a rule: the items of a list, or the lines of a
+// text.
+func (p *familyParser) rule(k, n *yaml.Node) rule {
+	r := rule{name: k.Value, at: k}
+	if n.Kind == yaml.SequenceNode {
+		for _, item := range n.Content {
+			r.alternatives = append(r.alternatives, p.template(item, "an alternative of "+k.Value))
+		}
+	} else {
+		text := p.scalar(n, "the rule "+k.Value)
+		if n.Style&yaml.FoldedStyle != 0 {
+			p.fail(n, "a folded text joins its lines", "use | : each line is one alternative; or a list")
+		}
+		line := n.Line
+		if n.Style&yaml.LiteralStyle != 0 {
+			line++
+		}
+		for i, s := range strings.Split(text, "\n") {
+			if strings.TrimSpace(s) != "" {
+				r.alternatives = append(r.alternatives, p.parse(field{plain: s, at: n, line: line + i}))
+			}
+		}
+	}
+	if len(r.alternatives) == 0 {
+		p.fail(n, "the rule "+k.Value+" has no alternative", "write one a line, or a list")
+	}
+	return r
+}
+
+// skeleton reads the fields of the case.
+func (p *familyParser) skeleton(v *version, n *yaml.Node) {
+	keys, values := p.entries(n, "case", []string{"write", "memory", "value", "forms", "retrieval"})
+	for i, k := range keys {
+		at := values[i]
+		switch k.Value {
+		case "memory", "value":
+			p.set(v, k.Value, at)
+		case "forms":
+			p.dropAll(v, "forms")
+			p.texts(v, "forms", at)
+		case "write":
+			p.dropAll(v, "write")
+			if at.Kind != yaml.SequenceNode || len(at.Content) == 0 {
+				p.fail(at, "write is not a list of turns", "begin each turn with - user:")
+			}
+			for j, turn := range at.Content {
+				p.turn(v, fmt.Sprintf("write[%d]", j), turn)
+			}
+		case "retrieval":
+			p.dropAll(v, "retrieval")
+			keys, values := p.entries(at, "retrieval", []string{"query", "segments", "expect", "forbids"})
+			for j, k := range keys {
+				p.part(v, "retrieval."+k.Value, k.Value, values[j])
+			}
+		}
+	}
+}
+
+func (p *familyParser) turn(v *version, path string, n *yaml.Node) {
+	keys, values := p.entries(n, "a turn", []string{"user", "segments", "expect"})
+	for i, k := range keys {
+		p.part(v, path+"."+k.Value, k.Value, values[i])
+	}
+}
+
+func (p *familyParser) part(v *version, path, name string, n *yaml.Node) {
+	switch name {
+	case "segments":
+		if n.Kind != yaml.SequenceNode {
+			p.fail(n, "segments is not a list", "begin each segment with - medium:")
+		}
+		for i, s := range n.Content {
+			keys, values := p.entries(s, "a segment", []string{"medium", "source", "title", "text", "inline", "pad"})
+			for j, k := range keys {
+				p.set(v, fmt.Sprintf("%s[%d].%s", path, i, k.Value), values[j])
+			}
+		}
+	case "expect":
+		p.texts(v, path, n)
+	default:
+		p.set(v, path, n)
+	}
+}
+
+func (p *familyParser) texts(v *version, path string, n *yaml.Node) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.fail(n, path+" is not a list of texts", `write ["{name}"]`)
+	}
+	for i, item := range n.Content {
+		p.set(v, fmt.Sprintf("%s[%d]", path, i), item)
+	}
+}
+
+func (p *familyParser) set(v *version, path string, n *yaml.Node) {
+	if _, ok := v.fields[path]; !ok {
+		v.order = append(v.order, path)
+	}
+	v.fields[path] = p.template(n, path)
+}
+
+func (p *familyParser) drop(v *version, path string) {
+	delete(v.fields, path)
+	v.order = slices.DeleteFunc(v.order, func(s string) bool { return s == path })
+}
+
+// dropAll removes every field under the given ones.
+func (p *familyParser) dropAll(v *version, paths ...string) {
+	for _, under := range paths {
+		for _, path := range slices.Clone(v.order) {
+			if strings.HasPrefix(path, under+".") || strings.HasPrefix(path, under+"[") {
+				p.drop(v, path)
+			}
+		}
+	}
+}
+
+// check resolves every reference of a version, finds circles, and for the
+// family's own version names that nothing uses.
+func (p *familyParser) check(v, base *version) {
+	const (
+		isValue = iota + 1
+		isPick
+		isRule
+	)
+	what := make(map[string]int)
+	rules := make(map[string]rule)
+	tables := make(map[string]table)
+	at := make(map[string]*yaml.Node)
+	define := func(name string, n *yaml.Node, kind int) {
+		if what[name] != 0 {
+			p.fail(n, fmt.Sprintf("the name %q stands for two things", name), "rename one of them")
+		}
+		what[name], at[name] = kind, n
+	}
+	for i, s := range v.values {
+		if s.spec.at != "" {
+			k := slices.IndexFunc(v.values, func(o slot) bool { return o.name == s.spec.at })
+			if k < 0 || k >= i || !slices.Contains(s.spec.kind.At, v.values[k].spec.kind.Name) {
+				p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at, strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
+			}
+		}
+		define(s.name, s.at, isValue)
+	}
+	for _, t := range v.picks {
+		define(t.name, t.at, isPick)
+		tables[t.name] = t
+	}
+	for _, r := range v.rules {
+		define(r.name, r.at, isRule)
+		rules[r.name] = r
+	}
+	used := make(map[string]bool)
+	state := make(map[string]int) // 1 while a rule's references are followed, 2 afterwards
+	var follow func(t field)
+	enter := func(name string, t field, offset int, inside []field) {
+		if state[name] == 1 {
+			panic(p.f.errorIn(t, offset, fmt.Sprintf("{%s} refers to itself", name), "break the circle"))
+		}
+		if state[name] == 2 {
+			return
+		}
+		state[name] = 1
+		for _, a := range inside {
+			follow(a)
+		}
+		state[name] = 2
+	}
+	follow = func(t field) {
+		for _, ref := range t.template.Refs() {
+			name, part, dotted := strings.Cut(ref.Name, ".")
+			used[name] = true
+			fail := func(format string, args ...any) {
+				panic(p.f.errorIn(t, ref.Offset, fmt.Sprintf(format, args...), "define it, or mend the name"))
+			}
+			switch what[name] {
+			case isValue:
+				k := slices.IndexFunc(v.values, func(s slot) bool { return s.name == name })
+				if parts := sampleParts(v.values[k].spec.kind); dotted && !slices.Contains(parts, part) {
+					fail("a %s has no .%s, only %v", v.values[k].spec.kind.Name, part, parts)
+				}
+			case isPick:
+				table := tables[name]
+				if table.rows[0][part].at == nil {
+					fail("{%s} is nothing that the entries of %s have", ref.Name, name)
+				}
+				var inside []field
+				for _, row := range table.rows {
+					inside = append(inside, row[part])
+				}
+				enter(ref.Name, t, ref.Offset, inside)
+			case isRule:
+				if dotted {
+					fail("{%s}: a rule has no parts", ref.Name)
+				}
+				enter(name, t, ref.Offset, rules[name].alternatives)
+			default:
+				fail("nothing is called {%s}", name)
+			}
+		}
+	}
+	for _, path := range v.order {
+		follow(v.fields[path])
+	}
+	for _, s := range v.values {
+		if s.spec.at != "" && used[s.name] {
+			used[s.spec.at] = true
+		}
+	}
+	for _, path := range []string{"write[0].user"} {
+		if _, ok := v.fields[path]; !ok {
+			p.fail(p.f.node, "the case has no "+path, "write case: write: - user: …")
+		}
+	}
+	if base != nil {
+		return // the twin need not use everything that its attack uses
+	}
+	whole := strings.Join(p.f.lines, "\n")
+	var idle *yaml.Node
+	for name, n := range at {
+		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) && (idle == nil || n.Line < idle.Line) {
+			idle = n // the twin does not use it either
+		}
+	}
+	if idle != nil {
+		p.fail(idle, fmt.Sprintf("nothing uses {%s}", idle.Value), "use it or take it out")
+	}
+}
+
+// sampleParts lists the parts that values of a kind have.
+func sampleParts(k Kind) []string {
+	g := &generator{r: grammar.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
+	var parts []string
+	for name := range k.draw(g, value{}).parts {
+		parts = append(parts, name)
+	}
+	slices.Sort(parts)
+	return parts
+}
