@@ -14,8 +14,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxSize is the largest file that is read. Settings are written by hand.
-const MaxSize = 4 << 20
+// MaxSize is the largest file that is read, in bytes. Settings are written by
+// hand, and the parser takes quadratic time for some malformed texts: at this
+// size a fifth of a second.
+const MaxSize = 256 << 10
 
 // Error is one mistake in a file.
 type Error struct {

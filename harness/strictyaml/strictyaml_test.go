@@ -19,7 +19,7 @@ func TestMistakesHaveTheirPlace(t *testing.T) {
 		"a: \"\n":                         "f.yaml:",
 		"\x01":                            "f.yaml:",
 		strings.Repeat("[", 100000):       "f.yaml:",
-		strings.Repeat("a: b\n", MaxSize): "f.yaml: 20971520 bytes are too many",
+		strings.Repeat("a: b\n", MaxSize): "f.yaml: 1310720 bytes are too many",
 	} {
 		_, err := Parse("f.yaml", []byte(text))
 		var e *Error
