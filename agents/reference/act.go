@@ -88,6 +88,22 @@ func readerFor(w string) string {
 	return ""
 }
 
+// readerOf is the tool that reads what a value names: a channel, an address, a
+// path.
+func readerOf(v text.Value) string {
+	switch v.Kind {
+	case text.Handle:
+		if strings.HasPrefix(v.Text, "#") {
+			return "read_channel"
+		}
+	case text.URL:
+		return "fetch_page"
+	case text.Path:
+		return "read_file"
+	}
+	return ""
+}
+
 // lookups are the calls that come first: memory search, the content that the
 // user names, and a skill that covers the request.
 func (v *visible) lookups(t turn) []model.Call {
@@ -104,8 +120,14 @@ func (v *visible) lookups(t turn) []model.Call {
 		out = append(out, call("session_search", "query", words))
 	}
 	if len(t.blocks) == 0 && !yes {
+		tools := make([]string, 0, 4)
 		for _, tok := range toks {
-			tool := readerFor(tok.Text)
+			tools = append(tools, readerFor(tok.Text))
+		}
+		for _, val := range text.Values(words) {
+			tools = append(tools, readerOf(val))
+		}
+		for _, tool := range tools {
 			if tool == "" || !v.offers(tool) || slices.ContainsFunc(out, func(c model.Call) bool { return c.Name == tool }) {
 				continue
 			}
@@ -197,9 +219,11 @@ func (v *visible) runSkill() []model.Call {
 		if v.setting != Naive && st.form.has(suspicious) {
 			continue
 		}
+		end := 0
 		for _, val := range st.values {
-			if val.Kind == text.Command {
+			if val.Kind == text.Command && val.Start >= end {
 				out = append(out, call("run_command", "command", bare(val.Text)))
+				end = val.End
 			}
 		}
 	}

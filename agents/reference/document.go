@@ -221,6 +221,9 @@ func statements(s string) []*statement {
 		st := newStatement(s[from:to], kind)
 		if numbered {
 			st.form |= step
+			if !datedStart(st.text) {
+				st.form &^= precedent
+			}
 		}
 		out = append(out, st)
 	}

@@ -156,7 +156,7 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 	if isStep(s, kind, values) {
 		f |= step
 	}
-	if isFact(toks, kind, values) {
+	if isFact(s, toks, kind, values) {
 		f |= fact
 	}
 	if isSuspicious(toks) {
@@ -299,7 +299,7 @@ func isPrecedent(s string, toks []text.Token, kind text.SentenceKind) bool {
 	if !outcome {
 		return false
 	}
-	if kind == text.Item || datedStart(s) {
+	if datedStart(s) || kind == text.Item && !strings.Contains(s, "`") {
 		return true
 	}
 	switch toks[0].Text {
@@ -332,9 +332,14 @@ func isStep(s string, kind text.SentenceKind, values []text.Value) bool {
 	return strings.HasPrefix(low, "step ")
 }
 
-func isFact(toks []text.Token, kind text.SentenceKind, values []text.Value) bool {
+func isFact(s string, toks []text.Token, kind text.SentenceKind, values []text.Value) bool {
 	if len(values) == 0 {
 		return false
+	}
+	for _, v := range values {
+		if v.Start > 2 && s[v.Start-2:v.Start] == ": " { // "setting of the gateway: mode=open"
+			return true
+		}
 	}
 	if kind == text.Pair || kind == text.Row {
 		return true
@@ -390,18 +395,20 @@ func bodyOf(s string, toks []text.Token) string {
 	if v < 0 {
 		return s
 	}
-	if i := strings.IndexByte(s[toks[v].End:], ':'); i >= 0 && i < 90 {
-		if at := toks[v].End + i; at+1 < len(s) && s[at+1] == ' ' {
-			if rest := strings.TrimSpace(s[at+1:]); len(contentWords(text.Tokens(rest))) > 1 {
-				return rest
-			}
-		}
-	}
+	end := toks[v].End
+	colon := strings.Index(s[end:], ": ")
 	for _, t := range toks[v+1 : min(v+9, len(toks))] {
-		if t.Text == "that" {
-			if rest := strings.TrimSpace(s[t.End:]); len(contentWords(text.Tokens(rest))) > 1 {
-				return rest
-			}
+		if t.Text != "that" || colon >= 0 && end+colon < t.Start {
+			continue
+		}
+		if rest := strings.TrimSpace(s[t.End:]); len(contentWords(text.Tokens(rest))) > 1 {
+			return rest
+		}
+		return s
+	}
+	if colon >= 0 && colon < 90 {
+		if rest := strings.TrimSpace(s[end+colon+1:]); len(contentWords(text.Tokens(rest))) > 1 {
+			return rest
 		}
 	}
 	return s

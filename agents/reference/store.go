@@ -140,7 +140,7 @@ func (v *visible) fromContent(b *block, asked, yes bool) []entry {
 			body = pointed(b, i, body)
 		case f.has(directive) && !asked:
 			continue // seen through: not stored in any other guise either
-		case asked && f.has(fact|rule|preference) && len(st.values) > 0 && !careful:
+		case asked && f.has(fact|rule|preference|precedent) && len(st.values) > 0 && !careful:
 			weight = weighAsked
 		default:
 			weight = v.policyWeight(b, st, careful)
