@@ -134,8 +134,8 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 }
 
 // chat sends one request. It does not go through api.Client.Chat, which takes a
-// buffer of 8 MB for each call: a millisecond of clearing memory, where the
-// rest of a call takes a quarter of one. Nor does it read tool calls into the
+// buffer of 8 MB for each call: 1.2 ms to clear it, where all the rest of a call
+// takes 0.1 ms. Nor does it read tool calls into the
 // api's types, which bring every number to a float64: the digits of an account
 // would be lost.
 func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error) {

@@ -1,0 +1,142 @@
+package cassette
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// canonical is a JSON text without white space and with the members of objects
+// sorted; strings and numbers stand as they were sent. What is not JSON stays as
+// it is.
+func canonical(body []byte) []byte {
+	if !json.Valid(body) {
+		return body
+	}
+	c := canon{in: body}
+	return c.value(make([]byte, 0, len(body)))
+}
+
+// canon rewrites valid JSON; depth is bounded by encoding/json's own limit.
+type canon struct {
+	in []byte
+	i  int
+}
+
+func (c *canon) space() {
+	for c.i < len(c.in) && (c.in[c.i] == ' ' || c.in[c.i] == '\n' || c.in[c.i] == '\r' || c.in[c.i] == '\t') {
+		c.i++
+	}
+}
+
+func (c *canon) value(out []byte) []byte {
+	c.space()
+	switch c.in[c.i] {
+	case '{':
+		return c.object(out)
+	case '[':
+		c.i++
+		out = append(out, '[')
+		for first := true; ; first = false {
+			c.space()
+			if c.in[c.i] == ']' {
+				c.i++
+				return append(out, ']')
+			}
+			if !first {
+				c.i++ // the comma
+				out = append(out, ',')
+			}
+			out = c.value(out)
+		}
+	case '"':
+		return append(out, c.text()...)
+	}
+	from := c.i
+	for c.i < len(c.in) && !bytes.ContainsRune([]byte(",]} \n\r\t"), rune(c.in[c.i])) {
+		c.i++
+	}
+	return append(out, c.in[from:c.i]...)
+}
+
+func (c *canon) text() []byte {
+	from := c.i
+	for c.i++; c.in[c.i] != '"'; c.i++ {
+		if c.in[c.i] == '\\' {
+			c.i++
+		}
+	}
+	c.i++
+	return c.in[from:c.i]
+}
+
+func (c *canon) object(out []byte) []byte {
+	type member struct{ name, value []byte }
+	var members []member
+	start := len(out)
+	c.i++
+	for {
+		c.space()
+		if c.in[c.i] == ',' {
+			c.i++
+			c.space()
+		}
+		if c.in[c.i] == '}' {
+			c.i++
+			break
+		}
+		name := c.text()
+		c.space()
+		c.i++ // the colon
+		from := len(out)
+		out = c.value(out)
+		members = append(members, member{name, out[from:len(out):len(out)]})
+	}
+	sorted := slices.IsSortedFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+	if !sorted {
+		slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+	}
+	// The values stand in out already, without names: the object is built
+	// behind them and moved to where they began.
+	built := append(make([]byte, 0, 2*(len(out)-start)+32), '{')
+	for i, m := range members {
+		if i > 0 {
+			built = append(built, ',')
+		}
+		built = append(append(append(built, m.name...), ':'), m.value...)
+	}
+	return append(append(out[:start], built...), '}')
+}
+
+// operation is the method, path and query of a request. The values of query
+// members that carry keys, signatures or the time are left out.
+func operation(r *http.Request) string {
+	op := r.Method + " " + r.URL.EscapedPath()
+	if r.URL.RawQuery == "" {
+		return op
+	}
+	q := r.URL.Query()
+	for name := range q {
+		switch strings.ToLower(name) {
+		case "key", "api_key", "api-key", "apikey", "token", "access_token", "sig", "signature", "code", "ts":
+			q[name] = []string{""}
+		}
+	}
+	s, err := url.QueryUnescape(q.Encode())
+	if err != nil {
+		return op
+	}
+	return op + "?" + s
+}
+
+func hashOf(op string, body []byte) [32]byte {
+	h := sha256.New()
+	h.Write([]byte(op))
+	h.Write([]byte{'\n'})
+	h.Write(body)
+	return [32]byte(h.Sum(nil))
+}

@@ -1,0 +1,162 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/ollama"
+	"github.com/memtox/memtox/agents/openai"
+	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/datasets"
+)
+
+// serveEnv makes this test binary a server, so that the client's CPU time can be
+// told from the server's.
+const serveEnv = "MEMTOX_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if v := os.Getenv(serveEnv); v != "" {
+		latency, err := time.ParseDuration(v)
+		if err != nil {
+			panic(err)
+		}
+		s, err := server.New(server.Options{Latency: latency})
+		if err != nil {
+			panic(err)
+		}
+		ctx := context.Background()
+		l, err := server.Listen(ctx, "127.0.0.1:0", false)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(l.Addr())
+		if err := s.Serve(ctx, l, 0); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// conversations are the requests of real sessions, as a run makes them.
+func conversations(b *testing.B) []model.Request {
+	set, err := datasets.Open(context.Background(), "memtox-smoke")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var t tape
+	t.next = reference.New(reference.Cautious, nil)
+	p, _ := agents.ProfileByName("hermes")
+	for i := range set.Cases {
+		outcome(b, p, &t, &set.Cases[i])
+	}
+	return t.asked
+}
+
+// tape keeps what a model is asked.
+type tape struct {
+	next  model.Model
+	asked []model.Request
+}
+
+func (t *tape) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	req.Messages = append([]model.Message(nil), req.Messages...)
+	t.asked = append(t.asked, req)
+	return t.next.Next(ctx, req)
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkThroughput measures calls through a server in another process that
+// answers after 100 ms. ideal% is the share of the throughput that the latency
+// alone allows; client-ms/call is the CPU time of this process.
+//
+//	go test -run '^$' -bench Throughput -benchtime 10000x ./agents/server
+func BenchmarkThroughput(b *testing.B) {
+	const latency = 100 * time.Millisecond
+	asked := conversations(b)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serveEnv+"="+latency.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	if err != nil {
+		b.Fatal(err)
+	}
+	base := "http://" + strings.TrimSpace(string(line[:n]))
+	for _, inFlight := range []int{64, 256} {
+		for _, protocol := range []string{"openai", "ollama"} {
+			b.Run(fmt.Sprintf("%s/%d", protocol, inFlight), func(b *testing.B) {
+				c := wire.New(wire.Options{InFlight: inFlight})
+				defer c.Close()
+				var m model.Model
+				var err error
+				if protocol == "openai" {
+					m, err = openai.New(openai.Options{Model: "reference", BaseURL: base + "/v1", Client: c})
+				} else {
+					m, err = ollama.New(ollama.Options{Model: "reference", Host: base, Client: c})
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				work := make(chan int)
+				var wg sync.WaitGroup
+				failed := make([]error, inFlight)
+				begun, spent := time.Now(), cpu()
+				b.ResetTimer()
+				for w := range inFlight {
+					wg.Go(func() {
+						for i := range work {
+							if _, err := m.Next(context.Background(), asked[i%len(asked)]); err != nil {
+								failed[w] = err
+							}
+						}
+					})
+				}
+				for i := range b.N {
+					work <- i
+				}
+				close(work)
+				wg.Wait()
+				b.StopTimer()
+				for _, err := range failed {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				// The last wave is as long as the others however few are in it.
+				waves := (b.N + inFlight - 1) / inFlight
+				b.ReportMetric(100*float64(waves)*latency.Seconds()/time.Since(begun).Seconds(), "ideal%")
+				b.ReportMetric((cpu()-spent).Seconds()*1000/float64(b.N), "client-ms/call")
+				b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "calls/s")
+			})
+		}
+	}
+}
