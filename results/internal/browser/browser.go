@@ -1,0 +1,271 @@
+// Package browser drives a headless Chromium for tests of pages. A test that
+// asks for one is skipped where there is none; MEMTOX_BROWSER names the program
+// and then it must be there. With MEMTOX_SCREENSHOTS set to a directory, tests
+// leave pictures there for a person to look at.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Page is one tab. It records what its page complained about and what it asked
+// the network for.
+type Page struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string
+	requests []string
+}
+
+// Find returns the path of a browser, or skips the test.
+func Find(t testing.TB) string {
+	t.Helper()
+	if p := os.Getenv("MEMTOX_BROWSER"); p != "" {
+		path, err := exec.LookPath(p)
+		if err != nil {
+			t.Fatalf("MEMTOX_BROWSER: %v", err)
+		}
+		return path
+	}
+	for _, p := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(p); err == nil {
+			return path
+		}
+	}
+	t.Skip("no chromium on PATH; install one, or name it in MEMTOX_BROWSER, to test pages in a real browser")
+	return ""
+}
+
+// Open starts a browser with one empty tab. It ends with the test.
+func Open(t testing.TB) *Page {
+	t.Helper()
+	path := Find(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("force-device-scale-factor", "1"))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	// The protocol is newer in some browsers than in the driver: what it cannot
+	// read concerns no test.
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(cancel)
+	p := &Page{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, p.heard)
+	p.Run(network.Enable(), log.Enable(), runtime.Enable())
+	return p
+}
+
+func (p *Page) heard(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			text := "console " + e.Type.String() + ":"
+			for _, a := range e.Args {
+				text += " " + string(a.Value) + a.Description
+			}
+			p.problems = append(p.problems, text)
+		}
+	case *runtime.EventExceptionThrown:
+		p.problems = append(p.problems, e.ExceptionDetails.Error())
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			p.problems = append(p.problems, fmt.Sprintf("log: %s %s", e.Entry.Text, e.Entry.URL))
+		}
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, e.Request.URL)
+	case *page.EventJavascriptDialogOpening:
+		p.problems = append(p.problems, "a dialog opened: "+e.Message)
+	}
+}
+
+// Run runs actions and fails the test where one fails.
+func (p *Page) Run(actions ...chromedp.Action) {
+	p.t.Helper()
+	if err := chromedp.Run(p.ctx, actions...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Go loads a page.
+func (p *Page) Go(url string) {
+	p.t.Helper()
+	p.Run(chromedp.Navigate(url))
+}
+
+// Size sets the size of the window in CSS pixels and the colours that the user
+// prefers: light or dark.
+func (p *Page) Size(width, height int64, colours string) {
+	p.t.Helper()
+	p.Run(chromedp.EmulateViewport(width, height),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}))
+}
+
+// Eval evaluates an expression of JavaScript into a Go value.
+func (p *Page) Eval(expression string, into any) {
+	p.t.Helper()
+	p.Run(chromedp.Evaluate(expression, into, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+}
+
+// Wait waits until an expression is true.
+func (p *Page) Wait(expression string) {
+	p.t.Helper()
+	until := time.Now().Add(15 * time.Second)
+	for {
+		var ok bool
+		p.Eval("!!("+expression+")", &ok)
+		if ok {
+			return
+		}
+		if time.Now().After(until) {
+			p.Shot("timeout")
+			p.t.Fatalf("waited in vain for %s; the page complained: %q", expression, p.Problems())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Keys types keys into what has the focus.
+func (p *Page) Keys(keys string) {
+	p.t.Helper()
+	p.Run(chromedp.KeyEvent(keys))
+}
+
+// Shot writes a picture of the whole page for a person to look at, if asked to.
+func (p *Page) Shot(name string) {
+	p.t.Helper()
+	dir := os.Getenv("MEMTOX_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	p.Run(chromedp.FullScreenshot(&png, 100))
+	p.write(filepath.Join(dir, name+".png"), png)
+}
+
+// ShotOf writes a picture of one element.
+func (p *Page) ShotOf(name, selector string) {
+	p.t.Helper()
+	dir := os.Getenv("MEMTOX_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	p.Run(chromedp.Screenshot(selector, &png, chromedp.ByQuery))
+	p.write(filepath.Join(dir, name+".png"), png)
+}
+
+func (p *Page) write(file string, png []byte) {
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Problems are the errors and warnings of the console so far.
+func (p *Page) Problems() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.problems...)
+}
+
+// Requests are the addresses that were asked for so far.
+func (p *Page) Requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.requests...)
+}
+
+// Quiet fails the test if the console complained, or a request went anywhere but
+// to addresses that begin with one of those given.
+func (p *Page) Quiet(within ...string) {
+	p.t.Helper()
+	for _, s := range p.Problems() {
+		p.t.Errorf("the page complained: %s", s)
+	}
+request:
+	for _, url := range p.Requests() {
+		for _, w := range within {
+			if strings.HasPrefix(url, w) {
+				continue request
+			}
+		}
+		p.t.Errorf("the page asked for %s", url)
+	}
+}
+
+// Contrast returns the texts on the page whose contrast with what is behind them
+// is under WCAG's level AA: 4.5, or 3 for large texts. Backgrounds are the
+// nearest opaque ones of the elements around; for texts in SVG, that of the
+// shape drawn last under the text's middle.
+func (p *Page) Contrast() []string {
+	p.t.Helper()
+	var bad []string
+	p.Eval(contrastScript, &bad)
+	return bad
+}
+
+const contrastScript = `(() => {
+  const parse = c => {
+    const m = c.match(/rgba?\(([^)]+)\)/);
+    if (!m) return null;
+    const v = m[1].split(/[ ,\/]+/).map(Number);
+    return { r: v[0], g: v[1], b: v[2], a: v.length > 3 ? v[3] : 1 };
+  };
+  const lum = c => {
+    const f = v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+    return 0.2126 * f(c.r) + 0.7152 * f(c.g) + 0.0722 * f(c.b);
+  };
+  const ratio = (a, b) => { const x = lum(a), y = lum(b); return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
+  const behind = el => {
+    for (let e = el; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c && c.a > 0.99) return c;
+    }
+    return matchMedia('(prefers-color-scheme: dark)').matches ? { r: 0, g: 0, b: 0 } : { r: 255, g: 255, b: 255 };
+  };
+  const under = t => {
+    const svg = t.closest('svg'), b = t.getBoundingClientRect();
+    const x = (b.left + b.right) / 2, y = (b.top + b.bottom) / 2;
+    let c = behind(svg);
+    for (const r of svg.querySelectorAll('rect, path')) {
+      if (t.compareDocumentPosition(r) & Node.DOCUMENT_POSITION_FOLLOWING) continue;
+      const q = r.getBoundingClientRect(), s = getComputedStyle(r);
+      if (r.tagName === 'rect' && q.left <= x && x <= q.right && q.top <= y && y <= q.bottom && s.fill !== 'none' && +s.opacity > 0.99) c = parse(s.fill) || c;
+    }
+    return c;
+  };
+  const out = new Set();
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const n = walk.currentNode, el = n.parentElement;
+    if (!n.data.trim() || !el || ['TITLE', 'DESC', 'SCRIPT', 'STYLE', 'title', 'desc', 'OPTION'].includes(el.tagName)) continue;
+    const s = getComputedStyle(el);
+    if (s.visibility === 'hidden' || s.display === 'none' || !el.getClientRects().length) continue;
+    const text = el.closest('svg') ? el.closest('text') : null;
+    const ink = parse(text ? getComputedStyle(text).fill : s.color);
+    if (!ink) { out.add('no colour: ' + n.data.trim().slice(0, 40)); continue; }
+    const size = parseFloat(s.fontSize), large = size >= 24 || size >= 18.66 && +s.fontWeight >= 700;
+    const got = ratio(ink, text ? under(text) : behind(el));
+    if (got < (large ? 3 : 4.5)) out.add(got.toFixed(2) + ' for ' + (el.className.baseVal ?? el.className) + ': ' + n.data.trim().slice(0, 40));
+  }
+  return [...out].slice(0, 30);
+})()`

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/memtox/memtox/results/internal/browser"
+	"github.com/memtox/memtox/results/internal/synthetic"
+)
+
+// file writes a page and returns its address.
+func file(t testing.TB, page string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// In a real browser: no complaint, no request, enough contrast, nothing wider
+// than a phone, nothing cut off at the edges of a plot.
+func TestPageInABrowser(t *testing.T) {
+	address := file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 960, NotScored: 0.02, Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
+	p := browser.Open(t)
+	for _, view := range []struct {
+		name          string
+		width, height int64
+		colours       string
+	}{{"report-wide", 1280, 900, "light"}, {"report-dark", 1280, 900, "dark"}, {"report-phone", 390, 844, "light"}} {
+		p.Size(view.width, view.height, view.colours)
+		p.Go(address)
+		for _, bad := range p.Contrast() {
+			t.Errorf("%s: contrast %s", view.name, bad)
+		}
+		var wider int
+		p.Eval("document.documentElement.scrollWidth - innerWidth", &wider)
+		if wider > 0 {
+			t.Errorf("%s: the page is %d pixels wider than the window", view.name, wider)
+		}
+		var cut []string
+		p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const b = s.getBoundingClientRect();
+			return [...s.querySelectorAll('text, rect, circle')].filter(e => { const r = e.getBoundingClientRect();
+				return r.width && (r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1); }).map(e => s.querySelector('title').textContent + ': ' + e.textContent); })`, &cut)
+		for _, c := range cut {
+			t.Errorf("%s: cut off: %s", view.name, c)
+		}
+		var overlap []string
+		p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const ts = [...s.querySelectorAll('text')].filter(e => !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
+			return ts.flatMap(([e, a], i) => ts.slice(i + 1).filter(([f, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([f]) => s.querySelector('title').textContent + ': ' + e.textContent + ' / ' + f.textContent)); })`, &overlap)
+		for _, o := range overlap {
+			t.Errorf("%s: texts overlap: %s", view.name, o)
+		}
+		p.Shot(view.name)
+		if view.name == "report-wide" {
+			for _, id := range []string{"headline", "tradeoff", "classes", "funnel", "detection", "layers", "latency", "not-scored", "configuration"} {
+				p.ShotOf("report-"+id, "#"+id)
+			}
+		}
+	}
+	p.Quiet(address)
+}
+
+// Text of a case that would be a script, an image or a style is shown and does
+// nothing.
+func TestHostileTextDoesNothingInABrowser(t *testing.T) {
+	hostile := `</title></svg></style><script>document.body.dataset.owned=1;console.error("owned")</script><img src=http://h.invalid/x onerror="document.body.dataset.owned=1"><style>body{display:none}</style>`
+	address := file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 240, NotScored: 0.1, Hostile: hostile, Defenses: []string{"none", "guard" + hostile}})))
+	p := browser.Open(t)
+	p.Go(address)
+	var owned, visible bool
+	p.Eval("'owned' in document.body.dataset", &owned)
+	p.Eval("getComputedStyle(document.body).display !== 'none' && document.body.innerText.includes('<script>')", &visible)
+	if owned || !visible {
+		t.Errorf("it ran: %v; it is shown as text: %v", owned, visible)
+	}
+	p.Shot("report-hostile")
+	p.Quiet(address)
+}
+
+// Everything that scrolls, and every link, is reached by the keyboard.
+func TestKeyboardReachesWhatScrolls(t *testing.T) {
+	p := browser.Open(t)
+	p.Size(390, 844, "light")
+	p.Go(file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 240}))))
+	var first string
+	p.Keys("\t")
+	p.Eval("document.activeElement.textContent", &first)
+	if first != "Skip to the figures" {
+		t.Errorf("the first stop is %q", first)
+	}
+	var missed int
+	p.Eval(`[...document.querySelectorAll('*')].filter(e => e.scrollWidth > e.clientWidth + 1 && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX) && e.tabIndex < 0).length`, &missed)
+	if missed > 0 {
+		t.Errorf("%d parts scroll and take no focus", missed)
+	}
+}

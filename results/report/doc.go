@@ -1,0 +1,22 @@
+// Package report turns a run into one page that can be sent to somebody: HTML
+// that loads nothing and runs no script, or Markdown.
+//
+//	rep, err := report.Read(ctx, reader, report.Options{})
+//	err = rep.HTML(w)
+//
+// [Read] passes once over the rows, in memory that does not grow with their
+// number. Every rate comes from package summary; this package adds the
+// distributions of latencies, the checks that spoke and the ledger of what was
+// not scored, and draws.
+//
+// The page is a list of sections ([Report] makes them once); a section has
+// figures, and every figure has a plot and the table of the numbers in it. HTML
+// shows both, Markdown the table. Plots are SVG drawn here (svg.go and the
+// plot_*.go files): rates on an axis from 0 to 1 with their intervals drawn,
+// colours that colour-blind readers can tell apart and that never carry a
+// meaning alone, a title and a description for screen readers.
+//
+// Texts of the run (names of cases and defenses, reasons, settings) are hostile:
+// they are escaped, their control characters are shown, and the page's content
+// security policy allows its own style sheet and nothing else.
+package report

@@ -1,0 +1,238 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/summary"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func read(t testing.TB, s synthetic.Spec) *Report {
+	t.Helper()
+	dir := t.TempDir()
+	synthetic.Write(t, dir, s)
+	r, err := results.OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rep, err := Read(t.Context(), r, Options{Summary: summary.Options{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+func htmlOf(t testing.TB, r *Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.HTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func markdown(t testing.TB, r *Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestBothFormatsAreAsTheyWere(t *testing.T) {
+	r := read(t, synthetic.Spec{Trials: 240, Defenses: []string{"none", "guard", "guard@write"}, NotScored: 0.02})
+	for file, got := range map[string]string{"testdata/report.html": htmlOf(t, r), "testdata/report.md": markdown(t, r)} {
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
+			t.Errorf("%s (-want +got):\n%.4000s", file, d)
+		}
+	}
+}
+
+// What the page must have whatever the run: a policy, nothing that is loaded, no
+// script, at least four plots, each with a name, a description and a table.
+func TestPageStandsAlone(t *testing.T) {
+	for name, s := range map[string]synthetic.Spec{
+		"ordinary":   {Trials: 240},
+		"empty":      {},
+		"unfinished": {Trials: 100, Planned: 240, Unfinished: true},
+		"one arm":    {Trials: 40, Agents: []string{"hermes"}, Defenses: []string{"none"}},
+		"all failed": {Trials: 40, NotScored: 1},
+		"hostile":    {Trials: 240, Hostile: `<script>x()</script>"'><img src=//h.invalid/x onerror=x()>`},
+		"LLM":        {Trials: 40, LLM: true},
+	} {
+		page := htmlOf(t, read(t, s))
+		if !strings.Contains(page, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; style-src &#39;sha256-`) {
+			t.Errorf("%s: no policy", name)
+		}
+		if m := regexp.MustCompile(`(?i)<(script|link|iframe|object|embed|img|base|form|use|image)\b|@import|url\(|<[a-z][^>]*\s(on\w+|style|src|srcset)=`).FindString(page); m != "" {
+			t.Errorf("%s: the page holds %q", name, m)
+		}
+		plots := strings.Count(page, "<svg ")
+		if plots < 4 || strings.Count(page, "<desc ") != plots || strings.Count(page, `role="img"`) != plots {
+			t.Errorf("%s: %d plots, %d descriptions", name, plots, strings.Count(page, "<desc "))
+		}
+		if strings.Count(page, "<figure>") != strings.Count(page, "<table>") {
+			t.Errorf("%s: a figure has no table", name)
+		}
+		if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
+			t.Errorf("%s: a number is none", name)
+		}
+		if has := strings.Contains(page, "is not an LLM"); has == s.LLM {
+			t.Errorf("%s: that the reference model is not an LLM is said: %v", name, has)
+		}
+		if has := strings.Contains(page, "not finished"); has != s.Unfinished {
+			t.Errorf("%s: that the run is not finished is said: %v", name, has)
+		}
+		for _, svg := range regexp.MustCompile(`(?s)<svg .*?</svg>`).FindAllString(page, -1) {
+			d := xml.NewDecoder(strings.NewReader(svg))
+			for {
+				_, err := d.Token()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Errorf("%s: a plot is no XML: %v", name, err)
+					break
+				}
+			}
+		}
+	}
+}
+
+// Hostile texts neither leave their cell nor reach a reader's terminal.
+func TestMarkdownIsInert(t *testing.T) {
+	md := markdown(t, read(t, synthetic.Spec{Trials: 240, NotScored: 0.3, Hostile: "|a\n# b <b>c</b> [l](http://h.invalid) ![i](x) `d` @someone \x1b[31m\u202e"}))
+	for _, bad := range []string{"<b>", "l](", "\x1b", "\u202e", "@someone", "http://", "\n# b"} {
+		if strings.Contains(md, bad) {
+			i := strings.Index(md, bad)
+			t.Errorf("the page holds %q: …%q", bad, md[max(i-60, 0):i+20])
+		}
+	}
+	columns := -1
+	for line := range strings.Lines(md) {
+		if !strings.HasPrefix(line, "|") {
+			columns = -1
+			continue
+		}
+		n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|")
+		if columns >= 0 && n != columns {
+			t.Errorf("a row has %d bars, the table %d: %s", n, columns, line)
+		}
+		columns = n
+	}
+}
+
+func TestWritersSayWhatWentWrong(t *testing.T) {
+	r := read(t, synthetic.Spec{Trials: 10})
+	for _, err := range []error{r.HTML(full{}), r.Markdown(full{})} {
+		if err == nil || !strings.Contains(err.Error(), "short write") || !strings.Contains(err.Error(), r.run.ID) {
+			t.Error(err)
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// A rate cell's text can be read on every colour of the map.
+func TestTextsOnTheHeatMapHaveContrast(t *testing.T) {
+	for i := range 1001 {
+		fill, ink := heat(float64(i) / 1000)
+		var c [3]int
+		if _, err := fmt.Sscanf(fill, "#%02x%02x%02x", &c[0], &c[1], &c[2]); err != nil {
+			t.Fatal(err)
+		}
+		back := luminance([3]float64{float64(c[0]), float64(c[1]), float64(c[2])})
+		text := map[string]float64{"#ffffff": 1, "#000000": 0}[ink]
+		if k := contrast(back, text); k < 4.5 {
+			t.Fatalf("at %v: %s on %s has contrast %.2f", float64(i)/1000, ink, fill, k)
+		}
+	}
+}
+
+// The front is worked out by hand: b is dominated by c, d equals c, e is not
+// measured.
+func TestParetoFront(t *testing.T) {
+	rate := func(k int) (r scatterPoint) { r.utility.K, r.utility.N = k, 10; r.security = r.utility; return }
+	at := func(u, s int) scatterPoint {
+		p := rate(u)
+		p.security.K = s
+		return p
+	}
+	p := scatterPanel{points: []scatterPoint{at(10, 2), at(4, 7), at(5, 7), at(5, 7), {}, at(0, 10), at(0, 9)}}
+	p.front()
+	want := []bool{true, false, true, true, false, true, false}
+	for i, pt := range p.points {
+		if pt.front != want[i] {
+			t.Errorf("point %d: on the front: %v", i, pt.front)
+		}
+	}
+}
+
+func TestHistogramKeepsEveryValue(t *testing.T) {
+	var h histogram
+	for _, us := range []float64{0, -1, 1e-9, 0.001, 1, 9.99, 10, 1e6, 1e300} {
+		h.add(us)
+	}
+	var n uint64
+	for _, c := range h.n {
+		n += c
+	}
+	if n != 9 || h.size != 9 {
+		t.Errorf("%d values in the bins, size %d", n, h.size)
+	}
+	for _, us := range []float64{0.01, 1, 3, 999, 1e5} {
+		var h histogram
+		h.add(us)
+		from, to, ok := h.extent()
+		if !ok || from != to || math.Pow(10, decade(from)) > us*1.0001 || math.Pow(10, decade(from+1)) < us {
+			t.Errorf("%v µs is counted from %v to %v", us, math.Pow(10, decade(from)), math.Pow(10, decade(from+1)))
+		}
+	}
+}
+
+// BenchmarkMillion reads and writes the report of 1,000,000 decisions.
+func BenchmarkMillion(b *testing.B) {
+	dir := b.TempDir()
+	synthetic.Write(b, dir, synthetic.Spec{Trials: 125_000})
+	size := 0
+	for b.Loop() {
+		r, err := results.OpenReader(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rep, err := Read(b.Context(), r, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		size = len(htmlOf(b, rep))
+		r.Close()
+	}
+	b.ReportMetric(float64(size), "bytes")
+}
