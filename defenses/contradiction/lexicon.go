@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+
+	"github.com/memtox/memtox/agents/memory/text"
 )
 
 // class is a set of word classes. A word may have several: "leaves" is a verb
@@ -50,6 +52,7 @@ const (
 	cThird
 	cOpinion
 	cFrequency
+	cLight
 )
 
 const (
@@ -78,9 +81,12 @@ const traitLetters = "nmecplsxa"
 
 // entry is what the lexicon knows of one word form.
 type entry struct {
+	word    string
 	classes class
 	lemma   string // of the verb
 	traits  trait
+	stem    uint64 // hash of what the word counts as in the name of a slot
+	group   int    // of values of which a thing has one at a time; 0 is none
 }
 
 //go:embed lexicon.txt
@@ -100,21 +106,22 @@ var sections = map[string]class{
 	"particle": cParticle, "adverb": cAdverb, "dating": cDating, "history": cHistory, "greeting": cGreeting,
 	"wh": cWh, "number": cNumber, "weekday": cWeekday, "month": cMonth, "season": cSeason,
 	"adjective": cAdjective, "drop": cDrop, "title": cTitle, "label": cLabel, "attribute": cAttribute,
-	"opinion": cOpinion, "frequency": cFrequency,
+	"opinion": cOpinion, "frequency": cFrequency, "light": cLight, "syntax": 0,
 }
 
-func compileLexicon(text string) map[string]*entry {
+func compileLexicon(source string) map[string]*entry {
 	words := make(map[string]*entry, 4096)
 	at := func(w string) *entry {
 		e := words[w]
 		if e == nil {
-			e = &entry{}
+			e = &entry{word: w}
 			words[w] = e
 		}
 		return e
 	}
-	section := ""
-	for line := range strings.Lines(text) {
+	section, groups := "", 0
+	var synonyms [][]string
+	for line := range strings.Lines(source) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
@@ -126,6 +133,17 @@ func compileLexicon(text string) map[string]*entry {
 		if section == "verb" {
 			forms, flags, _ := strings.Cut(line, " ")
 			addVerb(at, strings.Split(forms, "/"), flags)
+			continue
+		}
+		if section == "closed" {
+			groups++
+			for w := range strings.FieldsSeq(line) {
+				at(w).group = groups
+			}
+			continue
+		}
+		if section == "synonym" {
+			synonyms = append(synonyms, strings.Fields(line))
 			continue
 		}
 		for w := range strings.FieldsSeq(line) {
@@ -140,6 +158,37 @@ func compileLexicon(text string) map[string]*entry {
 	}
 	for _, w := range []string{"he", "she", "it", "they", "his", "her", "its", "their"} {
 		at(w).classes |= cThird
+	}
+	for w, e := range words {
+		e.stem = hash(stemOf(words, w))
+		if verb := agentOf(words, w); e.lemma == "" && verb != "" {
+			e.stem = hash(text.Stem(verb)) // "owner" names the slot of "owns"
+		}
+	}
+	for _, line := range synonyms {
+		for _, w := range line {
+			at(w).stem = hash(stemOf(words, line[0]))
+		}
+	}
+	// Forms of a synonym's verb and plurals of its noun.
+	for _, line := range synonyms {
+		for _, e := range words {
+			if e.lemma != "" && e.lemma == line[0] {
+				e.stem = words[line[0]].stem
+			}
+		}
+		for _, w := range line {
+			for _, form := range []string{w + "s", w + "es"} {
+				if e := words[form]; e != nil {
+					e.stem = at(w).stem
+				}
+			}
+		}
+	}
+	for w, e := range words {
+		if base := words[e.lemma]; e.lemma != "" && base != nil && e.lemma != w && base.stem != 0 {
+			e.stem = base.stem
+		}
 	}
 	return words
 }
@@ -176,6 +225,20 @@ func addVerb(at func(string) *entry, forms []string, flags string) {
 		enter(forms[1], cPast)
 		enter(forms[len(forms)-1], cPart)
 	}
+}
+
+// agentOf returns the verb that a noun for its agent comes from, or "".
+func agentOf(words map[string]*entry, w string) string {
+	n := len(w)
+	if n < 5 || w[n-1] != 'r' || w[n-2] != 'e' && w[n-2] != 'o' {
+		return ""
+	}
+	for _, v := range [...]string{w[:n-2], w[:n-1], w[:n-2] + "e", w[:n-3]} {
+		if e := words[v]; e != nil && e.classes&cBase != 0 && (len(v) != n-3 || w[n-3] == w[n-4]) {
+			return v
+		}
+	}
+	return ""
 }
 
 func thirdPerson(v string) string {

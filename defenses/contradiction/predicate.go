@@ -542,6 +542,11 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		}
 	}
+	if x.tokens[a].is(cPossessive) && n > 1 && x.wordIs(list[1].prep, b, "in", "at", "on", "with", "near", "behind") && !x.recurring(list[1].prep, list[1].b) {
+		na, ne := x.objectSpan(a, e) // "has its headquarters in Lund"
+		x.assert(fact{subject: s.whole, predicate: x.join(have, x.span(na, ne), x.span(list[1].prep, list[1].a)), object: x.object(list[1].a, list[n-1].b), negated: g.negated, have: true})
+		return
+	}
 	if t.kind == number || t.is(cNumber) {
 		f := fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated, have: true}
 		x.assert(f)
@@ -791,6 +796,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				first.b, end = k, k
 			}
 		}
+		var second part
 		label := x.codeLabel(first.a, first.b)
 		if g.passive && x.wordIs(prep, b, "by") {
 			f.by = true
@@ -804,10 +810,22 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				end = p.b
 			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "on") && x.temporal(first.a, first.b) && !x.temporal(p.a, p.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
-			case x.wordIs(p.prep, b, "since"), x.datingPart(p), x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
+			case x.wordIs(p.prep, b, "since"), x.datingPart(p):
+			case x.dating(p.prep, p.b) != x.temporal(first.a, first.b) && (x.dating(p.prep, p.b) && x.clock(p.a, p.b) || x.clock(first.a, first.b) && x.wordIs(p.prep, b, "from", "in", "at", "to")):
+				// "leaves at 9:15 from platform 4" says two things.
+				second = p
+			case x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
+			case x.wordIs(prep, b, "by"):
+				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			default:
 				end = p.b
 			}
+		}
+		if second.b > 0 {
+			o := f
+			o.predicate = x.join(pred, x.span(second.prep, second.a), qualifier)
+			o.object = x.object(second.a, second.b)
+			defer x.assert(o)
 		}
 		f.predicate = x.join(pred, x.span(prep, first.a), qualifier)
 		a := first.a
@@ -875,7 +893,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") || x.wordIs(p.prep, b, "for") && !x.duration(p) {
 			continue
 		}
-		if x.innerObject(e, first) || (x.wordIs(p.prep, b, "at", "on", "under", "with", "via", "through") && x.narrowable(p.a, p.b) || x.duration(p)) && !x.narrowable(first.a, first.b) && !x.wordIs(first.a, b, "a", "an") {
+		if x.innerObject(e, first) || !x.narrowable(first.a, first.b) && !x.wordIs(first.a, b, "a", "an") && x.completes(e, p) {
 			inner, value = true, p
 		}
 		break
@@ -913,6 +931,9 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			end = p.b
 		}
 	}
+	if inner {
+		f.multi = false // "sells its milk to X"
+	}
 	f.predicate = x.join(pred, qualifier)
 	if inner && from == value.prep {
 		f.object = x.span(from, end)
@@ -930,6 +951,12 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 // duration reports whether a part is a number of hours, days and the like.
 func (x *extractor) duration(p part) bool {
 	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && timeNouns[x.tokens[p.b-1].text]
+}
+
+// clock reports whether tokens[a:b] are a time of day.
+func (x *extractor) clock(a, b int) bool {
+	return a < b && x.tokens[a].kind == number && (clockOrYear(x.tokens[a].text) && len(x.tokens[a].text) != 4 || strings.IndexByte(x.tokens[a].text, ':') > 0 ||
+		x.wordIs(a+1, b, "am", "pm", "a.m", "p.m", "o'clock")) || x.wordIs(a, b, "noon", "midnight")
 }
 
 // quantity reports whether tokens[a:b] are a number with its unit, not a time or a
@@ -959,6 +986,27 @@ func (x *extractor) weakObject(o phrase) bool {
 		return false
 	}
 	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
+}
+
+// completes reports whether a phrase behind a verb's object answers what the verb
+// asks for: from whom, with what, at what time.
+func (x *extractor) completes(e *entry, p part) bool {
+	switch e.lemma {
+	case "prefer", "need", "require", "recommend", "use", "want", "attend", "lead", "head", "chair", "know":
+		return false
+	}
+	switch {
+	case x.wordIs(p.prep, p.b, "from", "with", "via", "through", "under", "by", "into"), x.duration(p):
+		return true
+	case x.wordIs(p.prep, p.b, "at", "on"):
+		return x.narrowable(p.a, p.b)
+	case x.wordIs(p.prep, p.b, "to"):
+		switch e.lemma {
+		case "sell", "rent", "lease", "lend", "report", "present", "supply", "offer", "show", "donate", "delegate", "assign", "connect", "link", "limit":
+			return true
+		}
+	}
+	return false
 }
 
 // innerObject reports whether a direct object only completes the verb, so that

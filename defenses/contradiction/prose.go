@@ -42,14 +42,18 @@ func (x *extractor) endsAsQuestion(i, end int) bool {
 	return false
 }
 
-// word reports whether token i is one of the given words, whatever its case.
+// wordIs reports whether token i is one of the given words, whatever its case.
 func (x *extractor) wordIs(i, end int, list ...string) bool {
 	if i < 0 || i >= end {
 		return false
 	}
 	x.steps++
+	e := x.tokens[i].entry
+	if e == nil {
+		return false // all words that rules name are in the lexicon
+	}
 	for _, w := range list {
-		if strings.EqualFold(x.tokens[i].text, w) {
+		if e.word == w {
 			return true
 		}
 	}
@@ -145,8 +149,15 @@ func (x *extractor) opener(a, b int) int {
 			a = k + 1
 		case x.wordIs(a, b, "note", "remember", "recall", "know", "memorize", "memorise", "save", "store"):
 			a += 2
-		case x.wordIs(a, b, "until", "till"), x.wordIs(a, b, "as") && x.wordIs(a+1, b, "far", "if", "soon", "long"):
+		case x.wordIs(a, b, "as") && x.wordIs(a+1, b, "far", "if", "soon", "long"):
 			return b
+		case x.wordIs(a, b, "until", "till"): // "Until May, the pool opened at nine" is over
+			for i := a; i < b; i++ {
+				if t := &x.tokens[i]; t.is(cPast) && !t.is(cBase|cAdjective) && t.kind == word && !x.tokens[i-1].is(cBe|cHave) || x.wordIs(i, b, "was", "were") {
+					return b
+				}
+			}
+			return a
 		case x.wordIs(a, b, "as") && !x.wordIs(a+1, b, "of"):
 			c := x.nextComma(a, min(b, a+8)) // "as agreed,"
 			if c < 0 {
@@ -286,7 +297,7 @@ func (x *extractor) dating(a, b int) bool {
 	case x.wordIs(a, b, "as", "starting", "beginning", "effective", "since"):
 		return true
 	case x.wordIs(a, b, "from", "after", "by", "until", "till", "before"):
-		return a+1 < b && (x.temporal(a+1, b) || x.wordIs(a+1, b, "now", "today", "then"))
+		return a+1 < b && (x.temporal(a+1, b) || x.wordIs(a+1, b, "now", "today", "then", "further"))
 	case x.wordIs(a, b, "in", "on", "at"):
 		return a+1 < b && x.temporal(a+1, b) && !x.recurring(a, b)
 	}
@@ -323,7 +334,7 @@ func (x *extractor) temporal(a, b int) bool {
 			return true
 		case t.kind == word && timeNouns[t.text]:
 			return true
-		case t.kind == number && clockOrYear(t.text):
+		case t.kind == number && clockOrYear(t.text) && (len(t.text) != 4 || i == a || x.tokens[i-1].is(cMonth) || t.text[3] > '9'):
 			return true
 		case x.wordIs(i, b, "am", "pm", "utc", "cet", "o'clock") && i > a:
 			return true
@@ -506,9 +517,9 @@ func (x *extractor) guessVerb(a, b int) int {
 		third := t.text[n-1] == 's' && t.text[n-2] != 's' && t.text[n-2] != 'u' && t.text[n-2] != 'i'
 		switch {
 		case third && !x.plural(i-1) && (opens || next.upper || next.is(cPreposition)) && (x.tokens[a].is(cOpensNP|cPronoun) || x.tokens[a].upper):
-			t.entry = &entry{classes: cS, lemma: lemmaOfS(t.text)}
+			t.entry = &entry{word: t.text, classes: cS, lemma: lemmaOfS(t.text)}
 		case !third && opens && !strings.HasSuffix(t.text, "ed") && !strings.HasSuffix(t.text, "ing") && (x.plural(i-1) || prev.is(cPronoun)):
-			t.entry = &entry{classes: cBase, lemma: t.text}
+			t.entry = &entry{word: t.text, classes: cBase, lemma: t.text}
 		default:
 			continue
 		}
@@ -1142,12 +1153,35 @@ func (x *extractor) objectEnd(a, b int) int {
 			return i
 		case word:
 			if i > a && (x.wordIs(i, b, "because", "although", "though", "so", "where", "why", "since", "instead", "formerly", "previously", "including", "unlike") ||
-				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than")) {
+				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than") || x.aside(i, b)) {
 				return i
 			}
 		}
 	}
 	return b
+}
+
+// aside reports whether words at the end of a sentence add nothing to its value:
+// "for now", "as usual", "until further notice".
+func (x *extractor) aside(i, b int) bool {
+	switch {
+	case x.wordIs(i, b, "for"):
+		return x.wordIs(i+1, b, "now", "good", "sure") && i+2 == b || x.wordIs(i+1, b, "the") && x.wordIs(i+2, b, "moment")
+	case x.wordIs(i, b, "as"):
+		return x.wordIs(i+1, b, "usual", "always", "agreed", "before", "well", "of", "planned", "discussed")
+	case x.wordIs(i, b, "at"):
+		return x.wordIs(i+1, b, "present") || x.wordIs(i+1, b, "the") && x.wordIs(i+2, b, "moment", "latest", "earliest")
+	case x.wordIs(i, b, "until"):
+		return x.wordIs(i+1, b, "further")
+	case x.wordIs(i, b, "with"):
+		return x.wordIs(i+1, b, "immediate")
+	case x.wordIs(i, b, "from"):
+		return x.wordIs(i+1, b, "now", "today", "tomorrow", "then")
+	case x.wordIs(i, b, "these", "so", "of", "by", "effective", "starting", "beginning"):
+		return x.wordIs(i+1, b, "days", "far", "course", "default", "immediately", "from", "on", "in", "next") && !x.wordIs(i, b, "of") || x.wordIs(i, b, "of") && x.wordIs(i+1, b, "course") ||
+			x.wordIs(i, b, "effective", "starting", "beginning") && x.temporal(i+1, b)
+	}
+	return false
 }
 
 func (x *extractor) clauseAfter(i, b int) bool {

@@ -351,7 +351,7 @@ func (x *extractor) addWord(s string, start, end int, digit, ascii bool) {
 		}
 	}
 	if prev := &x.tokens[len(x.tokens)-1]; s == "am" && prev.kind == number {
-		t.entry, t.classes = nil, 0 // "7 am"
+		t.classes = 0 // "7 am"
 	}
 	x.tokens = append(x.tokens, t)
 }
