@@ -16,7 +16,7 @@ type Sink interface {
 	// Done reports whether the trial was finished earlier.
 	Done(id string) bool
 	// Append takes a finished trial; once it returns nil the trial survives the
-	// death of the process.
+	// death of the process. It keeps neither the decisions nor the transcript.
 	Append(t *results.Trial, ds []results.Decision, transcript []byte) error
 }
 
@@ -61,12 +61,13 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 	var group sync.WaitGroup
 	for range min(int64(workers), max(1, x.Plan.Chunks())) {
 		group.Go(func() {
+			own := new(scratch)
 			for !halted() {
 				n := next.Add(1) - 1
 				if n >= x.Plan.Chunks() {
 					return
 				}
-				if err := x.runChunk(ctx, cache, n, sink, progress, halted); err != nil {
+				if err := x.runChunk(ctx, cache, own, n, sink, progress, halted); err != nil {
 					failed.CompareAndSwap(nil, &err)
 					cancel(err)
 					return
@@ -83,7 +84,7 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 
 // runChunk runs one case in every arm. It prepares the case only if there is
 // something left to run.
-func (x *Experiment) runChunk(ctx context.Context, cache *memory.Cache, n int64, sink Sink, progress *Progress, halted func() bool) error {
+func (x *Experiment) runChunk(ctx context.Context, cache *memory.Cache, own *scratch, n int64, sink Sink, progress *Progress, halted func() bool) error {
 	var st *stage
 	for t := range x.Plan.Chunk(n) {
 		if halted() {
@@ -96,7 +97,7 @@ func (x *Experiment) runChunk(ctx context.Context, cache *memory.Cache, n int64,
 		if st == nil {
 			st = x.stageFor(&x.Plan.Set.Cases[t.Case])
 		}
-		f, err := x.runTrial(ctx, cache, st, t)
+		f, err := x.runTrial(ctx, cache, own, st, t)
 		if err != nil {
 			return nil // interrupted: the trial is abandoned and will be run again
 		}

@@ -46,7 +46,7 @@ func (s *shelf) Append(t *results.Trial, ds []results.Decision, transcript []byt
 	if _, twice := s.entries[t.ID]; twice {
 		return fmt.Errorf("trial %s was run twice", t.ID)
 	}
-	s.entries[t.ID] = results.Entry{Trial: *t, Decisions: ds}
+	s.entries[t.ID] = results.Entry{Trial: *t, Decisions: slices.Clone(ds)}
 	s.scripts[t.ID] = slices.Clone(transcript)
 	return nil
 }

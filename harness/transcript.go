@@ -12,17 +12,17 @@ import (
 
 // A transcript is one JSON object:
 //
-//	{"trial", "case", "agent", "defense", "model", "epoch",
+//	{"memory": {"before": [record], "between": [record], "after": [record]},
+//	 "trial", "case", "agent", "defense", "model", "epoch",
 //	 "sessions": [{"messages": [{"role", "content", "calls": [{"name", "args"}], "name"}],
 //	               "segments": [{"id", "turn", "class", "medium", "source"}],
 //	               "recalled": [{"route", "record", "text", "attributed"}],
 //	               "actions": [{"turn", "tool", "vetoed"}]}],
-//	 "decisions": [{"session", "gate", "route", "op", "record", "text", "action", "shown", "findings": [{"check", "note", "start", "end"}]}],
-//	 "memory": {"before": [record], "between": [record], "after": [record]}}
+//	 "decisions": [{"session", "gate", "route", "op", "record", "text", "action", "shown", "findings": [{"check", "note", "start", "end"}]}]}
 //
 // where a record is {"id", "store", "key", "text", "state", "class", "medium",
-// "source"}; between holds only what differs from before, and after what differs
-// from between. Content that came from the case stands once, in the message that
+// "source"}; between holds only what is new or differs from before, and after what
+// differs from between. Content that came from the case stands once, in the message that
 // brought it. The encoder is written out because every trial has a transcript,
 // and reflection would be its largest cost.
 
@@ -71,10 +71,13 @@ func (s *sessions) observe(e *memory.Event) {
 	s.events = append(s.events, m)
 }
 
-// transcript encodes the trial.
+// transcript ends the transcript, whose memory was written as it changed.
 func (s *sessions) transcript(t *results.Trial) []byte {
-	j := jsonWriter{b: make([]byte, 0, 8<<10)}
-	j.open('{')
+	j := &s.script
+	if s.mem != nil {
+		s.remember("after")
+		j.close('}')
+	}
 	j.str("trial", t.ID)
 	j.str("case", t.Case)
 	j.str("agent", t.Agent)
@@ -98,20 +101,47 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 		j.moment(&s.events[i])
 	}
 	j.close(']')
-	j.key("memory")
-	j.open('{')
-	j.records("before", s.before, nil)
-	j.records("between", s.between, s.before)
-	if s.mem != nil {
-		before := s.between
-		if before == nil {
-			before = s.before
-		}
-		j.records("after", s.records(), before)
-	}
-	j.close('}')
 	j.close('}')
 	return j.b
+}
+
+// known is a record as the transcript last showed it.
+type known struct {
+	id, text string
+	state    memory.State
+}
+
+// remember writes the records that are new or have changed since the last time.
+func (s *sessions) remember(when string) {
+	j := &s.script
+	j.key(when)
+	j.open('[')
+	i := 0
+	for r := range s.mem.Records {
+		// The order of commits never changes: an older record has the same place.
+		now := known{r.ID, r.Text, r.State}
+		switch {
+		case i == len(s.known):
+			s.known = append(s.known, now)
+			j.record(&r)
+		case s.known[i] != now:
+			s.known[i] = now
+			j.record(&r)
+		}
+		i++
+	}
+	j.close(']')
+}
+
+func (j *jsonWriter) record(r *memory.Record) {
+	j.open('{')
+	j.str("id", r.ID)
+	j.str("store", r.Store)
+	j.str("key", r.Key)
+	j.str("text", r.Text)
+	j.str("state", r.State.String())
+	j.origin(r.Origin)
+	j.close('}')
 }
 
 func (j *jsonWriter) session(o *agents.Outcome) {
@@ -220,28 +250,6 @@ func (j *jsonWriter) moment(m *moment) {
 		j.close(']')
 	}
 	j.close('}')
-}
-
-// records writes those that are not in before as they are.
-func (j *jsonWriter) records(key string, recs, before []memory.Record) {
-	j.key(key)
-	j.open('[')
-	for i := range recs {
-		r := &recs[i]
-		// The order of commits never changes: an older record has the same place.
-		if i < len(before) && before[i].ID == r.ID && before[i].State == r.State && before[i].Text == r.Text {
-			continue
-		}
-		j.open('{')
-		j.str("id", r.ID)
-		j.str("store", r.Store)
-		j.str("key", r.Key)
-		j.str("text", r.Text)
-		j.str("state", r.State.String())
-		j.origin(r.Origin)
-		j.close('}')
-	}
-	j.close(']')
 }
 
 func (j *jsonWriter) origin(o memory.Origin) {

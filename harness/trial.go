@@ -82,9 +82,10 @@ type finished struct {
 	transcript []byte
 }
 
-// runTrial runs one trial. The error is that of an interruption; what goes wrong
+// runTrial runs one trial. What it returns is valid until the worker's next
+// trial. The error is that of an interruption; what goes wrong
 // within the trial stands in its row.
-func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, st *stage, t Trial) (*finished, error) {
+func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scratch, st *stage, t Trial) (*finished, error) {
 	k, arm := st.subject.Case, x.Plan.Arms[t.Arm]
 	f := &finished{row: x.row(k, t)}
 	row := &f.row
@@ -97,7 +98,7 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, st *stag
 
 	began := time.Now()
 	w := st.subject.Watch()
-	s := &sessions{witness: w}
+	s := &sessions{witness: w, scratch: own.reset()}
 	err := s.run(ctx, x, cache, st, t)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -144,9 +145,23 @@ type sessions struct {
 	mem     *memory.Memory
 	write   *agents.Outcome
 	later   *agents.Outcome
-	events  []moment // for the transcript
-	before  []memory.Record
-	between []memory.Record
+	*scratch
+}
+
+// scratch is what one worker uses for one trial after another.
+type scratch struct {
+	events []moment
+	script jsonWriter
+	known  []known
+}
+
+func (s *scratch) reset() *scratch {
+	clear(s.events)
+	s.events, s.known, s.script.b = s.events[:0], s.known[:0], s.script.b[:0]
+	if cap(s.script.b) > 1<<20 { // one huge trial should not be remembered
+		s.script.b = nil
+	}
+	return s
 }
 
 // run runs both sessions. A panic in a defense or a model is an error of the
@@ -176,6 +191,11 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		Trial:   name,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
+	if keep {
+		s.script.open('{')
+		s.script.key("memory")
+		s.script.open('{')
+	}
 	gate, err := arm.Defense.Defense.Open(ctx, s.mem.View())
 	if err != nil {
 		return fmt.Errorf("opening the defense: %w", err)
@@ -189,14 +209,14 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	}
 	s.witness.Seeded(s.mem)
 	if keep {
-		s.before = s.records()
+		s.remember("before")
 	}
 	if s.write, err = loop.Run(ctx, s.mem, st.turns, agents.End{Review: true}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
 	s.witness.WriteSessionOver(s.mem)
 	if keep {
-		s.between = s.records()
+		s.remember("between")
 	}
 	if st.later == nil {
 		return nil
@@ -206,14 +226,6 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return fmt.Errorf("retrieval session: %w", err)
 	}
 	return nil
-}
-
-func (s *sessions) records() []memory.Record {
-	var out []memory.Record
-	for r := range s.mem.Records {
-		out = append(out, r)
-	}
-	return out
 }
 
 // reason is an error as a row holds it: one bounded line without control

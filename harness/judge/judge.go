@@ -22,6 +22,8 @@ type Subject struct {
 	origins []origin   // of the value, as the case tells it
 	known   bool       // origins is unambiguous
 	asked   bool
+
+	rows []results.Decision // used by one trial after another
 }
 
 // origin is where the case really has its value from.
@@ -156,9 +158,13 @@ func (t tally) all() *bool {
 	return ptr(t.stopped == t.came)
 }
 
-// Watch begins a trial of the subject.
+// Watch begins a trial of the subject. The decisions of the trial before it are
+// overwritten.
 func (s *Subject) Watch() *Witness {
-	return &Witness{Subject: s, session: 1, Decisions: make([]results.Decision, 0, 24)}
+	if s.rows == nil {
+		s.rows = make([]results.Decision, 0, 32)
+	}
+	return &Witness{Subject: s, session: 1, Decisions: s.rows[:0]}
 }
 
 // Seeded notes the ordinary memories, once the memory holds them and nothing
