@@ -3,6 +3,7 @@ package builtin
 
 import (
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/contradiction"
 	"github.com/memtox/memtox/defenses/controls"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/keyword"
@@ -19,6 +20,7 @@ func New() *defenses.Registry {
 	memoryguard.Register(r)
 	keyword.Register(r)
 	provenance.Register(r)
+	contradiction.Register(r)
 	signed.Register(r)
 	guard.Register(r)
 	defenses.RegisterChain(r)

@@ -6,6 +6,7 @@
 //   - signed verifies that a recalled record is what the agent wrote;
 //   - keyword blocks threat patterns, in scope strict;
 //   - provenance keeps records of little trust from governing high-risk intents;
+//   - contradiction stops external claims against what trusted records say;
 //   - authority, in this package, bounds what external records may do.
 //
 // The rule of authority: what came from outside may be told, not obeyed. External
@@ -23,6 +24,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/contradiction"
 	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/defenses/signed"
@@ -33,20 +35,25 @@ func Register(r *defenses.Registry) {
 	r.Register(defenses.Info{
 		Name:    "guard",
 		Screens: []defenses.Place{defenses.Write, defenses.Read, defenses.Act},
-		Idea:    "signatures, scan and provenance composed, and external records are told with their source, not obeyed",
-		Cost:    "no model calls; the sum of its parts, some µs a write and a recalled record; state: one key",
-	}, func(string, defenses.Env) (defenses.Defense, error) { return New(), nil })
+		Idea:    "signatures, scan, provenance and contradiction composed, and external records are told with their source, not obeyed",
+		Cost:    "no model calls; the sum of its parts, about 15 µs a write and 1 µs a recalled record; state: one key, and the known facts",
+	}, func(string, defenses.Env) (defenses.Defense, error) { return New() })
 }
 
 // New returns the defense.
-func New() defenses.Defense {
+func New() (defenses.Defense, error) {
+	facts, err := contradiction.New()
+	if err != nil {
+		return nil, fmt.Errorf("making its part contradiction: %w", err)
+	}
 	both := []defenses.Place{defenses.Write, defenses.Read}
 	return defenses.Chain(
 		defenses.Part{Name: "signed", Defense: signed.New(), Screens: both},
 		defenses.Part{Name: "keyword", Defense: keyword.New(keyword.Strict), Screens: both},
 		defenses.Part{Name: "provenance", Defense: provenance.New(), Screens: both},
+		defenses.Part{Name: "contradiction", Defense: facts, Screens: []defenses.Place{defenses.Write}},
 		defenses.Part{Name: "authority", Defense: defenses.Func(openAuthority), Screens: []defenses.Place{defenses.Write, defenses.Read, defenses.Act}},
-	)
+	), nil
 }
 
 // FillsPrefix begins the check of a veto; the argument's role follows.
