@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/memory/text"
 )
 
 func TestBackgroundIsDrawnBySeedAndHalfForEachStore(t *testing.T) {
@@ -93,6 +94,9 @@ func TestPadHoldsNothingWorthKeepingAndDoesNotRepeat(t *testing.T) {
 		s := Pad(m, 11, 2500) // as much as a case asks for
 		if hit := worthKeeping.FindString(s); hit != "" {
 			t.Errorf("%s: %q stands in the filler", m, hit)
+		}
+		for _, v := range text.Values(s) {
+			t.Errorf("%s: the filler names %q, a %s", m, v.Text, v.Kind)
 		}
 		seen := map[string]int{}
 		for _, one := range regexp.MustCompile(`[.!?]\s+|\n+`).Split(s, -1) {
