@@ -379,6 +379,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		return
 	}
 	end := list[0].b
+	loose := false
 	for k := 1; k < n; k++ {
 		p := list[k]
 		switch {
@@ -389,9 +390,13 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		default:
 			end = p.b
+			loose = loose || !x.temporal(p.a, p.b)
 		}
 	}
 	oa, ob := x.objectSpan(list[0].a, end)
+	if loose && x.narrowable(list[0].a, list[0].b) {
+		return
+	}
 	if oa >= ob || x.opinion(oa, ob) || x.tokens[oa].is(cOpinion) && x.tokens[oa].kind == word && !x.tokens[oa].upper && len(list) > 1 && n > 1 ||
 		strings.HasSuffix(x.tokens[oa].text, "ing") && x.tokens[oa].entry == nil && !x.tokens[oa].upper && n > 1 {
 		return
@@ -479,6 +484,7 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		return
 	}
 	end := list[0].b
+	loose := false
 	for k := 1; k < n; k++ {
 		p := list[k]
 		switch {
@@ -490,6 +496,7 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		case x.dating(p.prep, p.b) && !x.temporal(list[0].a, list[0].b):
 		default:
 			end = p.b
+			loose = loose || !x.temporal(p.a, p.b)
 		}
 	}
 	f := fact{negated: g.negated, subject: s.whole}
@@ -501,6 +508,9 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		return
 	}
 	a := list[0].a
+	if loose && x.narrowable(a, list[0].b) {
+		return
+	}
 	if x.wordIs(a, b, "charge", "possession", "front") && x.wordIs(a+1, b, "of") && a+2 < b { // "in charge of"
 		a += 2
 	}
@@ -797,6 +807,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			}
 		}
 		var second part
+		loose := false
 		label := x.codeLabel(first.a, first.b)
 		if g.passive && x.wordIs(prep, b, "by") {
 			f.by = true
@@ -819,7 +830,11 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			default:
 				end = p.b
+				loose = loose || !x.temporal(p.a, p.b)
 			}
+		}
+		if loose && x.narrowable(first.a, first.b) {
+			return // what the last phrase belongs to is anybody's guess
 		}
 		if second.b > 0 {
 			o := f
@@ -900,6 +915,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	}
 	end := first.b
 	from := first.a
+	loose := false
 	if inner {
 		na, ne := x.objectSpan(first.a, first.b)
 		pred = x.join(pred, x.span(na, ne))
@@ -929,7 +945,11 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		case p.a > from && p.a > end-1:
 			end = p.b
+			loose = loose || !x.temporal(p.a, p.b)
 		}
+	}
+	if loose && e.lemma != "prefer" {
+		return // what the last phrase belongs to is anybody's guess
 	}
 	if inner {
 		f.multi = false // "sells its milk to X"
