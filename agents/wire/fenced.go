@@ -93,14 +93,23 @@ func ParseFenced(tools []model.Tool, text string) (rest string, calls []RawCall,
 	lines := strings.SplitAfter(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		info, ok := strings.CutPrefix(strings.TrimSpace(lines[i]), "```")
-		info = strings.ToLower(strings.TrimSpace(info))
-		if !ok || info != fence && info != "json" && info != "tool" && info != "tool_code" && info != "" {
+		if !ok || strings.Contains(info, "`") {
 			out.WriteString(lines[i])
 			continue
 		}
+		info = strings.ToLower(strings.TrimSpace(info))
 		end := i + 1
 		for end < len(lines) && strings.TrimSpace(lines[end]) != "```" {
 			end++
+		}
+		switch info {
+		case fence, "json", "tool", "tool_code", "":
+		default: // a block of something else, which may hold what looks like a call
+			for _, l := range lines[i:min(end+1, len(lines))] {
+				out.WriteString(l)
+			}
+			i = end
+			continue
 		}
 		body := strings.Join(lines[i+1:end], "")
 		found, bad := fencedCalls(tools, body, info == fence)

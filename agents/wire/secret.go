@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -17,20 +18,35 @@ const redacted = "[redacted]"
 
 // Secret is a key or token. However it is printed, logged or encoded, it shows
 // as "[redacted]"; only Reveal gives its value.
-type Secret struct{ value string }
+type Secret struct {
+	// value is a pointer since fmt prints the fields of a struct that holds a
+	// Secret in a field of its own without asking for Format: it then shows an
+	// address.
+	value *string
+}
 
-// NewSecret makes a secret of a value.
-func NewSecret(value string) Secret { return Secret{value} }
+// NewSecret makes a secret of a value; "" is none.
+func NewSecret(value string) Secret {
+	if value == "" {
+		return Secret{}
+	}
+	return Secret{&value}
+}
 
 // Reveal returns the value, for the header that carries it and nothing else.
-func (s Secret) Reveal() string { return s.value }
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
 
 // IsZero reports whether there is no secret.
-func (s Secret) IsZero() bool { return s.value == "" }
+func (s Secret) IsZero() bool { return s.value == nil }
 
 // String implements fmt.Stringer.
 func (s Secret) String() string {
-	if s.value == "" {
+	if s.value == nil {
 		return ""
 	}
 	return redacted
@@ -92,25 +108,25 @@ func clean(v string) (Secret, error) {
 			return Secret{}, errors.New("it holds a character that no key has: it must be one line of printable ASCII")
 		}
 	}
-	return Secret{v}, nil
+	return NewSecret(v), nil
 }
 
 // Redactor removes secrets from what servers send and from messages. The zero
 // value removes nothing. It is immutable: With gives a larger one.
-type Redactor struct{ forms []string }
+type Redactor struct{ forms func() []string } // a function since fmt prints what pointers point to, with some verbs
 
 // With returns a Redactor that removes these secrets too, as they are and as
 // they look in base64, in a URL and in JSON. A value that is no secret but a
 // placeholder ("x", "none", "lm-studio": under 8 bytes, or under 16 without a
 // digit) is not removed, since that would change ordinary text.
 func (r Redactor) With(secrets ...Secret) Redactor {
-	out := Redactor{forms: r.forms[:len(r.forms):len(r.forms)]}
+	forms := slices.Clone(r.list())
 	for _, s := range secrets {
-		v := s.value
+		v := s.Reveal()
 		if len(v) < 8 || len(v) < 16 && !strings.ContainsAny(v, "0123456789") {
 			continue
 		}
-		out.forms = append(out.forms, v)
+		forms = append(forms, v)
 		for _, f := range []string{
 			url.QueryEscape(v), url.PathEscape(v),
 			strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(v)), "="),
@@ -119,16 +135,23 @@ func (r Redactor) With(secrets ...Secret) Redactor {
 			strings.NewReplacer(`\`, `\\`, `"`, `\"`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(v),
 		} {
 			if f != v {
-				out.forms = append(out.forms, f)
+				forms = append(forms, f)
 			}
 		}
 	}
-	return out
+	return Redactor{func() []string { return forms }}
+}
+
+func (r Redactor) list() []string {
+	if r.forms == nil {
+		return nil
+	}
+	return r.forms()
 }
 
 // String removes the secrets from s.
 func (r Redactor) String(s string) string {
-	for _, f := range r.forms {
+	for _, f := range r.list() {
 		s = strings.ReplaceAll(s, f, redacted)
 	}
 	return s
@@ -136,7 +159,7 @@ func (r Redactor) String(s string) string {
 
 // Bytes removes the secrets from b; where it holds none, it returns b itself.
 func (r Redactor) Bytes(b []byte) []byte {
-	for _, f := range r.forms {
+	for _, f := range r.list() {
 		if bytes.Contains(b, []byte(f)) {
 			b = bytes.ReplaceAll(b, []byte(f), []byte(redacted))
 		}

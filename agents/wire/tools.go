@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func eachMember(object json.RawMessage, f func(name string, value json.RawMessag
 	if _, err := d.Token(); err != nil {
 		return err
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF {
 		return errors.New("something follows the object")
 	}
 	return nil
