@@ -175,7 +175,7 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 	}
 	r := &Report{Level: o.Level, Metrics: o.Metrics, By: o.By, tables: tables}
 	for _, t := range tables {
-		r.Runs = append(r.Runs, info(t))
+		r.Runs = append(r.Runs, t.Info())
 		if n := r.Runs[len(r.Runs)-1]; !n.Finished {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is not finished: %d of %d planned trials are compared", n.Name, n.Trials, n.Planned))
 		}
@@ -234,7 +234,8 @@ func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
 	}
 }
 
-func info(t *Table) RunInfo {
+// Info says what the run is.
+func (t *Table) Info() RunInfo {
 	i := RunInfo{Name: t.Name, Finished: t.Finished, Trials: t.Trials}
 	if t.Run != nil {
 		i.ID, i.Dataset, i.Split, i.Model, i.LLM, i.Planned = t.Run.ID, strings.TrimSpace(t.Run.Dataset.Name+" "+t.Run.Dataset.Version), t.Run.Split, t.Run.Model, t.Run.LLM, t.Run.Planned
@@ -335,7 +336,7 @@ func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 		if err := SameDataset(t, first); err != nil {
 			return nil, err
 		}
-		r.Notes = append(r.Notes, differences(t, first)...)
+		r.Notes = append(r.Notes, Differences(t, first)...)
 		m := match(t, first)
 		n := len(out)
 		for _, x := range t.arms {
@@ -384,9 +385,9 @@ func dataset(name, version, sum string) string {
 	return s
 }
 
-// differences says which settings of two runs differ: those that a reader must
+// Differences says which settings of two runs differ: those that a reader must
 // know to read the comparison.
-func differences(a, b *Table) []string {
+func Differences(a, b *Table) []string {
 	if a.Run == nil || b.Run == nil {
 		return nil
 	}

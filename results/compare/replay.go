@@ -1,0 +1,74 @@
+package compare
+
+import "fmt"
+
+// Replayed is how far an arm repeated another, trial by trial.
+type Replayed struct {
+	Same         int
+	NotScored    int // failed in one of them at least
+	OnlyA, OnlyB int
+	Changed      []Deviation
+}
+
+// Deviation is a case whose outcome digest differs.
+type Deviation struct {
+	Case  string
+	Epoch int32
+	Class string   // or the kind of a benign case
+	What  []string // rates to which it contributes otherwise: "acted no → yes"; empty where only decisions differ
+}
+
+// Replay compares the outcomes of two arms by their digests: same cases, same
+// funnel, same sequence of verdicts. What is said goes from B to A.
+func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
+	m := match(a, b)
+	var r Replayed
+	kind := slicings["class"]
+	for u := range a.units {
+		x := armA.cell(int32(u))
+		var y cell
+		if m.to[u] >= 0 {
+			y = armB.cell(m.to[u])
+		}
+		switch {
+		case x.state == absent && y.state == absent:
+		case y.state == absent:
+			r.OnlyA++
+		case x.state == absent:
+			r.OnlyB++
+		case x.state == failed || y.state == failed:
+			r.NotScored++
+		case x.state == excluded && y.state == excluded: // says nothing about anything
+		case x.digest == y.digest:
+			r.Same++
+		default:
+			c := &a.cases[a.units[u].kase]
+			d := Deviation{Case: c.ID, Epoch: a.units[u].epoch, Class: kind(c)}
+			for i := range metrics {
+				if now, was := word(x, i), word(y, i); now != was {
+					d.What = append(d.What, fmt.Sprintf("%s %s → %s", metrics[i].Name, was, now))
+				}
+			}
+			r.Changed = append(r.Changed, d)
+		}
+	}
+	if a != b {
+		for u := range b.units {
+			if armB.cell(int32(u)).state != absent && !m.from[u] {
+				r.OnlyB++
+			}
+		}
+	}
+	return r
+}
+
+// word says how a trial counts in a rate.
+func word(c cell, metric int) string {
+	switch {
+	case c.in>>metric&1 == 0:
+		return "–"
+	case c.hit>>metric&1 == 1:
+		return "yes"
+	}
+	return "no"
+}
