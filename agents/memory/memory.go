@@ -416,6 +416,9 @@ func (m *Memory) commit(p Proposal, v Verdict, spec StoreSpec) (*Record, string)
 		if v.Held {
 			r.State = Held
 		}
+		if v.Text != "" {
+			r.Text = v.Text
+		}
 	case Quarantine:
 		r.State = Quarantined
 	}

@@ -163,6 +163,7 @@ func TestVerdictsDecideWhatIsStoredAndSeen(t *testing.T) {
 		{memory.Verdict{Action: memory.Redact, Text: "the code is [removed]"}, memory.Live, true, true, "the code is [removed]"},
 		{memory.Verdict{Action: memory.Defer}, memory.Staged, true, true, "the code is 4471"},
 		{memory.Verdict{Action: memory.Defer, Held: true}, memory.Held, true, false, "the code is 4471"},
+		{memory.Verdict{Action: memory.Defer, Text: "the code is [removed]"}, memory.Staged, true, true, "the code is [removed]"},
 		{memory.Verdict{Action: memory.Quarantine}, memory.Quarantined, true, false, "the code is 4471"},
 		{memory.Verdict{Action: memory.Block}, 0, false, false, ""},
 	}

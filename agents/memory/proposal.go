@@ -132,7 +132,7 @@ type Finding struct {
 // other field of the record is the harness's.
 type Verdict struct {
 	Action Action
-	// Text replaces the content when Action is Redact.
+	// Text replaces the content when Action is Redact, or Defer where it is set.
 	Text string
 	// Held makes a deferred record invisible until it is approved; without it
 	// the record is Staged, usable as context.
