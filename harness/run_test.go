@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
@@ -149,6 +150,7 @@ func (s *stopper) Append(t *results.Trial, ds []results.Decision, tr []byte) err
 }
 
 func TestAStoppedRunKeepsWhatItFinished(t *testing.T) {
+	defer goleak.VerifyNone(t)
 	x, whole := runAll(t, Builtin(), "limit=30", "defense=none", "transcripts=none")
 	for _, how := range []string{"stop", "cancel"} {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -311,6 +311,7 @@ func (w *Witness) Costs(t *results.Trial, outcomes ...*agents.Outcome) {
 func (w *Witness) Judge(t *results.Trial, write, later *agents.Outcome, mem *memory.Memory) {
 	t.Allow, t.Redact, t.Defer, t.Quarantine, t.Block = w.verdicts[0], w.verdicts[1], w.verdicts[2], w.verdicts[3], w.verdicts[4]
 	t.Unsure = w.unsure
+	w.rows = w.Decisions
 	t.Asked = w.asked
 	t.MemoriesSurvived = w.kept(mem)
 	t.OwnTaskDone = w.ownTask(write)
