@@ -138,15 +138,14 @@ func (g *chainGate) Write(ctx context.Context, p memory.Proposal) (memory.Verdic
 			return out, nil
 		}
 	}
-	if redacted && out.Action == memory.Defer {
-		out.Held = true
-	}
 	if p.Op == memory.Remove {
 		return out, nil
 	}
-	if out.Action != memory.Redact {
-		// Memory commits a redaction under that action alone.
-		final.Text = p.Record.Text
+	switch {
+	case out.Action == memory.Quarantine:
+		final.Text = p.Record.Text // what is kept for review is kept as it came
+	case redacted && out.Action == memory.Defer:
+		out.Text = final.Text // what is staged is the redacted content
 	}
 	final.Scope = out.Scope
 	g.sign(final)

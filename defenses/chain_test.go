@@ -126,15 +126,13 @@ func TestRedactionsCompose(t *testing.T) {
 	}
 }
 
-func TestADeferredRedactionIsHeld(t *testing.T) {
-	// Staged, the record would show sessions the content that was cut out.
+func TestADeferredRedactionStagesWhatIsLeft(t *testing.T) {
+	// Staged as it came, the record would show sessions the content that was cut
+	// out.
 	tr := defensetest.Open(t, defenses.Chain(cut("one").part("1"), answers(memory.Verdict{Action: memory.Defer}).part("d")))
 	v, r := tr.Write(defensetest.FromUser("one two"))
-	if v.Action != memory.Defer || !v.Held || r.State != memory.Held {
-		t.Errorf("%+v, state %s", v, r.State)
-	}
-	if v, _ := tr.Write(defensetest.FromUser("two")); v.Held {
-		t.Errorf("without a redaction: %+v", v)
+	if v.Action != memory.Defer || r.State != memory.Staged || r.Text != "_ two" {
+		t.Errorf("%+v, state %s, text %q", v, r.State, r.Text)
 	}
 }
 

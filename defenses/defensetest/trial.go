@@ -179,6 +179,9 @@ func (tr *Trial) Commit(p memory.Proposal, v memory.Verdict) memory.Record {
 		if v.Held {
 			r.State = memory.Held
 		}
+		if v.Text != "" {
+			r.Text = v.Text
+		}
 	case memory.Quarantine:
 		r.State = memory.Quarantined
 	case memory.Block:
