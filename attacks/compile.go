@@ -205,7 +205,7 @@ type expansion struct {
 
 // maxCase is the most text that the references of one case may give, in bytes:
 // rules that double each other grow without end.
-const maxCase = 1 << 20
+const maxCase = 1 << 16
 
 func (e *expansion) resolve(name string) (string, error) {
 	first, part, dotted := strings.Cut(name, ".")

@@ -3,6 +3,7 @@
 //	go generate ./datasets                                  # write datasets/bench/v1
 //	go run ./scripts/compile-bench -check FILE…             # compile and check some families, write nothing
 //	go run ./scripts/compile-bench -check -show 5 FILE…     # and read five cases of each
+//	go run ./scripts/compile-bench -check -jsonl c.jsonl FILE…   # and keep them, for memtox run --dataset
 //
 // Without -check it runs in the folder datasets, and writes the cases as
 // compressed canonical lines with the SHA-256 of those lines beside them: the
@@ -39,6 +40,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("compile-bench", flag.ContinueOnError)
 	var (
 		check    = flags.Bool("check", false, "compile and check the families in the named files, write nothing")
+		jsonl    = flags.String("jsonl", "", "with -check: write the cases to this file, for memtox run --dataset")
 		show     = flags.Int("show", 0, "with -check: how many cases of each family to print")
 		families = flags.String("families", "bench/families", "folder with tune and report")
 		folder   = flags.String("o", "bench/v1", "folder to write to")
@@ -50,7 +52,7 @@ func run(args []string, out io.Writer) error {
 		if flags.NArg() == 0 {
 			return fmt.Errorf("-check names no file; write -check datasets/bench/families/tune/NAME.yaml")
 		}
-		return checkFiles(flags.Args(), *show, out)
+		return checkFiles(flags.Args(), *show, *jsonl, out)
 	}
 	list, err := attacks.Load(*families)
 	if err != nil {
@@ -90,7 +92,7 @@ func write(folder string, cases []datasets.Case, out io.Writer) error {
 }
 
 // checkFiles compiles each family by itself, then all of them together.
-func checkFiles(files []string, show int, out io.Writer) error {
+func checkFiles(files []string, show int, jsonl string, out io.Writer) error {
 	var list []*attacks.Family
 	for _, file := range files {
 		f, err := attacks.LoadFile(file)
@@ -126,6 +128,15 @@ func checkFiles(files []string, show int, out io.Writer) error {
 	cases, err := attacks.Compile(list, benchSeed)
 	if err != nil {
 		return err
+	}
+	if jsonl != "" {
+		var lines bytes.Buffer
+		if err := datasets.WriteJSONL(&lines, cases); err != nil {
+			return err
+		}
+		if err := os.WriteFile(jsonl, lines.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
 	set, err := datasets.NewSet("these families", cases)
 	if err != nil {
