@@ -140,6 +140,9 @@ func (x *extractor) parts(a, b int, change bool) (list [maxParts]part, n int) {
 		if t.kind != word {
 			continue
 		}
+		if i > a && x.wordIs(i, b, "before", "after") && timeNouns[x.tokens[i-1].text] {
+			continue // "30 minutes before departure"
+		}
 		if i > a && x.wordIs(i, b, "that", "which", "who") {
 			break // a restrictive relative clause belongs to its noun
 		}
@@ -352,7 +355,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		return
 	}
 	// "is due on 15 February"
-	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) || strings.HasSuffix(t.text, "able") || strings.HasSuffix(t.text, "ible")) && i+1 < b {
+	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) || t.entry == nil && strings.HasSuffix(t.text, "ed") || strings.HasSuffix(t.text, "able") || strings.HasSuffix(t.text, "ible")) && i+1 < b {
 		n := x.skipAdverbs(i+1, b, &g)
 		if n < b && x.tokens[n].is(cPreposition) && x.tokens[n].kind == word && !x.wordIs(n, b, "of") && n+1 < b {
 			if t.is(cOpinion) && !t.is(cAdjective) {
@@ -504,7 +507,7 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 	if g.bareModal >= 0 {
 		be = x.join(x.refsOf(int32(g.bareModal)), x.refsOf(x.verbToken("be")))
 	}
-	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress", "doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break") {
+	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress", "doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break", "duty", "leave", "holiday", "strike", "track", "time", "hand", "order", "repair", "service", "free") {
 		return
 	}
 	a := list[0].a
@@ -631,7 +634,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	pred := x.refsOf(int32(len(x.tokens) - 1))
 	// A particle belongs to the verb.
 	goUp := change && e.lemma == "go"
-	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number && e.traits&vChange == 0 && e.lemma != "go") && x.tokens[i].is(cParticle) && x.tokens[i].kind == word && !x.wordIs(i, b, "in", "on", "together") && x.tokens[i+1].kind != number {
+	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number && e.traits&vChange == 0 && e.lemma != "go") && x.tokens[i].is(cParticle) && x.tokens[i].kind == word && !x.wordIs(i, b, "in", "on", "together") && !(x.wordIs(i, b, "over", "up") && x.tokens[i+1].kind == number) {
 		pred = x.join(pred, x.refsOf(int32(i)))
 		i = x.skipAdverbs(i+1, b, &g)
 	}
@@ -769,6 +772,9 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		x.assert(f)
 		return true
 	}
+	if e.lemma == "switch" && g.passive {
+		keep = false // "the audit firm was switched to": another firm
+	}
 	if keep && !goUp {
 		verb := x.tokens[g.main]
 		verb.lemma = true
@@ -801,7 +807,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			rest = rest[1:]
 		}
 		for k := first.a + 1; k < first.b && len(rest) == 0 && x.narrowable(first.a, k); k++ {
-			if x.wordIs(k, b, "every", "each") { // "is sent to board@… every night"
+			if x.often(k, first.b) { // "is sent to board@… every night"
 				qualifier = x.join(qualifier, x.span(k, first.b))
 				first.b, end = k, k
 			}
@@ -822,7 +828,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "on") && x.temporal(first.a, first.b) && !x.temporal(p.a, p.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			case x.wordIs(p.prep, b, "since"), x.datingPart(p):
-			case x.dating(p.prep, p.b) != x.temporal(first.a, first.b) && (x.dating(p.prep, p.b) && x.clock(p.a, p.b) || x.clock(first.a, first.b) && x.wordIs(p.prep, b, "from", "in", "at", "to")):
+			case x.dating(p.prep, p.b) != x.temporal(first.a, first.b) && (x.dating(p.prep, p.b) && (x.clock(p.a, p.b) || x.hour(p.prep, p.b)) || x.clock(first.a, first.b) && x.wordIs(p.prep, b, "from", "in", "at", "to")):
 				// "leaves at 9:15 from platform 4" says two things.
 				second = p
 			case x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
@@ -833,7 +839,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				loose = loose || !x.temporal(p.a, p.b)
 			}
 		}
-		if loose && x.narrowable(first.a, first.b) {
+		if loose && x.narrowable(first.a, first.b) || x.wordIs(first.a, b, "free") && first.b-first.a == 1 {
 			return // what the last phrase belongs to is anybody's guess
 		}
 		if second.b > 0 {
@@ -867,6 +873,14 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		x.wordIs(first.a, b, "all") && x.temporal(first.a, first.b) || x.passing(first.a, first.b) && len(rest) == 0 {
 		return
 	}
+	// "is serviced every two years by Viking", "meets every Thursday at 19:00"
+	if len(rest) > 0 && x.often(first.a, first.b) && rest[0].b == list[len(list)-1].b {
+		f.by = g.passive && x.wordIs(rest[0].prep, b, "by")
+		f.predicate = x.join(pred, x.span(first.a, first.b), x.span(rest[0].prep, rest[0].a), qualifier)
+		f.object = x.object(rest[0].a, rest[0].b)
+		x.assert(f)
+		return
+	}
 	if g.past && !g.perfect && !g.passive && !x.tokens[first.a].upper && !x.wordIs(first.a, b, "the") && x.tokens[first.a].kind != number {
 		return // "built a sandcastle" is an event, "wrote the manual" is a fact
 	}
@@ -875,7 +889,13 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	}
 	// "takes 10 mg every morning"
 	for k := first.a + 1; k < first.b && len(rest) == 0; k++ {
-		if x.wordIs(k, b, "every", "each") {
+		if x.often(k, first.b) {
+			if !x.wordIs(k, b, "every", "each") && x.bare(first.a, k) { // "measures blood pressure twice a day"
+				f.predicate = x.join(pred, x.span(first.a, k), qualifier)
+				f.object, f.multi = x.span(k, first.b), false
+				x.assert(f)
+				return
+			}
 			qualifier = x.join(qualifier, x.span(k, first.b))
 			first.b = k
 			break
@@ -904,7 +924,11 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	}
 	inner := false
 	var value part
-	for _, p := range rest {
+	for k, p := range rest {
+		if x.wordIs(p.prep, b, "on") && x.recurring(p.prep, p.b) && k == len(rest)-1 && x.bare(first.a, first.b) && e.traits&vMulti == 0 && !x.weakObject(x.span(first.a, first.b)) {
+			inner, value = true, p // "holds surgery on Tuesdays"
+			break
+		}
 		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") || x.wordIs(p.prep, b, "for") && !x.duration(p) {
 			continue
 		}
@@ -998,14 +1022,41 @@ func (x *extractor) clockTail(first, p part) bool {
 
 // weakObject reports whether an object names nothing: an adverb, "early".
 func (x *extractor) weakObject(o phrase) bool {
+	if o.empty() {
+		return true
+	}
+	if last := int(x.refs[o.to-1]); x.wordIs(last, last+1, "later", "earlier", "longer") {
+		return true
+	}
 	if o.to-o.from != 1 {
-		return o.empty()
+		return false
 	}
 	t := &x.tokens[x.refs[o.from]]
 	if t.is(cFrequency) {
 		return false
 	}
 	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
+}
+
+// often reports whether "every week", "twice a day" or "three times a year" begins
+// at k and goes to the end.
+func (x *extractor) often(k, b int) bool {
+	return x.wordIs(k, b, "every", "each") || x.wordIs(k, b, "once", "twice") && k+1 < b ||
+		x.tokens[k].kind == number && x.wordIs(k+1, b, "times") && k+2 < b
+}
+
+// bare reports whether an object is one or two common nouns without an article,
+// which belong to their verb: "holds surgery".
+func (x *extractor) bare(a, b int) bool {
+	if b-a > 2 || x.tokens[a].is(cOpensNP) {
+		return false
+	}
+	for i := a; i < b; i++ {
+		if t := &x.tokens[i]; t.kind != word || t.upper {
+			return false
+		}
+	}
+	return a < b
 }
 
 // completes reports whether a phrase behind a verb's object answers what the verb

@@ -278,7 +278,11 @@ func (x *extractor) leading(a, b int) (int, phrase) {
 // leadingEnd returns where a phrase before the subject ends that no comma cuts
 // off, or 0: "On Saturdays the yard closes at noon."
 func (x *extractor) leadingEnd(a, b int) int {
-	for k := a + 2; k < min(b, a+5); k++ {
+	first := a + 2
+	if x.wordIs(a, b, "as") && x.wordIs(a+1, b, "of") {
+		first++
+	}
+	for k := first; k < min(b, first+3); k++ {
 		t, prev := &x.tokens[k], &x.tokens[k-1]
 		if t.kind == comma || prev.kind == word && !prev.upper && !prev.is(cTemporal) && !timeNouns[prev.text] {
 			return 0
@@ -299,7 +303,7 @@ func (x *extractor) dating(a, b int) bool {
 	case x.wordIs(a, b, "from", "after", "by", "until", "till", "before"):
 		return a+1 < b && (x.temporal(a+1, b) || x.wordIs(a+1, b, "now", "today", "then", "further"))
 	case x.wordIs(a, b, "in", "on", "at"):
-		return a+1 < b && x.temporal(a+1, b) && !x.recurring(a, b)
+		return a+1 < b && (x.temporal(a+1, b) || x.hour(a, b)) && !x.recurring(a, b)
 	}
 	return false
 }
@@ -334,6 +338,8 @@ func (x *extractor) temporal(a, b int) bool {
 			return true
 		case t.kind == word && timeNouns[t.text]:
 			return true
+		case t.kind == number && ordinal(t.text):
+			return true
 		case t.kind == number && clockOrYear(t.text) && (len(t.text) != 4 || i == a || x.tokens[i-1].is(cMonth) || t.text[3] > '9'):
 			return true
 		case x.wordIs(i, b, "am", "pm", "utc", "cet", "o'clock") && i > a:
@@ -341,6 +347,15 @@ func (x *extractor) temporal(a, b int) bool {
 		}
 	}
 	return false
+}
+
+// hour reports whether "at" and a small number are a time of day.
+func (x *extractor) hour(a, b int) bool {
+	if b-a != 2 || !x.wordIs(a, b, "at") {
+		return false
+	}
+	t := &x.tokens[a+1]
+	return t.kind == number && (t.is(cNumber) || len(t.text) <= 2 && digits(t.text))
 }
 
 func clockOrYear(s string) bool {
@@ -356,6 +371,12 @@ func clockOrYear(s string) bool {
 	}
 	// 2026-05-01, 3/5/2026
 	return len(s) >= 8 && len(s) <= 10 && (strings.Count(s, "-") == 2 || strings.Count(s, "/") == 2) && s[0] >= '0' && s[0] <= '9'
+}
+
+// ordinal reports whether s is a day of a month: "10th".
+func ordinal(s string) bool {
+	n := len(s)
+	return n >= 3 && n <= 4 && digits(s[:n-2]) && (s[n-2:] == "th" || s[n-2:] == "st" || s[n-2:] == "nd" || s[n-2:] == "rd")
 }
 
 func digits(s string) bool {
@@ -478,6 +499,9 @@ func (x *extractor) finite(i, a, b int) bool {
 		if i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) && !x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb) {
 			return false
 		}
+		if x.tokens[min(i+1, b-1)].is(cPreposition) && x.baseLater(i, b) {
+			return false // "purchase orders above 10,000 kroner need"
+		}
 		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || x.singularSubject(a, i))
 	case t.is(cPast):
 		return i+1 < b && !prev.is(cBe|cHave) && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !t.is(cPart) || x.tokens[i+1].kind == word)
@@ -509,7 +533,7 @@ func (x *extractor) guessVerb(a, b int) int {
 			return -1
 		}
 		n := len(t.text)
-		if t.kind != word || t.entry != nil || t.upper || n < 4 || prev.kind != word || prev.is(cOpensNP|cPreposition|cNumber) ||
+		if t.kind != word || t.entry != nil || t.upper || n < 4 || prev.kind != word && !prev.upper && prev.kind != number || prev.is(cOpensNP|cPreposition|cNumber) ||
 			strings.HasSuffix(t.text, "ly") {
 			continue
 		}
@@ -562,6 +586,21 @@ func (x *extractor) strongLater(i, b, n int) bool {
 			continue
 		}
 		if t.is(cFinite) || t.is(cS) && !x.nounVerb(k) && !x.tokens[k-1].is(cOpensNP) {
+			return true
+		}
+	}
+	return false
+}
+
+// baseLater reports whether a plural verb follows, which token i would be the
+// subject of.
+func (x *extractor) baseLater(i, b int) bool {
+	for k := i + 3; k+1 < b && k < i+8; k++ {
+		t, prev := &x.tokens[k], &x.tokens[k-1]
+		if t.kind == comma || x.wordIs(k, b, "and", "but", "that", "which", "who", "to") {
+			return false
+		}
+		if t.kind == word && t.is(cBase) && !t.is(cS|cPreposition|cParticle|cAdverb|cAdjective|cNumber|cMonth|cAttribute|cOpinion) && !prev.is(cOpensNP|cPreposition) && prev.kind != possessive && x.evidence(k+1) {
 			return true
 		}
 	}
@@ -804,7 +843,7 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 		}
 		// A predicate of the same subject.
 		if n.kind == word && (n.is(cFinite) || n.is(cS|cPast|cPart)) && !(j > i+1 && x.tokens[j-1].is(cOpensNP)) {
-			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) || n.is(cS) && j+2 == b && x.tokens[j+1].kind == word {
+			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) || n.is(cS) && j+1 < b && x.tokens[j+1].kind == word && x.tokens[v].is(cS|cBe) && !x.strongLater(j, b, maxClause) && !x.wordIs(j+1, b, "and", "or") {
 				if n.is(cPart) && !n.is(cS) && (x.tokens[v].is(cBe|cModal) || x.tokens[v].is(cPart) && !x.tokens[v].is(cS)) {
 					if j+1 < b && x.tokens[j+1].is(cPreposition|cFrequency|cDeterminer) {
 						return i, j, sameAuxiliary
@@ -999,7 +1038,7 @@ func (x *extractor) subject(a, v int) subject {
 	if t.kind == word && t.is(cNegation|cIndefinite|cCondition|cHedge) && !t.is(cMonth) || t.is(cWh) {
 		return s
 	}
-	if t.is(cPreposition) && t.kind == word {
+	if (t.is(cPreposition) || x.wordIs(a, v, "as")) && t.kind == word {
 		return s
 	}
 	if t.is(cPronoun) && t.kind == word {
@@ -1017,7 +1056,7 @@ func (x *extractor) subject(a, v int) subject {
 		s.ok = !s.whole.empty()
 		return s
 	}
-	if v-a == 1 && t.is(cDeterminer) || t.kind == word && x.wordIs(a, v, "most", "some", "many", "several", "few", "half", "any", "either", "another", "such") ||
+	if v-a == 1 && t.is(cDeterminer) || x.wordIs(a, v, "most", "some", "many", "several", "few", "half", "any", "either", "another", "such") ||
 		x.wordIs(v-1, v, "one", "ones") {
 		return s
 	}
@@ -1108,7 +1147,7 @@ func (x *extractor) objectSpan(a, b int) (int, int) {
 	b = x.objectEnd(a, b)
 	for b > a+1 {
 		t := &x.tokens[b-1]
-		if t.kind == comma || t.kind == dash || t.kind == colon || t.kind == word && (t.is(cDating) || x.wordIs(b-1, b, "too", "also", "only", "and", "permanently", "currently", "officially")) {
+		if t.kind == comma || t.kind == dash || t.kind == colon || t.kind == word && (t.is(cDating) || x.wordIs(b-1, b, "too", "also", "only", "and", "permanently", "currently", "officially", "sharp")) {
 			b--
 			continue
 		}
@@ -1153,7 +1192,7 @@ func (x *extractor) objectEnd(a, b int) int {
 			return i
 		case word:
 			if i > a && (x.wordIs(i, b, "because", "although", "though", "so", "where", "why", "since", "instead", "formerly", "previously", "including", "unlike") ||
-				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than") || x.aside(i, b)) {
+				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than") || x.wordIs(i, b, "or") && i+1 < b && x.tokens[i+1].is(cPreposition) || x.aside(i, b)) {
 				return i
 			}
 		}

@@ -365,6 +365,8 @@ func (x *extractor) sentenceLike(from, to int) bool {
 			if i-at >= 3 && t.kind == stop {
 				sentence = true
 			}
+		case t.kind == possessive && i > at && i+1 < b && x.tokens[i+1].kind == word && x.tokens[i+1].is(cArticle|cPreposition|cNegation):
+			sentence = true
 		case t.kind == word && t.is(cPronoun|cFinite) && t.text != "do" && !t.upper:
 			sentence = true
 		case t.is(cHedge) && !t.is(cMonth):
@@ -383,7 +385,7 @@ func (x *extractor) sentenceLike(from, to int) bool {
 // be pairs of their own ("Vet: Dr. Roth, phone 020 5550 118").
 func (x *extractor) pairs(owner, key phrase, from, to int) {
 	src := x.src
-	if k := strings.Index(src[from:to], " #"); k > 0 && src[from] != '"' && src[from] != '\'' {
+	if k := strings.Index(src[from:to], " #"); k > 0 && (src[from] != '"' && src[from] != '\'' || strings.IndexByte(src[from+1:from+k], src[from]) >= 0) {
 		from, to = trimSpan(src, from, from+k)
 	}
 	if src[from] == '{' {
@@ -434,6 +436,10 @@ func (x *extractor) pairAhead(a, b int, strong bool) bool {
 	s := x.src[a:b]
 	if k := strings.IndexAny(s, " :="); k > 0 && k < longestWord {
 		if e := x.lookup(s[:k]); e != nil && e.classes&cAttribute != 0 && s[0] >= 'a' {
+			switch e.word {
+			case "room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region":
+				return s[k] != ' ' // part of an address
+			}
 			return true
 		}
 		if s[k] == ':' || s[k] == '=' {
