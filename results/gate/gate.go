@@ -381,7 +381,7 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l compare.Laten
 	if !r.Absolute {
 		us, ok := g.calibration()
 		if !ok {
-			c.Why = "the run has no calibration value, so a multiple of it means nothing; give a time (" + c.Metric + " <= 40us) to ask for an absolute limit"
+			c.Why = "the run has no calibration value, so a multiple of it means nothing; give a time (" + c.Name + " <= 40us) to ask for an absolute limit"
 			return
 		}
 		scale, unit = 1/us, "× calibration loop"

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestGatePassesFailsAndIsUndecided(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none,no-memory", "--out", "a")
+	c.write("gate.yaml", "confidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - end_to_end >= 0.3\n    - not_scored <= 0\n")
+	for args, want := range map[string]Code{
+		"gate a --require no-memory.end_to_end<=0.08":                       Done,
+		"gate a --require none.end_to_end<=0.02":                            BadNews,
+		"gate a --require none.end_to_end<=0.8":                             Inconclusive,
+		"gate a --require none.latency_us.write.p50<=9":                     Inconclusive,
+		"gate a --require none.latency_us.write.p50<=10s":                   Done,
+		"gate a -f gate.yaml":                                               Done,
+		"gate a -f gate.yaml --require hermes/none/policy_fact.asr<=0.01":   BadNews,
+		"gate a --baseline a --exact":                                       Done,
+		"gate a --baseline a/trials.parquet --margin 30% --margin fpr=0.5":  Done,
+		"gate a --baseline a/trials.parquet --margin end_to_end=0.00000001": Inconclusive,
+	} {
+		if code := c.run(strings.Fields(args)...); code != want || c.err.Len() > 0 {
+			t.Errorf("memtox %s: exit code %d, want %d\n%s%s", args, code, want, c.out.String(), c.err.String())
+		}
+	}
+}
+
+func TestGateRefusalsAreOneLine(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "10", "--out", "a")
+	c.write("key.yaml", "require:\n  - none.tpr >= 0.5\nrequired: 1\n")
+	c.write("limit.yaml", "arms:\n  hermes/none:\n    - tpr >= 0.5\n    - tprr >= 0.5\n")
+	c.write("margin.yaml", "margin:\n  end_to_end: wide\n")
+	c.write("broken.parquet", "PAR1 nothing PAR1")
+	for args, want := range map[string]string{
+		"gate":                                           "memtox: memtox gate needs a run directory",
+		"gate a":                                         "memtox: there is no requirement",
+		"gate absent --require none.tpr>=0.5":            "absent",
+		"gate a --require absent.tpr>=0.5":               `memtox: --require: a has no arm "absent"`,
+		"gate a --require none.nonsense<=0.5":            `memtox: --require: unknown metric "nonsense"`,
+		"gate a --require none.tpr>=0":                   "can never fail",
+		"gate a -f absent.yaml":                          "memtox: -f: absent.yaml",
+		"gate a -f key.yaml":                             `memtox: key.yaml:3:1: unknown key "required"`,
+		"gate a -f limit.yaml":                           `memtox: limit.yaml:4:7: unknown metric "tprr"`,
+		"gate a -f margin.yaml":                          "memtox: margin.yaml:2:15: margin of end_to_end",
+		"gate a --baseline absent --exact":               "absent",
+		"gate a --baseline a":                            "memtox: --baseline: the baseline is not used",
+		"gate a --margin 0.02":                           "memtox: --baseline: ",
+		"gate a --baseline a --margin x":                 `memtox: --margin: "x" is no margin`,
+		"gate a --baseline a --margin rsr=0.1":           "memtox: --margin: rsr is not compared",
+		"gate a --require none.tpr>=0.5 --format x":      "memtox: --format: unknown",
+		"gate a --write-baseline b --baseline a":         "memtox: --write-baseline: ",
+		"gate a --require none.tpr>=0.5 --confidence 95": "memtox: --confidence: ",
+	} {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) || strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
+			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
+		}
+	}
+	// What cannot be read is a failure of the tool, not a verdict.
+	for _, args := range []string{"gate a --baseline broken.parquet --exact"} {
+		if code := c.run(strings.Fields(args)...); code != Failed {
+			t.Errorf("memtox %s: exit code %d, %s", args, code, c.err.String())
+		}
+	}
+	if err := os.Truncate(c.dir+"/a/trials.parquet", 100); err != nil {
+		t.Fatal(err)
+	}
+	if code := c.run("gate", "a", "--require", "none.tpr >= 0.5"); code != Failed {
+		t.Errorf("a damaged run: exit code %d, %s", code, c.err.String())
+	}
+}
+
+func TestGateWritesItsFilesAndABaseline(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
+	c.must("gate", "a", "--write-baseline", "base.parquet")
+	if c.out.Len() > 0 || !strings.Contains(c.err.String(), "80 trials written to base.parquet") {
+		t.Errorf("%s%s", c.out.String(), c.err.String())
+	}
+	c.must("gate", "a", "--baseline", "base.parquet", "--exact", "--junit", "g.xml", "--sarif", "g.sarif", "--markdown", "g.md")
+	var suites struct {
+		Tests int `xml:"tests,attr"`
+	}
+	if b, err := os.ReadFile(c.dir + "/g.xml"); err != nil || xml.Unmarshal(b, &suites) != nil || suites.Tests != 2 {
+		t.Errorf("%v %+v", err, suites)
+	}
+	if b, err := os.ReadFile(c.dir + "/g.sarif"); err != nil || !json.Valid(b) {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(c.dir + "/g.md"); err != nil || !strings.HasPrefix(string(b), "## ✅ memtox gate: PASS") {
+		t.Error(err, string(b))
+	}
+	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--model", "reference:naive", "--out", "b")
+	if code := c.run("gate", "b", "--baseline", "base.parquet", "--exact"); code != BadNews || !strings.Contains(c.out.String(), "changed: hermes/") || !strings.Contains(c.out.String(), "model differs") {
+		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
+	}
+}
