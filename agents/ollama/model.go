@@ -236,13 +236,6 @@ func (m *Model) read(ctx context.Context, body io.Reader) (wire.Answer, error) {
 		if err != nil {
 			return a, m.refine(ctx, fmt.Errorf("reading the answer: %w", err))
 		}
-		if p.Error != "" {
-			e := &wire.Error{Kind: wire.Fatal, Text: m.opts.Client.Redactor().String(wire.Clip(p.Error, 1000)), Err: errors.New("the server failed within its answer")}
-			if k, ok := judge(http.StatusInternalServerError, []byte(p.Error)); ok {
-				e.Kind = k
-			}
-			return a, e
-		}
 		text.WriteString(p.Message.Content)
 		for _, c := range p.Message.ToolCalls {
 			a.Calls = append(a.Calls, wire.RawCall{ID: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
@@ -258,12 +251,21 @@ func (m *Model) refine(ctx context.Context, err error) error {
 	return wire.Refine(ctx, m.opts.Client.Redactor(), err)
 }
 
-// judge recognises a tool call that Ollama's own parsers could not read.
+// judge recognises a tool call that Ollama's own parsers could not read, and an
+// error that came when a stream had begun with status 200.
 func judge(status int, body []byte) (wire.Kind, bool) {
-	if status >= 400 && bytes.Contains(body, []byte("error parsing tool call")) {
+	if status < 400 {
+		last := bytes.TrimRight(body, " \r\n")
+		last = last[bytes.LastIndexByte(last, '\n')+1:]
+		var p piece
+		if !bytes.Contains(last, []byte(`"error"`)) || json.Unmarshal(last, &p) != nil || p.Error == "" {
+			return 0, false
+		}
+	}
+	if bytes.Contains(body, []byte("error parsing tool call")) {
 		return wire.Malformed, true
 	}
-	return 0, false
+	return wire.Transient, status < 400
 }
 
 // Models lists the models that the server has.

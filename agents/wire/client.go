@@ -570,13 +570,19 @@ func hint(e *Error, a *answer) string {
 }
 
 // message finds the server's own words in the body of an error: OpenAI's
-// {"error":{"message":…}}, Ollama's {"error":…}, or the body itself.
+// {"error":{"message":…}}, Ollama's {"error":…}, either as the last line of a
+// stream, or the body itself.
 func message(body []byte) string {
-	var e struct {
-		Error   json.RawMessage `json:"error"`
-		Message string          `json:"message"`
-	}
-	if json.Unmarshal(body, &e) == nil {
+	last := bytes.TrimSpace(body)
+	last = bytes.TrimPrefix(last[bytes.LastIndexByte(last, '\n')+1:], []byte("data: "))
+	for _, b := range [][]byte{body, last} {
+		var e struct {
+			Error   json.RawMessage `json:"error"`
+			Message string          `json:"message"`
+		}
+		if json.Unmarshal(b, &e) != nil {
+			continue
+		}
 		var inner struct {
 			Message string `json:"message"`
 		}
