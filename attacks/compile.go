@@ -345,12 +345,12 @@ func assignPart(segments *[]datasets.Segment, expect *[]string, path, s string) 
 	case "text":
 		seg.Text = s + "\n"
 	case "inline":
-		if s != "true" && s != "false" {
+		if s != "true" && s != "false" && s != "" {
 			return fmt.Errorf("inline is %q, not true or false", s)
 		}
 		seg.Inline = s == "true"
 	case "pad":
-		n, err := strconv.Atoi(s)
+		n, err := strconv.Atoi(cmp.Or(s, "0"))
 		if err != nil || n < 0 {
 			return fmt.Errorf("pad is %q, not a number of tokens", s)
 		}

@@ -227,6 +227,7 @@ func TestValuesAreUniqueAndTheSplitsShareNone(t *testing.T) {
 		g := &generator{r: grammar.NewRand(7, string(split)), split: split, used: used, words: lists()}
 		for _, k := range Kinds() {
 			for range 400 {
+				g.here = nil
 				s := k.draw(g, value{}).text
 				other, ok := drawn[k.Name+" "+s]
 				if ok && (k.Unique || other != split) && k.Name != "times" && k.Name != "date" {
@@ -235,6 +236,24 @@ func TestValuesAreUniqueAndTheSplitsShareNone(t *testing.T) {
 				drawn[k.Name+" "+s] = split
 			}
 		}
+	}
+}
+
+func TestPeopleOfOneCaseHaveDifferentNames(t *testing.T) {
+	for seed := range uint64(200) {
+		g := &generator{r: grammar.NewRand(seed), split: datasets.Tune, used: make(registry), words: lists()}
+		seen := make(map[string]bool)
+		for range 8 {
+			name := g.first()
+			if seen[name] {
+				t.Fatalf("two people are called %s", name)
+			}
+			seen[name] = true
+		}
+	}
+	g := &generator{r: grammar.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
+	for range 300 {
+		g.first() // more than there are: a name comes twice rather than never
 	}
 }
 

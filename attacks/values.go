@@ -56,6 +56,7 @@ type generator struct {
 	split datasets.Split
 	used  registry
 	words wordLists
+	here  map[string]bool // what this case has: two people of it have two names
 }
 
 // mine reports whether a name belongs to the generator's split. Half of all
@@ -64,10 +65,15 @@ func (g *generator) mine(s string) bool {
 	return (grammar.Hash(strings.ToLower(s))>>7&1 == 1) == (g.split == datasets.Tune)
 }
 
-// own draws until the split owns the result.
+// own draws until the split owns the result, and as long as there is hope until
+// the case does not have it yet.
 func (g *generator) own(draw func() string) string {
-	for {
-		if s := draw(); g.mine(s) {
+	for try := 0; ; try++ {
+		if s := draw(); g.mine(s) && (!g.here[s] || try > 1000) {
+			if g.here == nil {
+				g.here = make(map[string]bool)
+			}
+			g.here[s] = true
 			return s
 		}
 	}

@@ -341,13 +341,20 @@ func (v *validator) splits() {
 					add(field, "sentence "+f)
 				}
 			}
+			inside := 0 // the end of a command: its parts are words of a trade
 			for _, value := range text.Values(s) {
+				if value.End <= inside {
+					continue
+				}
 				switch value.Kind {
 				case text.URL, text.Email, text.Host:
 					if h := hostOf(text.Fold(value.Text)); h != "" {
 						add(field, "host "+h)
 					}
-				case text.Account, text.Command, text.ID, text.Setting, text.Handle, text.Path, text.Phone:
+				case text.Command:
+					inside = value.End
+					add(field, "value "+text.Fold(value.Text))
+				case text.Account, text.ID, text.Setting, text.Handle, text.Path, text.Phone:
 					add(field, "value "+text.Fold(value.Text))
 				}
 			}
