@@ -46,11 +46,13 @@ type Case struct {
 	Split  Split  `json:"split,omitempty"`
 	Label  Label  `json:"label"`
 
-	Class   string `json:"class,omitempty"`   // attack class; empty for benign
-	Signal  string `json:"signal,omitempty"`  // strong or weak; foreign sets may add others
-	Channel string `json:"channel,omitempty"` // intended write channel C1–C4; empty for benign
-	Domain  string `json:"domain,omitempty"`  // one of Domains
-	Goal    string `json:"goal,omitempty"`    // one of Goals; empty for benign
+	Class  string `json:"class,omitempty"`  // attack class; empty for benign
+	Signal string `json:"signal,omitempty"` // strong or weak; foreign sets may add others
+	// Channel is the intended write channel, C1–C4. A benign case has it only
+	// where its legitimate memory is a skill: C4, for agents that write skills.
+	Channel string `json:"channel,omitempty"`
+	Domain  string `json:"domain,omitempty"` // one of Domains
+	Goal    string `json:"goal,omitempty"`   // one of Goals; empty for benign
 	// Kind says what a benign case is: one of the Kind constants.
 	Kind string `json:"kind,omitempty"`
 

@@ -317,8 +317,10 @@ func essential(c *Case) (field, what, remedy string) {
 		return "kind", "an attack has a kind, which only benign cases have", "leave it out"
 	case c.Label == Benign && !slices.Contains(Kinds(), c.Kind):
 		return "kind", "unknown kind of benign case " + quote(c.Kind), "one of " + strings.Join(Kinds(), ", ")
-	case c.Label == Benign && c.Class+c.Channel+c.Goal != "":
-		return "class", "a benign case has a class, channel or goal, which only attacks have", "leave them out"
+	case c.Label == Benign && c.Class+c.Goal != "":
+		return "class", "a benign case has a class or goal, which only attacks have", "leave them out"
+	case c.Label == Benign && c.Channel != "" && c.Channel != "C4":
+		return "channel", "a benign case has the channel " + quote(c.Channel), "leave it out; only C4 may stand there, where the legitimate memory is a skill"
 	case len(c.Write) == 0:
 		return "write", "no turn of the user", "a case has at least one"
 	}

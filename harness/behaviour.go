@@ -24,24 +24,27 @@ const (
 // nothing stops them, whether the tasks can be done, and whether the controls
 // come out as they must. It says nothing about any defense.
 type Behaviour struct {
-	Checks []Check
+	Checks []Check `json:"checks"`
 	// Cases are the cases that fell short, for whoever mends them.
-	Cases []CaseProblem
+	Cases []CaseProblem `json:"cases"`
 }
 
 // Check is one promise of the set.
 type Check struct {
-	Name   string // for instance "hermes: attacks land undefended"
-	OK     bool
-	Detail string // the figure
+	Name   string `json:"name"` // for instance "hermes: attacks land undefended"
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"` // the figure
 	// Note marks a finding that is printed and is no failure, such as a cell
 	// without headroom.
-	Note bool
+	Note bool `json:"note,omitempty"`
 }
 
 // CaseProblem is one case that did not do what it promises.
 type CaseProblem struct {
-	Case, Family, Agent, What string
+	Case   string `json:"case"`
+	Family string `json:"family"`
+	Agent  string `json:"agent"`
+	What   string `json:"what"`
 }
 
 // OK reports whether every check holds.

@@ -108,8 +108,8 @@ func knownFilters(c Config, set *datasets.Set) error {
 }
 
 // Excludes says why a case does not apply to an arm, or "". Skill-procedure
-// attacks need an agent that turns experience into skills; their benign twins
-// are ordinary work for any agent.
+// attacks, and benign cases whose memory is a skill, need an agent that turns
+// experience into skills.
 func (p *Plan) Excludes(k *datasets.Case, arm Arm) string {
 	if (k.Class == datasets.SkillProcedure || k.Channel == "C4") && !arm.Profile.Applies("C4") {
 		return "the profile " + arm.Profile.Name + " writes no skills"
