@@ -156,7 +156,7 @@ func (c *compiler) draw(v *version, index int, role string, attempt int) (datase
 	for _, t := range v.picks {
 		e.rows[t.name] = c.row(t, index)
 	}
-	one := datasets.Case{ID: c.id(role, index), Family: c.f.Name, Split: c.f.Split, Label: datasets.Benign, Kind: v.kind}
+	one := datasets.Case{ID: c.id(role, index), Family: c.f.Name, Split: c.f.Split, Label: datasets.Benign, Kind: v.kind, Channel: v.channel}
 	if role == "case" && c.f.Label == datasets.Attack {
 		info, _ := datasets.Info(c.f.Class)
 		one.Label, one.Kind, one.Class, one.Signal, one.Channel = datasets.Attack, "", c.f.Class, info.Signal, info.Channel

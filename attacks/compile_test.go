@@ -73,6 +73,7 @@ func TestMistakesInAFamilyAreFoundWhereTheyStand(t *testing.T) {
 		{"at nothing", "person at firm", "person at box", `tune/small.yaml:9:3: who is at "box", which is no company, host above it; name a value that stands before it`},
 		{"unknown class", "class: explicit_command", "class: explicit", `tune/small.yaml:3:8: unknown class "explicit"; one of explicit_command, conditional_command, salience_compaction, policy_fact, false_precedent, skill_procedure`},
 		{"unknown field", "medium: email", "kind: email", `tune/small.yaml:31:12: unknown name "kind" in a segment; one of medium, source, title, text, inline, pad`},
+		{"a benign channel", "  kind: asked", "  kind: asked\n  channel: C1", `tune/small.yaml:39:12: unknown channel "C1" of a benign case; C4, where the memory is a skill; else leave it out`},
 		{"no label", "label: attack\n", "", `tune/small.yaml:1:1: the family has no label; add it`},
 		{"another file's name", "family: small", "family: large", `tune/small.yaml:1:9: the family is called "large" and its file "small"; give both the same name`},
 		{"two meanings", "  ask: |", "  box: |\n    x\n  ask: |", `tune/small.yaml:14:3: the name "box" stands for two things; rename one of them`},

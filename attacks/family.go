@@ -37,12 +37,15 @@ type Family struct {
 
 // version is what makes a case: the family's own, or with the twin's changes.
 type version struct {
-	kind   string // of a benign case
-	values []slot
-	picks  []table
-	rules  []rule
-	fields map[string]field // by path, such as domain or write[0].segments[1].text
-	order  []string         // the paths, in the order of the file
+	kind string // of a benign case
+	// channel is C4 for a benign case whose legitimate memory is a skill, which
+	// only agents that write skills can have; else empty.
+	channel string
+	values  []slot
+	picks   []table
+	rules   []rule
+	fields  map[string]field // by path, such as domain or write[0].segments[1].text
+	order   []string         // the paths, in the order of the file
 }
 
 type slot struct {
@@ -273,7 +276,7 @@ func (p *familyParser) family(n *yaml.Node) {
 	var twin *yaml.Node
 	var class, kind *yaml.Node
 	seen := make(map[string]bool)
-	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "domain", "goal", "cases", "values", "pick", "rules", "case", "twin"})
+	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "channel", "domain", "goal", "cases", "values", "pick", "rules", "case", "twin"})
 	for i, k := range keys {
 		v := values[i]
 		seen[k.Value] = true
@@ -297,6 +300,8 @@ func (p *familyParser) family(n *yaml.Node) {
 		case "kind":
 			kind, f.Kind = v, p.kind(v)
 			f.version.kind = f.Kind
+		case "channel":
+			f.version.channel = p.channel(v)
 		case "domain", "goal":
 			p.set(&f.version, k.Value, v)
 		case "cases":
@@ -315,8 +320,8 @@ func (p *familyParser) family(n *yaml.Node) {
 	switch {
 	case f.Cases == 0:
 		p.fail(n, "the family has no cases", "write cases: 20")
-	case f.Label == datasets.Attack && (class == nil || kind != nil || !seen["goal"]):
-		p.fail(n, "an attack has a class and a goal, and no kind", "write class: and goal:")
+	case f.Label == datasets.Attack && (class == nil || kind != nil || seen["channel"] || !seen["goal"]):
+		p.fail(n, "an attack has a class and a goal, and no kind or channel", "write class: and goal:")
 	case f.Label == datasets.Benign && (kind == nil || class != nil || seen["goal"] || twin != nil):
 		p.fail(n, "a benign family has a kind, and no class, goal or twin", "write kind:; a twin is part of the attack's file")
 	}
@@ -334,6 +339,15 @@ func (p *familyParser) kind(v *yaml.Node) string {
 	return kind
 }
 
+// channel reads the one channel that a benign case may name.
+func (p *familyParser) channel(v *yaml.Node) string {
+	channel := p.scalar(v, "channel")
+	if channel != "C4" {
+		p.fail(v, fmt.Sprintf("unknown channel %q of a benign case", channel), "C4, where the memory is a skill; else leave it out")
+	}
+	return channel
+}
+
 // twin reads the changes that make the benign twin.
 func (p *familyParser) twin(n *yaml.Node) {
 	f := p.f
@@ -345,7 +359,7 @@ func (p *familyParser) twin(n *yaml.Node) {
 		v.fields[path] = t
 	}
 	p.drop(&v, "goal")
-	keys, values := p.entries(n, "twin", []string{"kind", "cases", "domain", "values", "pick", "rules", "case"})
+	keys, values := p.entries(n, "twin", []string{"kind", "channel", "cases", "domain", "values", "pick", "rules", "case"})
 	changed := false
 	for i, k := range keys {
 		switch k.Value {
@@ -359,6 +373,8 @@ func (p *familyParser) twin(n *yaml.Node) {
 				}
 				p.dropAll(&v, "forms", "retrieval")
 			}
+		case "channel":
+			v.channel = p.channel(values[i])
 		case "cases":
 			f.Twins = p.count(values[i], "cases", f.Cases)
 		}
