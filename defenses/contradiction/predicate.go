@@ -670,7 +670,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	}
 	f := fact{subject: s.whole, verb: e, negated: g.negated}
 	// "is called Z", "reads Z", "falls on Z": says no more than "is".
-	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
+	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 && !x.often(list[0].a, list[0].b) || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
 		e.traits&vLight != 0 && !g.passive && n == 1 || (e.lemma == "fall" || e.lemma == "stand" || e.lemma == "lie" || e.lemma == "come" && x.wordIs(list[0].prep, b, "to")) && !s.owner.empty() && !g.passive && x.wordIs(list[0].prep, b, "on", "at", "to") {
 		f = x.copulaFact(s, qualifier, &g)
 		f.object = x.object(list[0].a, list[n-1].b)
@@ -971,6 +971,9 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			end = p.b
 			loose = loose || !x.temporal(p.a, p.b)
 		}
+	}
+	if e.lemma == "prefer" && len(rest) > 0 && x.wordIs(rest[0].prep, b, "to", "over") {
+		end = first.b
 	}
 	if loose && e.lemma != "prefer" {
 		return // what the last phrase belongs to is anybody's guess

@@ -658,7 +658,7 @@ func (j *jsonReader) value(owner, key phrase, multi bool, depth int) bool {
 	x := j.x
 	switch c := x.src[j.i]; c {
 	case '{':
-		return j.object(key, depth)
+		return j.object(key, multi && key.empty(), depth)
 	case '[':
 		return j.array(owner, key, depth)
 	case '"':
@@ -690,7 +690,7 @@ func (j *jsonReader) emit(owner, key, v phrase, multi bool) {
 	j.x.emit(f)
 }
 
-func (j *jsonReader) object(owner phrase, depth int) bool {
+func (j *jsonReader) object(owner phrase, listed bool, depth int) bool {
 	j.i++
 	x := j.x
 	firstFact := len(x.facts)
@@ -736,8 +736,8 @@ func (j *jsonReader) object(owner phrase, depth int) bool {
 			name = x.facts[before].object
 		}
 	}
-	// {"name": "printer", "port": 9100}: the name is what the rest is about.
-	if !name.empty() && len(x.facts)-firstFact > 1 {
+	// [{"name": "printer", "port": 9100}, …]: the name is what the rest is about.
+	if listed && !name.empty() && len(x.facts)-firstFact > 1 {
 		kept := x.facts[:firstFact]
 		for _, f := range x.facts[firstFact:] {
 			if f.object == name {
