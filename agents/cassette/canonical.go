@@ -112,10 +112,10 @@ func (c *canon) object(out []byte) []byte {
 	return append(append(out[:start], built...), '}')
 }
 
-// operation is the method, path and query of a request. The values of query
+// operation is the method, path behind base, and query of a request. The values of query
 // members that carry keys, signatures or the time are left out.
-func operation(r *http.Request) string {
-	op := r.Method + " " + r.URL.EscapedPath()
+func operation(r *http.Request, base string) string {
+	op := r.Method + " " + strings.TrimPrefix(r.URL.EscapedPath(), base)
 	if r.URL.RawQuery == "" {
 		return op
 	}

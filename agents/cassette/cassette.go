@@ -195,17 +195,18 @@ func (x *exchange) key() (key, error) {
 }
 
 // Wrap returns a RoundTripper over next, which is not used, and may be nil, in a
-// replay.
-func (c *Cassette) Wrap(next http.RoundTripper) http.RoundTripper {
-	return wire.RoundTripper(func(r *http.Request) (*http.Response, error) { return c.roundTrip(r, next) })
+// replay. base is the path of the server's address: it is no part of a request,
+// so a replay does not depend on where the server was.
+func (c *Cassette) Wrap(base string, next http.RoundTripper) http.RoundTripper {
+	return wire.RoundTripper(func(r *http.Request) (*http.Response, error) { return c.roundTrip(r, base, next) })
 }
 
-func (c *Cassette) roundTrip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+func (c *Cassette) roundTrip(r *http.Request, base string, next http.RoundTripper) (*http.Response, error) {
 	body, err := wire.Body(r)
 	if err != nil {
 		return nil, err
 	}
-	op, canon := operation(r), canonical(body)
+	op, canon := operation(r, base), canonical(body)
 	trial := wire.TrialOf(r.Context())
 	if trial == nil {
 		trial = &c.alone
@@ -321,7 +322,7 @@ func (c *Cassette) serve(r *http.Request, x *exchange, call *wire.Call) (*http.R
 		if !ok {
 			return nil, fmt.Errorf("replaying %s: there is no kind of error %q", c.path, e.Kind)
 		}
-		out := &wire.Error{Kind: kind, Op: x.Op, Host: r.URL.Host, Status: e.Status, Text: e.Text, Hint: e.Hint, Attempts: x.Attempts, Waited: call.Waited}
+		out := &wire.Error{Kind: kind, Op: r.Method + " " + r.URL.Path, Host: r.URL.Host, Status: e.Status, Text: e.Text, Hint: e.Hint, Attempts: x.Attempts, Waited: call.Waited}
 		if e.Cause != "" {
 			out.Err = errors.New(e.Cause)
 		}

@@ -112,7 +112,7 @@ func TestIdenticalRequestsAreToldApart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.cassette")
 	c := newClient(t, wire.Options{InFlight: 8})
 	k := record(t, path, c)
-	rt := k.Wrap(c)
+	rt := k.Wrap("", c)
 	const trials, repeats = 20, 3
 	var got [trials][repeats]string
 	var wg sync.WaitGroup
@@ -132,7 +132,7 @@ func TestIdenticalRequestsAreToldApart(t *testing.T) {
 	s.Close()
 
 	k = replay(t, path)
-	rt = k.Wrap(nil)
+	rt = k.Wrap("", nil)
 	for i := trials - 1; i >= 0; i-- {
 		ctx := wire.WithTrial(context.Background(), fmt.Sprintf("trial-%d", i))
 		for j := range repeats {
@@ -161,8 +161,8 @@ func TestMissNamesTheFirstDifference(t *testing.T) {
 	k := record(t, path, c)
 	trial := func(id string) context.Context { return wire.WithTrial(context.Background(), id) }
 	ctx := trial("t1")
-	mustAsk(t, ctx, k.Wrap(c), s.URL+"/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`)
-	mustAsk(t, ctx, k.Wrap(c), s.URL+"/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Something else"},{"role":"user"}]}`)
+	mustAsk(t, ctx, k.Wrap("", c), s.URL+"/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`)
+	mustAsk(t, ctx, k.Wrap("", c), s.URL+"/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Something else"},{"role":"user"}]}`)
 	closed(t, k)
 	before := sent.Load()
 	live := wire.RoundTripper(func(*http.Request) (*http.Response, error) {
@@ -182,7 +182,7 @@ func TestMissNamesTheFirstDifference(t *testing.T) {
 		{"t1", "/v1/other", `{}`, []string{"no request to POST /v1/other"}},
 	} {
 		k := replay(t, path)
-		_, err := ask(trial(test.trial), k.Wrap(live), s.URL+test.path, test.body)
+		_, err := ask(trial(test.trial), k.Wrap("", live), s.URL+test.path, test.body)
 		if kind, _ := wire.KindOf(err); kind != wire.NotRecorded {
 			t.Errorf("%s: error %v, want one of kind not recorded", test.body, err)
 			continue
@@ -197,8 +197,8 @@ func TestMissNamesTheFirstDifference(t *testing.T) {
 	k = replay(t, path)
 	ctx = trial("t1")
 	body := `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`
-	mustAsk(t, ctx, k.Wrap(live), s.URL+"/v1/chat", body)
-	if _, err := ask(ctx, k.Wrap(live), s.URL+"/v1/chat", body); err == nil || !strings.Contains(err.Error(), "made it 1 times, this is time 2") {
+	mustAsk(t, ctx, k.Wrap("", live), s.URL+"/v1/chat", body)
+	if _, err := ask(ctx, k.Wrap("", live), s.URL+"/v1/chat", body); err == nil || !strings.Contains(err.Error(), "made it 1 times, this is time 2") {
 		t.Errorf("error %v does not say that the request was made too often", err)
 	}
 	if sent.Load() != before {
@@ -227,7 +227,7 @@ func TestTornEndIsDropped(t *testing.T) {
 	ends[0] = size()
 	var answers [n]string
 	for i := range n {
-		answers[i] = mustAsk(t, ctx, k.Wrap(c), s.URL+"/x", fmt.Sprintf(`{"n":%d}`, i))
+		answers[i] = mustAsk(t, ctx, k.Wrap("", c), s.URL+"/x", fmt.Sprintf(`{"n":%d}`, i))
 		ends[i+1] = size()
 	}
 	// The process ends here without closing.
@@ -263,7 +263,7 @@ func TestTornEndIsDropped(t *testing.T) {
 		}
 		ctx := wire.WithTrial(context.Background(), "t")
 		for i := range n {
-			a := mustAsk(t, ctx, r.Wrap(c), s.URL+"/x", fmt.Sprintf(`{"n":%d}`, i))
+			a := mustAsk(t, ctx, r.Wrap("", c), s.URL+"/x", fmt.Sprintf(`{"n":%d}`, i))
 			if i < complete && a != answers[i] {
 				t.Errorf("exchange %d was asked again", i)
 			}
@@ -279,7 +279,7 @@ func TestTornEndIsDropped(t *testing.T) {
 		if r, err = cassette.Resume(cut, c.Redactor); err != nil {
 			t.Fatal(err)
 		}
-		mustAsk(t, ctx, r.Wrap(c), s.URL+"/x", `{"more":1}`)
+		mustAsk(t, ctx, r.Wrap("", c), s.URL+"/x", `{"more":1}`)
 		closed(t, r)
 		if st := replay(t, cut).Stats(); st.Unused != n+1 || st.Torn {
 			t.Errorf("appended to a whole file, stats %+v", st)
@@ -298,7 +298,7 @@ func TestDamageIsAnError(t *testing.T) {
 	c := newClient(t, wire.Options{})
 	k := record(t, path, c)
 	for i := range 40 {
-		mustAsk(t, context.Background(), k.Wrap(c), s.URL+"/x", fmt.Sprintf(`{"n":%d,"text":%q}`, i, strings.Repeat(fmt.Sprint(i*7919), 30)))
+		mustAsk(t, context.Background(), k.Wrap("", c), s.URL+"/x", fmt.Sprintf(`{"n":%d,"text":%q}`, i, strings.Repeat(fmt.Sprint(i*7919), 30)))
 	}
 	closed(t, k)
 	whole, err := os.ReadFile(path)
@@ -426,14 +426,14 @@ func TestPace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.cassette")
 	c := newClient(t, wire.Options{})
 	k := record(t, path, c)
-	want := mustAsk(t, context.Background(), k.Wrap(c), s.URL+"/x", `{}`)
+	want := mustAsk(t, context.Background(), k.Wrap("", c), s.URL+"/x", `{}`)
 	closed(t, k)
 	k, err := cassette.Replay(path, cassette.Options{Pace: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if got := mustAsk(t, context.Background(), k.Wrap(nil), s.URL+"/x", `{}`); got != want {
+	if got := mustAsk(t, context.Background(), k.Wrap("", nil), s.URL+"/x", `{}`); got != want {
 		t.Errorf("replayed %q, recorded %q", got, want)
 	}
 	// It cannot be faster than the server was; how much slower is the machine's.
@@ -492,7 +492,7 @@ func recordForEver() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	rt := k.Wrap(c)
+	rt := k.Wrap("", c)
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
@@ -547,7 +547,7 @@ func TestKilledWhileRecording(t *testing.T) {
 		t.Errorf("only %d requests were recorded: too little is tried", len(seen))
 	}
 	k := replay(t, path)
-	rt := k.Wrap(nil)
+	rt := k.Wrap("", nil)
 	for id, want := range seen {
 		var w, i int
 		if _, err := fmt.Sscan(id, &w, &i); err != nil {
@@ -565,7 +565,7 @@ func BenchmarkRecord(b *testing.B) {
 	c := wire.New(wire.Options{})
 	k := record(b, filepath.Join(b.TempDir(), "c.cassette"), c)
 	answer := []byte(`{"choices":[{"message":{"role":"assistant","content":"Noted."}}]}`)
-	rt := k.Wrap(wire.RoundTripper(func(*http.Request) (*http.Response, error) {
+	rt := k.Wrap("/v1", wire.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(answer))}, nil
 	}))
 	var words strings.Builder

@@ -45,8 +45,9 @@ type Options struct {
 	wire.Settings
 	// Client sends the requests. Models of one run share one.
 	Client *wire.Client
-	// Cassette, if it is not nil, is put between the protocol and the Client.
-	Cassette func(next http.RoundTripper) http.RoundTripper
+	// Cassette, if it is not nil, is put between the protocol and the Client:
+	// the Wrap of a cassette.Cassette. base is the path of the server's address.
+	Cassette func(base string, next http.RoundTripper) http.RoundTripper
 	// Replayed says that the cassette answers instead of a server.
 	Replayed bool
 }
@@ -84,7 +85,7 @@ func New(o Options) (*Model, error) {
 	}
 	var rt http.RoundTripper = wire.Authorized(o.Client, o.Key)
 	if o.Cassette != nil {
-		rt = o.Cassette(rt)
+		rt = o.Cassette(base.Path, rt)
 	}
 	// The key is not part of this configuration: Authorized adds it further down.
 	c := api.DefaultConfig("")

@@ -28,7 +28,7 @@ import (
 func TestFaultsEndInReplyOrTypedError(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("all", func(t *testing.T) {
-		asked := requests(t, "rag")[:200]
+		asked := requests(t, "rag")[:120]
 		for name := range clients(t, "http://127.0.0.1:1", "reference", wire.Options{}, wire.Settings{}) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

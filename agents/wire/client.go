@@ -169,7 +169,7 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &exchange{Client: c, req: req, call: call, body: body, start: time.Now()}
+	run := &exchange{Client: c, req: req, call: call, body: body}
 	run.seen = c.pending.add(req, call)
 	defer c.pending.remove(run.seen)
 	return run.send(ctx)
@@ -181,7 +181,7 @@ type exchange struct {
 	req   *http.Request
 	call  *Call
 	body  []byte
-	start time.Time
+	first time.Time // when the first attempt was sent
 	seen  *inFlight
 }
 
@@ -208,8 +208,8 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 	}
 	defer func() {
 		if err != nil {
-			// A failed call cost something, but nobody says what: its prompt,
-			// at least, if it was sent.
+			// Whether a call that failed cost something, nobody says. It counts
+			// as an attempt.
 			x.purse.settle(expected, cost, 0, 0)
 		} else {
 			call.settle = settle
@@ -264,7 +264,7 @@ func (x *exchange) again(a *answer) (time.Duration, bool) {
 	mean := min(maxBackoff, x.opts.Backoff<<min(x.call.Attempts-1, 16))
 	wait := time.Duration(rand.Int64N(int64(2*mean) + 1))
 	wait = max(wait, a.retryAfter)
-	return wait, time.Since(x.start)+wait <= x.opts.RetryBudget
+	return wait, time.Since(x.first)+wait <= x.opts.RetryBudget
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -296,7 +296,9 @@ func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 	}
 	began := time.Now()
 	x.call.Waited += began.Sub(queued)
-	x.call.Attempts++
+	if x.call.Attempts++; x.first.IsZero() {
+		x.first = began
+	}
 	x.requests.Add(1)
 	x.seen.sent(began, x.call.Attempts)
 
@@ -309,7 +311,11 @@ func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 			if throttled {
 				x.throttled.Add(1)
 			}
-			x.limiter.release(began, a.ok, throttled, a.retryAfter)
+			pause := a.retryAfter
+			if pause > x.opts.RetryBudget {
+				pause = 0 // no call waits that long: this one fails, and the others are not to hang
+			}
+			x.limiter.release(began, a.ok, throttled, pause)
 		}()
 		x.once(ctx, began, a)
 	}()
