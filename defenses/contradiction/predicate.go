@@ -744,6 +744,9 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 	}
 	end := list[to].b
 	for k := to + 1; k < len(list); k++ {
+		if g.past && x.temporal(list[k].a, list[k].b) {
+			continue // when it changed
+		}
 		if x.recurring(list[k].prep, list[k].b) {
 			qualifier = x.join(qualifier, x.content(list[k].prep, list[k].b))
 		} else if !x.dating(list[k].prep, list[k].b) && !x.datingPart(list[k]) && x.wordIs(list[k].prep, list[k].b, "in", "at", "on", "with", "of") {
@@ -832,7 +835,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				// "leaves at 9:15 from platform 4" says two things.
 				second = p
 			case x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
-			case x.wordIs(prep, b, "by"):
+			case x.wordIs(prep, b, "by"), x.wordIs(p.prep, b, "on", "at", "upon", "after", "before", "via", "by", "with", "without", "within") && !x.temporal(first.a, first.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			default:
 				end = p.b
@@ -890,8 +893,9 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	// "takes 10 mg every morning"
 	for k := first.a + 1; k < first.b && len(rest) == 0; k++ {
 		if x.often(k, first.b) {
-			if !x.wordIs(k, b, "every", "each") && x.bare(first.a, k) { // "measures blood pressure twice a day"
-				f.predicate = x.join(pred, x.span(first.a, k), qualifier)
+			if !x.narrowable(first.a, k) && !(x.tokens[k-1].kind == word && x.tokens[k-1].is(cPreposition)) { // "measures blood pressure twice a day"
+				na, ne := x.objectSpan(first.a, k)
+				f.predicate = x.join(pred, x.span(na, ne), qualifier)
 				f.object, f.multi = x.span(k, first.b), false
 				x.assert(f)
 				return
@@ -925,7 +929,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	inner := false
 	var value part
 	for k, p := range rest {
-		if x.wordIs(p.prep, b, "on") && x.recurring(p.prep, p.b) && k == len(rest)-1 && x.bare(first.a, first.b) && e.traits&vMulti == 0 && !x.weakObject(x.span(first.a, first.b)) {
+		if x.wordIs(p.prep, b, "on", "in") && x.recurring(p.prep, p.b) && k == len(rest)-1 && !x.narrowable(first.a, first.b) && e.traits&vMulti == 0 && !x.weakObject(x.span(first.a, first.b)) && !x.often(first.a, first.b) {
 			inner, value = true, p // "holds surgery on Tuesdays"
 			break
 		}

@@ -392,7 +392,7 @@ func digits(s string) bool {
 // times that come again: "on Saturdays", "in winter", "at weekends", "during
 // the holidays".
 func (x *extractor) recurring(a, b int) bool {
-	if x.wordIs(a, b, "during") {
+	if x.wordIs(a, b, "during") || b-a == 2 && x.wordIs(a, b, "in") && x.tokens[a+1].is(cMonth) && x.tokens[a+1].upper {
 		return true
 	}
 	for i := a + 1; i < b; i++ {
@@ -1183,6 +1183,9 @@ func (x *extractor) objectEnd(a, b int) int {
 				return i
 			}
 			n := &x.tokens[i+1]
+			if n.kind == number && x.names(a, i) {
+				return i // "Dr. Roth, 020 5550 118"
+			}
 			if n.kind == number || n.upper && !x.clauseAfter(i+1, b) {
 				continue
 			}
