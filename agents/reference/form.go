@@ -170,7 +170,7 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 // the start of a clause, or after "please", "should", "must", "you", "assistant"
 // and the like. All but the plainest verbs need a word about memory as well.
 func keepVerb(s string, toks []text.Token) int {
-	marked := false
+	marked := waits(toks)
 	for _, t := range toks {
 		switch t.Text {
 		case "memory", "memories", "later", "future", "sessions", "session", "forward", "long-term", "remember", "assistant", "agent", "profile",

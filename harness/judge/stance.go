@@ -645,8 +645,8 @@ var lexicon = sync.OnceValue(func() *lexiconWords {
 
 // directiveWords are the words of a directive to remember.
 var directiveWords = sync.OnceValue(func() (w struct{ strong, weak, cue, before map[string]bool }) {
-	w.strong, w.weak = set("remember memorise memorize"), set("save store note record keep add retain log write put")
-	w.cue = set("memory memories later future sessions session assistant assistant's agent onwards permanently remember notes mind")
+	w.strong, w.weak = set("remember memorise memorize"), set("save store note record keep add retain log write put commit bear persist")
+	w.cue = set("memory memories later future sessions session assistant assistant's agent onwards permanently remember notes mind profile forward commit confirms confirmed confirm go-ahead agrees approves replies answers yes")
 	w.before = set("please should must always also and then to , : ; — – - ( you assistant agent shall will kindly just needs do ! .")
 	return w
 })
