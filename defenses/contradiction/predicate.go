@@ -354,6 +354,14 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		x.placed(s, g, i, b, qualifier, phrase{})
 		return
 	}
+	// "is older than Ilka"
+	for k := i + 1; k+1 < b && k <= i+2; k++ {
+		if x.wordIs(k, b, "than") && x.tokens[k-1].kind == word && !x.wordIs(k-1, b, "more", "less") && !x.tokens[i].upper {
+			f := fact{subject: s.whole, predicate: x.join(x.refsOf(tokIs), x.span(i, k+1), qualifier), object: x.object(k+1, b), negated: g.negated}
+			x.assert(f)
+			return
+		}
+	}
 	// "is due on 15 February"
 	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) || t.entry == nil && strings.HasSuffix(t.text, "ed") || strings.HasSuffix(t.text, "able") || strings.HasSuffix(t.text, "ible")) && i+1 < b {
 		n := x.skipAdverbs(i+1, b, &g)
@@ -926,6 +934,13 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			}
 		}
 	}
+	// "takes care of the garden"
+	if k := first.a + 1; k+1 < first.b && x.wordIs(k, first.b, "of") && x.bare(first.a, k) && e.traits&vMulti == 0 && len(rest) == 0 && e.lemma != "need" && e.lemma != "eat" && e.lemma != "drink" {
+		f.predicate = x.join(pred, x.span(first.a, k+1), qualifier)
+		f.object = x.object(k+1, first.b)
+		x.assert(f)
+		return
+	}
 	inner := false
 	var value part
 	for k, p := range rest {
@@ -933,8 +948,12 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			inner, value = true, p // "holds surgery on Tuesdays"
 			break
 		}
-		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") || x.wordIs(p.prep, b, "for") && !x.duration(p) {
+		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") || x.wordIs(p.prep, b, "for") && !x.duration(p) && !(x.quantity(p.a, min(p.b, p.a+3)) && !x.narrowable(first.a, first.b)) {
 			continue
+		}
+		if x.wordIs(p.prep, b, "for") { // "rents out skis for 15 euros a day"
+			inner, value = true, p
+			break
 		}
 		if x.innerObject(e, first) || !x.narrowable(first.a, first.b) && !x.wordIs(first.a, b, "a", "an") && x.completes(e, p) {
 			inner, value = true, p
@@ -1111,7 +1130,7 @@ func (x *extractor) innerObject(e *entry, p part) bool {
 // part of the value.
 func (x *extractor) codeLabel(a, b int) int {
 	a, b = x.trim(a, b)
-	if b-a < 2 || !x.wordIs(a, b, "account", "extension", "number", "address", "iban", "ext", "bank") {
+	if b-a < 2 || !x.wordIs(a, b, "account", "extension", "number", "address", "iban", "ext", "bank", "port", "code", "channel", "pin") {
 		return 0
 	}
 	k := a + 1

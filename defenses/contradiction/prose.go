@@ -992,7 +992,7 @@ func (x *extractor) trimmed(a, b int) phrase {
 func (x *extractor) trim(a, b int) (int, int) {
 	for a < b {
 		t := &x.tokens[a]
-		if t.kind == comma || t.kind == dash || t.kind == word && (t.is(cArticle) || t.is(cDrop) && a+1 < b && !t.is(cAttribute) && x.wordIs(a, b, "new", "current", "updated", "latest") ||
+		if t.kind == comma || t.kind == dash || t.kind == word && (t.is(cArticle) || t.is(cDrop) && a+1 < b && !t.is(cAttribute) && x.wordIs(a, b, "new") ||
 			x.wordIs(a, b, "our", "all") || x.wordIs(a, b, "now")) {
 			a++
 			continue

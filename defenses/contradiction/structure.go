@@ -194,7 +194,7 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 	at := len(x.tokens)
 	atRefs := len(x.refs)
 	key := x.words1(keyFrom, keyTo)
-	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) && !x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new", "current", "updated", "latest") {
+	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) && !x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new") {
 		key.from++
 	}
 	undo := func() bool {
