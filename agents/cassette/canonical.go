@@ -10,6 +10,10 @@ import (
 	"strings"
 )
 
+// maxSorted is how deep objects are sorted. Sorting moves what they hold, so that
+// without a bound the work would be quadratic for text nested deeply on purpose.
+const maxSorted = 64
+
 // canonical is a JSON text without white space and with the members of objects
 // sorted; strings and numbers stand as they were sent. What is not JSON stays as
 // it is.
@@ -21,10 +25,11 @@ func canonical(body []byte) []byte {
 	return c.value(make([]byte, 0, len(body)))
 }
 
-// canon rewrites valid JSON; depth is bounded by encoding/json's own limit.
+// canon rewrites valid JSON; the recursion is bounded by encoding/json's own limit.
 type canon struct {
-	in []byte
-	i  int
+	in    []byte
+	i     int
+	depth int
 }
 
 func (c *canon) space() {
@@ -75,10 +80,12 @@ func (c *canon) text() []byte {
 }
 
 func (c *canon) object(out []byte) []byte {
-	type member struct{ name, value []byte }
+	type member struct{ name, whole []byte }
 	var members []member
 	start := len(out)
+	out = append(out, '{')
 	c.i++
+	c.depth++
 	for {
 		c.space()
 		if c.in[c.i] == ',' {
@@ -89,27 +96,31 @@ func (c *canon) object(out []byte) []byte {
 			c.i++
 			break
 		}
+		if len(members) > 0 {
+			out = append(out, ',')
+		}
+		from := len(out)
 		name := c.text()
 		c.space()
 		c.i++ // the colon
-		from := len(out)
-		out = c.value(out)
-		members = append(members, member{name, out[from:len(out):len(out)]})
+		out = c.value(append(append(out, name...), ':'))
+		members = append(members, member{name, out[from:]})
 	}
-	sorted := slices.IsSortedFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
-	if !sorted {
-		slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(a.name, b.name) })
+	c.depth--
+	byName := func(a, b member) int { return bytes.Compare(a.name, b.name) }
+	if c.depth >= maxSorted || slices.IsSortedFunc(members, byName) {
+		return append(out, '}')
 	}
-	// The values stand in out already, without names: the object is built
-	// behind them and moved to where they began.
-	built := append(make([]byte, 0, 2*(len(out)-start)+32), '{')
+	// out may have been moved while it grew: what members hold stays as it was.
+	slices.SortStableFunc(members, byName)
+	sorted := make([]byte, 0, len(out)-start)
 	for i, m := range members {
 		if i > 0 {
-			built = append(built, ',')
+			sorted = append(sorted, ',')
 		}
-		built = append(append(append(built, m.name...), ':'), m.value...)
+		sorted = append(sorted, m.whole...)
 	}
-	return append(append(out[:start], built...), '}')
+	return append(append(out[:start+1], sorted...), '}')
 }
 
 // operation is the method, path behind base, and query of a request. The values of query

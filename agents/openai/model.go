@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -315,7 +316,7 @@ func (m *Model) stream(ctx context.Context, r api.ChatCompletionRequest) (wire.A
 		}
 	}
 	if !seen {
-		return a, &wire.Error{Kind: wire.Fatal, Err: errors.New("the stream holds no choice")}
+		return a, &wire.Error{Kind: wire.Fatal, Err: errors.New("the stream holds no choice"), Hint: "if the server cannot stream, ask for whole answers"}
 	}
 	if a.Text = b.String(); a.Text == "" {
 		a.Text = refusal.String()
@@ -344,13 +345,39 @@ func judge(status int, body []byte) (wire.Kind, bool) {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(body, []byte(w)) })
 	}
+	if status < 400 {
+		return insideSuccess(body)
+	}
 	switch {
 	case status == http.StatusBadRequest && has("content_filter", "content_policy_violation"):
 		return wire.Filtered, true
-	case status >= 400 && has("tool_use_failed", "Failed to parse tool call", "error parsing tool call"):
+	case has("tool_use_failed", "Failed to parse tool call", "error parsing tool call"):
 		return wire.Malformed, true
 	}
 	return 0, false
+}
+
+// insideSuccess recognises an error that comes with a status of success, as
+// gateways send it that have a server behind them.
+func insideSuccess(body []byte) (wire.Kind, bool) {
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte(`{"error"`)) {
+		return 0, false
+	}
+	var e struct {
+		Error *struct {
+			Code json.RawMessage `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == nil {
+		return 0, false
+	}
+	switch code, err := strconv.Atoi(strings.Trim(string(e.Error.Code), `"`)); {
+	case err == nil && code == http.StatusTooManyRequests:
+		return wire.RateLimited, true
+	case err == nil && code >= 400 && code < 500:
+		return wire.Fatal, true
+	}
+	return wire.Transient, true
 }
 
 func messages(req model.Request) []api.ChatCompletionMessage {
