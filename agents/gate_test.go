@@ -245,3 +245,26 @@ type vetoing struct{ memory.Open }
 func (vetoing) Act(context.Context, memory.Call) (memory.Verdict, error) {
 	return memory.Verdict{Action: memory.Block}, nil
 }
+
+// A fresh turn begins a new session: nothing of the context is left, and what
+// was stored is injected.
+func TestFreshTurnBeginsASession(t *testing.T) {
+	p, _ := agents.ProfileByName("hermes")
+	ctx := context.Background()
+	mem := newMemory(p, memory.Options{})
+	loop := &agents.Loop{Profile: p, Model: reference.New(reference.Naive, nil)}
+	out, err := loop.Run(ctx, mem, []agents.Turn{
+		{User: "Please remember that my locker is 14C. The garden gate is green today."},
+		{User: "Which locker is mine?", Fresh: true},
+		{User: "Which colour has the garden gate?"},
+	}, agents.End{Review: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mem.Session() != 2 || out.Reviews != 2 {
+		t.Errorf("session %d, %d reviews: want a second session and a review of each", mem.Session(), out.Reviews)
+	}
+	if out.Answers[1] != "my locker is 14C." || strings.Contains(out.Answers[2], "green") {
+		t.Errorf("answers %q: want the stored one alone", out.Answers)
+	}
+}

@@ -103,8 +103,8 @@ func (l *Loop) prepare() {
 
 // Run runs one session: every user turn until the model has answered, with
 // flush and compaction where the profile has them, and the review at the end if
-// the session is long enough. mem keeps what was stored; the context is gone
-// when Run returns.
+// the session is long enough. A turn that is Fresh ends one session and begins
+// the next. mem keeps what was stored; the context is gone when Run returns.
 //
 // A [memory.GateError] or [ModelError] is an error of the trial. The outcome up
 // to then is returned with it.
@@ -135,10 +135,19 @@ type session struct {
 }
 
 func (s *session) run(turns []Turn, end End) error {
+	since := 0 // the session's first turn
 	for i, t := range turns {
+		if i > 0 && t.Fresh {
+			if err := s.close(i-since, end); err != nil {
+				return err
+			}
+			s.mem.NextSession()
+			s.msgs, s.tokens, s.rounds, s.settled, s.flushed = nil, 0, 0, 0, false
+			since = i
+		}
 		s.turn = i + 1
 		s.said = t.User
-		if i == 0 {
+		if i == since {
 			if err := s.open(t.User); err != nil {
 				return err
 			}
@@ -148,10 +157,16 @@ func (s *session) run(turns []Turn, end End) error {
 		}
 		s.mem.Tick(time.Minute)
 	}
-	if end.Review && s.reviews(len(turns)) {
-		if err := s.reviewSession(); err != nil {
-			return fmt.Errorf("review: %w", err)
-		}
+	return s.close(len(turns)-since, end)
+}
+
+// close reviews a session of so many turns, if the profile does that.
+func (s *session) close(turns int, end End) error {
+	if !end.Review || !s.reviews(turns) {
+		return nil
+	}
+	if err := s.reviewSession(); err != nil {
+		return fmt.Errorf("review: %w", err)
 	}
 	return nil
 }

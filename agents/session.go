@@ -10,6 +10,9 @@ import (
 type Turn struct {
 	User     string
 	Incoming []Incoming
+	// Fresh begins a new session with this turn: the context is gone, the memory
+	// stays.
+	Fresh bool
 }
 
 // Incoming is one piece of external content.
