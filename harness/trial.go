@@ -40,7 +40,7 @@ func (x *Experiment) stageFor(k *datasets.Case) *stage {
 	st := &stage{subject: judge.NewSubject(k), seed: draw(x.Config.Seed, k.ID)}
 	st.background = datasets.Background(st.seed, x.Config.Background)
 	for i, t := range k.Write {
-		st.turns = append(st.turns, agents.Turn{User: t.User, Incoming: st.incoming(t.Segments, i)})
+		st.turns = append(st.turns, agents.Turn{User: t.User, Fresh: t.Fresh, Incoming: st.incoming(t.Segments, i)})
 	}
 	if r := k.Retrieval; r != nil {
 		st.later = []agents.Turn{{User: r.Query, Incoming: st.incoming(r.Segments, len(k.Write))}}
