@@ -130,6 +130,9 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 	case f.by:
 		c.slot = s.key(tagValue)
 		return append(dst, c)
+	case f.verb.traits&vLight != 0: // "stays", "equals": no more than "is"
+		c.slot = bare.key(tagValue)
+		return append(dst, c)
 	case timed && (prep != nil || f.verb.lemma == "take"):
 		// "The fair starts on 4 August", "is on 4 August", "was moved to".
 		switch f.verb.lemma {

@@ -679,7 +679,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	f := fact{subject: s.whole, verb: e, negated: g.negated}
 	// "is called Z", "reads Z", "falls on Z": says no more than "is".
 	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 && !x.often(list[0].a, list[0].b) || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
-		e.traits&vLight != 0 && !g.passive && n == 1 || (e.lemma == "fall" || e.lemma == "stand" || e.lemma == "lie" || e.lemma == "come" && x.wordIs(list[0].prep, b, "to")) && !s.owner.empty() && !g.passive && x.wordIs(list[0].prep, b, "on", "at", "to") {
+		(e.lemma == "read" && list[0].prep < 0 || e.lemma == "fall" && x.wordIs(list[0].prep, b, "on")) && !s.owner.empty() && !g.passive {
 		f = x.copulaFact(s, qualifier, &g)
 		f.object = x.object(list[0].a, list[n-1].b)
 		x.assert(f)
@@ -698,7 +698,14 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 	case "become":
 		if list[0].prep < 0 {
 			f := x.copulaFact(s, qualifier, &g)
-			f.object = x.object(list[0].a, list[len(list)-1].b)
+			end := list[0].b
+			for _, p := range list[1:] {
+				if x.temporal(p.a, p.b) {
+					break
+				}
+				end = p.b
+			}
+			f.object = x.object(list[0].a, end)
 			x.assert(f)
 			return true
 		}
@@ -934,6 +941,12 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			}
 		}
 	}
+	// "charges guests 14 euros for parking"
+	if k := x.secondObject(e, first); k > 0 {
+		na, ne := x.objectSpan(first.a, k)
+		pred = x.join(pred, x.span(na, ne))
+		first.a = k
+	}
 	// "takes care of the garden"
 	if k := first.a + 1; k+1 < first.b && x.wordIs(k, first.b, "of") && x.bare(first.a, k) && e.traits&vMulti == 0 && len(rest) == 0 && e.lemma != "need" && e.lemma != "eat" && e.lemma != "drink" {
 		f.predicate = x.join(pred, x.span(first.a, k+1), qualifier)
@@ -1062,6 +1075,25 @@ func (x *extractor) weakObject(o phrase) bool {
 		return false
 	}
 	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
+}
+
+// secondObject returns where the second of two objects begins, a quantity: "pays
+// Bea 20 euros an hour"; 0 where there is one object.
+func (x *extractor) secondObject(e *entry, p part) int {
+	switch e.lemma {
+	case "charge", "pay", "give", "cost", "offer", "owe", "allow", "grant", "send", "lend", "earn", "save", "bill", "award", "permit":
+	default:
+		return 0
+	}
+	for k := p.a + 1; k < p.b; k++ {
+		if x.tokens[k].kind == number {
+			if x.tokens[k-1].kind == number || x.wordIs(k-1, k, "about", "only", "up", "most", "least", "over", "the", "a") {
+				return 0
+			}
+			return k
+		}
+	}
+	return 0
 }
 
 // often reports whether "every week", "twice a day" or "three times a year" begins
