@@ -291,6 +291,56 @@ func TestTornEndIsDropped(t *testing.T) {
 	closed(t, k)
 }
 
+// Going on with a recording asks again what had failed; a replay repeats the
+// failure. The newest answer counts.
+func TestFailuresAreAskedAgain(t *testing.T) {
+	var up atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !up.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprint(w, `{"error":"down"}`)
+	}))
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "c.cassette")
+	c := newClient(t, wire.Options{Attempts: 2, Backoff: time.Millisecond})
+	fails := func(k *cassette.Cassette) error {
+		_, err := ask(wire.WithTrial(context.Background(), "t"), k.Wrap("", c), s.URL+"/x", `{}`)
+		return err
+	}
+	k := record(t, path, c)
+	want := fails(k)
+	closed(t, k)
+	if got := fails(replay(t, path)); want == nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("replayed error %v, recorded %v", got, want)
+	}
+	up.Store(true)
+	k, err := cassette.Resume(path, c.Redactor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(k); err != nil {
+		t.Errorf("going on repeats %v", err)
+	}
+	closed(t, k)
+	if err := fails(replay(t, path)); err != nil {
+		t.Errorf("the newer answer is not replayed: %v", err)
+	}
+	// What a caller gives up says nothing about the model.
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if k, err = cassette.Resume(path, c.Redactor); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(ctx, k.Wrap("", c), s.URL+"/y", `{}`); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	closed(t, k)
+	if st := k.Stats(); st.Recorded != 0 {
+		t.Errorf("a cancelled request was recorded: %+v", st)
+	}
+}
+
 // Damage in the middle is an error, not a shorter cassette; so is another file.
 func TestDamageIsAnError(t *testing.T) {
 	s, _ := counter(t)

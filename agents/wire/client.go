@@ -526,7 +526,8 @@ func (x *exchange) failure(a *answer) error {
 		}
 	} else {
 		e.Status = a.resp.StatusCode
-		e.Text = Clip(message(a.body), maxErrorText)
+		// Once more: decoding may have brought out what escapes had hidden.
+		e.Text = Clip(x.Redactor().String(message(a.body)), maxErrorText)
 	}
 	e.Hint = hint(e, a)
 	return x.located(e)

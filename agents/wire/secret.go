@@ -120,6 +120,9 @@ type Redactor struct{ forms func() []string } // a function since fmt prints wha
 // placeholder ("x", "none", "lm-studio": under 8 bytes, or under 16 without a
 // digit) is not removed, since that would change ordinary text.
 func (r Redactor) With(secrets ...Secret) Redactor {
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	slashes := strings.NewReplacer("/", `\/`)
+	html := strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
 	forms := slices.Clone(r.list())
 	for _, s := range secrets {
 		v := s.Reveal()
@@ -131,10 +134,10 @@ func (r Redactor) With(secrets ...Secret) Redactor {
 			url.QueryEscape(v), url.PathEscape(v),
 			strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(v)), "="),
 			strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(v)), "="),
-			strings.NewReplacer(`\`, `\\`, `"`, `\"`, "/", `\/`).Replace(v),
-			strings.NewReplacer(`\`, `\\`, `"`, `\"`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(v),
+			// In JSON, with what an encoder may escape but need not.
+			quoted.Replace(v), slashes.Replace(quoted.Replace(v)), html.Replace(quoted.Replace(v)), html.Replace(slashes.Replace(quoted.Replace(v))),
 		} {
-			if f != v {
+			if !slices.Contains(forms, f) {
 				forms = append(forms, f)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/memtox/memtox/agents/wire"
 )
 
-const planted = "sk-planted/9f3b7c1d5e+\"x"
+const planted = "sk-planted/9f3b7c1d5e+\"x??>~~>" // its base64 differs between the two alphabets
 
 // However a secret is printed, logged or encoded, its value does not show.
 func TestSecretNeverShows(t *testing.T) {
