@@ -1,0 +1,367 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/internal/synthetic"
+)
+
+// site is a server without a network, and the cookie that opens it.
+type site struct {
+	t      testing.TB
+	s      *Server
+	h      http.Handler
+	cookie *http.Cookie
+}
+
+var siteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4321}
+
+func newSite(t testing.TB, dir string) *site {
+	t.Helper()
+	shelf, err := NewShelf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(shelf.Close)
+	x := &site{t: t, s: NewServer(shelf)}
+	x.h = x.s.Handler(siteAddr)
+	r := x.do("GET", "/?token="+x.s.token, "127.0.0.1:4321", false)
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
+		t.Fatalf("the token gives status %d, cookies %v", r.StatusCode, r.Cookies())
+	}
+	x.cookie = r.Cookies()[0]
+	return x
+}
+
+func (x *site) do(method, target, host string, known bool) *http.Response {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = host
+	if known {
+		r.AddCookie(x.cookie)
+	}
+	w := httptest.NewRecorder()
+	x.h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// get asks an API and reads the answer.
+func (x *site) get(path string, params url.Values, into any) {
+	x.t.Helper()
+	r := x.do("GET", path+"?"+params.Encode(), "127.0.0.1:4321", true)
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		x.t.Fatalf("%s %v: status %d, %v, %s", path, params, r.StatusCode, err, b)
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+type trialsAnswer struct {
+	Version  int                `json:"version"`
+	Finished bool               `json:"finished"`
+	Total    int                `json:"total"`
+	Matching int                `json:"matching"`
+	Rows     [][]any            `json:"rows"`
+	Facets   map[string][]facet `json:"facets"`
+}
+
+func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
+	dir := t.TempDir()
+	synthetic.Write(t, dir, synthetic.Spec{Trials: 12})
+	x := newSite(t, dir)
+	if c := x.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
+		t.Errorf("the cookie is %v", c)
+	}
+	for _, c := range []struct {
+		name, method, target, host string
+		known                      bool
+		want                       int
+	}{
+		{"page", "GET", "/", "127.0.0.1:4321", true, 200},
+		{"page by the other name", "GET", "/", "localhost:4321", true, 200},
+		{"script", "GET", "/app.js", "127.0.0.1:4321", true, 200},
+		{"no cookie", "GET", "/", "127.0.0.1:4321", false, 403},
+		{"script without cookie", "GET", "/app.js", "127.0.0.1:4321", false, 403},
+		{"rows without cookie", "GET", "/api/runs", "127.0.0.1:4321", false, 403},
+		{"a wrong token", "GET", "/?token=0000", "127.0.0.1:4321", false, 403},
+		{"an empty token", "GET", "/?token=", "127.0.0.1:4321", false, 403},
+		{"a wrong token with the cookie", "GET", "/?token=x", "127.0.0.1:4321", true, 403},
+		{"a name that resolves here", "GET", "/", "evil.example:4321", true, 421},
+		{"its token too", "GET", "/?token=" + x.s.token, "evil.example", false, 421},
+		{"another port", "GET", "/", "127.0.0.1:80", true, 421},
+		{"no port", "GET", "/", "127.0.0.1", true, 421},
+		{"no host", "GET", "/", "", true, 421},
+		{"writing", "POST", "/api/runs", "127.0.0.1:4321", true, 405},
+		{"asking first", "OPTIONS", "/api/runs", "127.0.0.1:4321", true, 405},
+		{"no such file", "GET", "/assets/app.js", "127.0.0.1:4321", true, 404},
+		{"a path upwards", "GET", "/../server.go", "127.0.0.1:4321", true, 307},
+		{"no such run", "GET", "/api/trials?run=../..", "127.0.0.1:4321", true, 404},
+		{"no such trial", "GET", "/api/trial?run=.&id=0123456789abcdef", "127.0.0.1:4321", true, 404},
+		{"an id that is none", "GET", "/api/trial?run=.&id=%00", "127.0.0.1:4321", true, 404},
+	} {
+		r := x.do(c.method, c.target, c.host, c.known)
+		if r.StatusCode != c.want {
+			t.Errorf("%s: status %d, want %d", c.name, r.StatusCode, c.want)
+		}
+		if p := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") || strings.Contains(p, "unsafe") {
+			t.Errorf("%s: policy %q", c.name, p)
+		}
+		if r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: headers %v", c.name, r.Header)
+		}
+		if b, _ := io.ReadAll(r.Body); strings.Contains(string(b), x.s.token) {
+			t.Errorf("%s: the answer holds the token", c.name)
+		}
+	}
+}
+
+func TestListenerIsOnTheLoopbackInterface(t *testing.T) {
+	l, err := Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
+		t.Errorf("it listens on %v", ip)
+	}
+}
+
+func TestTokensDiffer(t *testing.T) {
+	if a, b := NewServer(nil).token, NewServer(nil).token; a == b || len(a) != 64 {
+		t.Errorf("tokens %q and %q", a, b)
+	}
+}
+
+// What is answered for a query is what a plain pass over the rows finds.
+func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
+	dir := t.TempDir()
+	synthetic.Write(t, dir, synthetic.Spec{Trials: 900, NotScored: 0.05})
+	x := newSite(t, dir)
+	r, err := results.OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, c := range []struct {
+		params url.Values
+		want   func(t *results.Trial) bool
+	}{
+		{url.Values{}, func(*results.Trial) bool { return true }},
+		{url.Values{"is.defense": {"guard", "none"}, "is.agent": {"hermes"}}, func(t *results.Trial) bool {
+			return (t.Defense == "guard" || t.Defense == "none") && t.Agent == "hermes"
+		}},
+		{url.Values{"flag.influenced": {"yes"}}, func(t *results.Trial) bool { return t.Status == results.Scored && t.Influenced }},
+		{url.Values{"flag.written": {"no"}}, func(t *results.Trial) bool {
+			return t.Status == results.Scored && t.Label == results.Attack && !t.Written
+		}},
+		{url.Values{"flag.utility": {"none"}}, func(t *results.Trial) bool { return t.Utility == nil }},
+		{url.Values{"search": {"FAMILY-007"}}, func(t *results.Trial) bool { return t.Family == "family-007" }},
+		{url.Values{"search": {"three times"}}, func(t *results.Trial) bool { return t.Status == results.Error }},
+		{url.Values{"is.class": {"nothing of this name"}}, func(*results.Trial) bool { return false }},
+		{url.Values{"is.nonsense": {"x"}, "flag.nonsense": {"yes"}, "flag.written": {"perhaps"}, "sort": {"nonsense"}, "from": {"-7"}, "n": {"x"}}, func(*results.Trial) bool { return true }},
+	} {
+		var want []string
+		for e, err := range r.Entries(results.TrialsOnly) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want(&e.Trial) {
+				want = append(want, e.Trial.ID)
+			}
+		}
+		var got []string
+		for {
+			var a trialsAnswer
+			c.params.Set("run", ".")
+			if len(got) > 0 {
+				c.params.Set("from", fmt.Sprint(len(got)))
+			}
+			x.get("/api/trials", c.params, &a)
+			if a.Matching != len(want) {
+				t.Fatalf("%v: %d match, want %d", c.params, a.Matching, len(want))
+			}
+			for _, row := range a.Rows {
+				got = append(got, row[0].(string))
+			}
+			if len(a.Rows) == 0 || len(got) >= a.Matching {
+				break
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.params, d)
+		}
+	}
+}
+
+func TestSortingKeepsTheOrderOfThePlanAmongEquals(t *testing.T) {
+	dir := t.TempDir()
+	synthetic.Write(t, dir, synthetic.Spec{Trials: 300})
+	x := newSite(t, dir)
+	for _, sort := range []string{"class", "-class", "influenced", "-utility", "wall_us", "-wall_us", "-index"} {
+		var a trialsAnswer
+		column := strings.TrimPrefix(sort, "-")
+		x.get("/api/trials", url.Values{"run": {"."}, "sort": {sort}, "columns": {column + ",index"}, "n": {"300"}}, &a)
+		if len(a.Rows) != 300 {
+			t.Fatalf("%s: %d rows", sort, len(a.Rows))
+		}
+		rank := func(v any) string {
+			switch v := v.(type) {
+			case nil:
+				return "0"
+			case bool:
+				return map[bool]string{false: "1", true: "2"}[v]
+			case float64:
+				return fmt.Sprintf("%020.0f", v)
+			}
+			return v.(string)
+		}
+		for i := 1; i < len(a.Rows); i++ {
+			p, q := rank(a.Rows[i-1][1]), rank(a.Rows[i][1])
+			if strings.HasPrefix(sort, "-") {
+				p, q = q, p
+			}
+			if p > q || p == q && a.Rows[i-1][2].(float64) >= a.Rows[i][2].(float64) {
+				t.Fatalf("%s: %v before %v", sort, a.Rows[i-1], a.Rows[i])
+			}
+		}
+	}
+}
+
+// Rows come out of the packed store as a reader gives them.
+func TestPackedRowsAreTheRows(t *testing.T) {
+	for name, s := range map[string]synthetic.Spec{
+		"finished": {Trials: 200, NotScored: 0.1, Hostile: hostileText}, "killed": {Trials: 200, NotScored: 0.1, Unfinished: true},
+	} {
+		dir := t.TempDir()
+		synthetic.Write(t, dir, s)
+		b := &Book{dir: dir}
+		e, err := b.now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.close()
+		r, err := results.OpenReader(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		n := 0
+		for want, err := range r.Entries(results.Everything) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			row, _ := e.table.row(want.Trial.ID)
+			trial, ds, err := e.shelf.entry(e.table.ids[row])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want.Trial, *trial); d != "" {
+				t.Fatalf("%s (-want +got):\n%s", name, d)
+			}
+			if len(ds) != len(want.Decisions) || len(ds) > 0 && !cmp.Equal(want.Decisions, ds) {
+				t.Fatalf("%s (-want +got):\n%s", name, cmp.Diff(want.Decisions, ds))
+			}
+			n++
+		}
+		if n != 200 {
+			t.Errorf("%s: %d trials", name, n)
+		}
+	}
+}
+
+func TestShelfListsRuns(t *testing.T) {
+	root := t.TempDir()
+	for _, d := range []string{"a", "deep/er/b"} {
+		synthetic.Write(t, filepath.Join(root, d), synthetic.Spec{Trials: 3})
+	}
+	synthetic.Write(t, filepath.Join(root, "c"), synthetic.Spec{Trials: 3, Planned: 9, Unfinished: true})
+	if err := os.MkdirAll(filepath.Join(root, "broken"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "broken", "run.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := newSite(t, root)
+	var a struct{ Runs []RunInfo }
+	x.get("/api/runs", nil, &a)
+	got := map[string]string{}
+	for _, r := range a.Runs {
+		got[r.Key] = fmt.Sprint(r.Finished, r.Error != "")
+	}
+	want := map[string]string{"a": "true false", "deep/er/b": "true false", "c": "false false", "broken": "false true"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if _, err := NewShelf(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run.json") {
+		t.Errorf("a shelf of nothing: %v", err)
+	}
+	if _, err := NewShelf(filepath.Join(root, "nowhere")); err == nil {
+		t.Error("a shelf of a directory that is not there")
+	}
+}
+
+// Many requests at once, while the run grows.
+func TestRequestsMeetAGrowingRun(t *testing.T) {
+	dir := t.TempDir()
+	s := synthetic.Spec{Trials: 400, Transcripts: true}
+	j, err := results.Create(dir, synthetic.Run(s), results.Options{PartRows: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synthetic.Append(t, j, s, 0, 50)
+	x := newSite(t, dir)
+	first, _ := s.Trial(0)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 20 {
+				b, err := x.s.shelf.Book(".")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				b.mu.Lock()
+				if b.edition != nil {
+					b.edition.read = synthetic.Started // long ago: read again
+				}
+				b.mu.Unlock()
+				for _, target := range []string{"/api/trials?run=.", "/api/trial?run=.&id=" + first.ID} {
+					r := x.do("GET", target, "127.0.0.1:4321", true)
+					body, _ := io.ReadAll(r.Body)
+					if r.StatusCode != 200 && !strings.Contains(string(body), errSuperseded.Error()) {
+						t.Errorf("%s: status %d, %s", target, r.StatusCode, body)
+					}
+				}
+			}
+		})
+	}
+	synthetic.Append(t, j, s, 50, 400)
+	wait.Wait()
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := x.s.shelf.Book(".")
+	b.mu.Lock()
+	b.edition.read = synthetic.Started
+	b.mu.Unlock()
+	var a trialsAnswer
+	x.get("/api/trials", url.Values{"run": {"."}}, &a)
+	if a.Total != 400 || !a.Finished {
+		t.Errorf("at the end %d trials, finished %v", a.Total, a.Finished)
+	}
+}
