@@ -401,7 +401,9 @@ func Differences(a, b *Table) []string {
 	say("split", a.Run.Split, b.Run.Split)
 	say("version of memtox", a.Run.Version, b.Run.Version)
 	for _, k := range []string{"os", "arch", "processors", "cpu"} { // latencies are of the machine
-		say("host "+k, a.Run.Host[k], b.Run.Host[k])
+		if x, y := a.Run.Host[k], b.Run.Host[k]; x != nil && y != nil { // a baseline has no host
+			say("host "+k, x, y)
+		}
 	}
 	keys := slices.Sorted(maps.Keys(a.Run.Settings))
 	for k := range b.Run.Settings {

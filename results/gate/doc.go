@@ -28,6 +28,9 @@
 // held against a baseline. Template families count as clusters; under some 30
 // families the levels are approximate.
 //
+// An arm whose every case ended exactly as in the baseline, under a model that is
+// deterministic, is not worse than it on these cases, and passes.
+//
 // Trials that were not scored, and trials of the plan that a run has not come to
 // yet, count for neither side, but a check is conclusive only if it would be so
 // whatever their outcome. Hence a run without scored trials never passes.

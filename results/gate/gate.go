@@ -474,6 +474,20 @@ func (g *gate) difference(a, old *compare.Arm, m compare.Metric, s compare.Slice
 	return stats.NewcombeIndependent(sum(g.t.Count(a, m, s)), sum(g.o.Baseline.Count(old, m, s)), level), p
 }
 
+// repeats reports whether an arm of a deterministic model did exactly what the
+// baseline did, in every case. Then there is nothing that chance could have
+// hidden, and the width of the interval, which is about other cases, would make
+// an unchanged defense undecided.
+func (g *gate) repeats(a, old *compare.Arm) bool {
+	for _, t := range []*compare.Table{g.t, g.o.Baseline} {
+		if t.Run == nil || t.Run.LLM {
+			return false
+		}
+	}
+	r := compare.Replay(g.t, a, g.o.Baseline, old)
+	return r.Same > 0 && len(r.Changed) == 0 && r.NotScored == 0 && r.OnlyA == 0 && r.OnlyB == 0 && g.missing(a) == 0
+}
+
 func (g *gate) nonInferior(a, old *compare.Arm, m compare.Metric, fail float64) Check {
 	margin := g.o.Margins[m.Name]
 	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name, where: "--baseline",
@@ -481,6 +495,12 @@ func (g *gate) nonInferior(a, old *compare.Arm, m compare.Metric, fail float64) 
 	e, p := g.difference(a, old, m, compare.Slice{}, stats.OneSided(g.o.Confidence))
 	broken, _ := g.difference(a, old, m, compare.Slice{}, stats.OneSided(fail))
 	c.Difference = &e
+	if g.repeats(a, old) && e.Measured() {
+		c.Outcome, c.Measured = stats.Pass, fmt.Sprintf("+0.00 points on %d cases", e.N)
+		c.Bound = fmt.Sprintf("[%+.2f, %+.2f]", 100*e.Lo, 100*e.Hi)
+		c.Why = "every case ended exactly as in the baseline, and the model is deterministic"
+		return c
+	}
 	v, ok := e.Value()
 	if !ok {
 		c.Why = "the run and the baseline have no scored trial in common"

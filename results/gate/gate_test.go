@@ -268,6 +268,25 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
+func TestAnUnchangedArmPassesWhereTheModelIsDeterministicOnly(t *testing.T) {
+	o := func(llm bool) gate.Options {
+		b := table(spec())
+		b.Run.LLM = llm
+		return gate.Options{Baseline: b, Margins: map[string]float64{"end_to_end": 0.001}}
+	}
+	if r := evaluate(t, table(spec()), o(false)); r.Outcome != stats.Pass {
+		t.Errorf("the same run again is %s", r.Outcome)
+	}
+	if r := evaluate(t, table(spec()), o(true)); r.Outcome != stats.Inconclusive {
+		t.Errorf("a stochastic run that repeats itself is %s", r.Outcome)
+	}
+	fewer := spec()
+	fewer.Skip = map[string]bool{"a-0001": true}
+	if r := evaluate(t, table(fewer), o(false)); r.Outcome != stats.Inconclusive {
+		t.Errorf("a run with a case less is %s", r.Outcome)
+	}
+}
+
 func TestABaselineOfOtherCasesIsRefusedAndOneWithoutACommonCaseIsTwoSamples(t *testing.T) {
 	other := spec()
 	other.Dataset = "another"
