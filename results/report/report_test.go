@@ -236,3 +236,38 @@ func BenchmarkMillion(b *testing.B) {
 	}
 	b.ReportMetric(float64(size), "bytes")
 }
+
+// The section on the guard's layers is there when the run can say something of
+// them, and only then.
+func TestLayersOfTheGuard(t *testing.T) {
+	for _, c := range []struct {
+		defenses []string
+		want     []string // arms listed, of one agent
+	}{
+		{[]string{"none", "guard"}, nil},
+		{[]string{"none", "keyword"}, nil},
+		{[]string{"none", "memoryguard", "guardian"}, nil},
+		{[]string{"guard", "guard@write"}, []string{"guard", "guard@write"}},
+		{[]string{"none", "keyword", "memoryguard", "guard"}, []string{"none", "keyword", "guard"}},
+	} {
+		s, ok := read(t, synthetic.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers()
+		if ok != (c.want != nil) {
+			t.Errorf("%v: section: %v", c.defenses, ok)
+			continue
+		}
+		var got []string
+		if ok {
+			for _, row := range s.Figures[0].Table.Rows {
+				got = append(got, row[1])
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.defenses, d)
+		}
+	}
+	r := read(t, synthetic.Spec{Trials: 6, Defenses: []string{"none", "mine"}})
+	r.run.Settings["resolved"] = map[string]any{"defenses": map[string]any{"mine": "guard:strict", "guard": "keyword"}}
+	if !r.is("mine", "guard") || r.is("guard", "guard") {
+		t.Error("a label hides what a defense is")
+	}
+}

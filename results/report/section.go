@@ -266,50 +266,66 @@ func (r *Report) detection() section {
 	return s
 }
 
-// layers compares the arms that are the guard, whole or with parts of it off.
+// guardLayers are the defenses that the guard is composed of.
+var guardLayers = []string{"signed", "keyword", "provenance", "contradiction", "anomaly"}
+
+// layers compares the guard with its layers: each alone, and the guard with
+// parts of it off, whichever of them the run has.
 func (r *Report) layers() (section, bool) {
 	s := section{ID: "layers", Title: "What the layers of the guard contribute",
-		Notes: []string{"Arms that are the guard, whole or in part, beside the undefended agent. What a layer contributes is the difference that leaving it out makes; compare two arms on the same cases with memtox compare."}}
-	t := table{Labels: 2, Head: []string{"agent", "arm", "k/n", "end to end", r.interval(), "TPR", "FPR", "utility", "write p95"}}
+		Notes: []string{"The undefended agent, each layer alone where the run has it as an arm, and the guard, whole or in part. What the whole adds is its difference to the best layer; what a layer adds within it is the difference that leaving it out makes. Compare two arms on the same cases with memtox compare."}}
+	t := table{Labels: 3, Head: []string{"agent", "arm", "is", "k/n", "end to end", r.interval(), "TPR", "FPR", "utility", "write p95"}}
 	var rows []forestRow
 	found := false
 	for _, agent := range r.agents() {
 		var arms []*summary.Arm
-		guards := 0
+		var roles []string
+		guards, layers := 0, 0
 		for _, a := range r.of(agent) {
-			if r.isGuard(a.Defense) {
+			role := ""
+			switch {
+			case r.is(a.Defense, "guard"):
+				role = "guard"
 				guards++
-				arms = append(arms, a)
-			} else if a.Defense == "none" {
-				arms = append(arms, a)
+			case a.Defense == "none":
+				role = "undefended"
+			case slices.ContainsFunc(guardLayers, func(l string) bool { return r.is(a.Defense, l) }):
+				role = "a layer alone"
+				layers++
+			default:
+				continue
 			}
+			arms, roles = append(arms, a), append(roles, role)
 		}
-		if guards < 2 {
+		if guards == 0 || guards+layers < 2 {
 			continue
 		}
 		found = true
-		for _, a := range arms {
+		for i, a := range arms {
 			rows = append(rows, forestRow{group: agent, label: a.Defense, rate: a.EndToEnd})
-			t.add(slices.Concat([]string{agent, a.Defense}, rateCells(a.EndToEnd), []string{rateText(a.TPR), rateText(a.FPR), rateText(a.Utility), micros(a.LatencyUS.Write.P95)})...)
+			t.add(slices.Concat([]string{agent, a.Defense, roles[i]}, rateCells(a.EndToEnd), []string{rateText(a.TPR), rateText(a.FPR), rateText(a.Utility), micros(a.LatencyUS.Write.P95)})...)
 		}
 	}
 	if !found {
 		return section{}, false
 	}
-	s.Figures = []figure{{Plot: forest("layers", "End-to-end rate with layers of the guard on and off", "share of attacks that worked from end to end", rows), Caption: "End-to-end rate of each guard arm.", Table: t}}
+	s.Figures = []figure{{Plot: forest("layers", "End-to-end rate of the guard and of its layers", "share of attacks that worked from end to end", rows), Caption: "End-to-end rate of the guard and of its layers.", Table: t}}
 	return s, true
 }
 
-// isGuard reports whether a defense is the guard by its settings or its name.
-func (r *Report) isGuard(name string) bool {
-	guard := func(s string) bool {
-		rest, ok := strings.CutPrefix(s, "guard")
+// is reports whether an arm is a built-in defense by its settings or its name,
+// with whatever arguments.
+func (r *Report) is(name, defense string) bool {
+	match := func(s string) bool {
+		rest, ok := strings.CutPrefix(s, defense)
 		return ok && (rest == "" || strings.ContainsAny(rest[:1], "@:-_+ /({"))
 	}
 	resolved, _ := r.run.Settings["resolved"].(map[string]any)
 	defenses, _ := resolved["defenses"].(map[string]any)
-	canonical, _ := defenses[name].(string)
-	return guard(name) || guard(canonical)
+	if canonical, ok := defenses[name].(string); ok { // a label may have any name
+		return match(canonical)
+	}
+	return match(name)
 }
 
 func (r *Report) latencies() section {

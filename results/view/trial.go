@@ -41,6 +41,8 @@ type Memory struct {
 	After   []Record `json:"after"`   // after the retrieval session
 }
 
+var errNoTranscript = errors.New("the run kept no transcript of this trial, so only its rows are shown (a trial that does not apply has none, nor has any where the setting transcripts is none)")
+
 // page puts a trial together.
 func (e *edition) page(id string) (*Page, error) {
 	row, ok := e.table.row(id)
@@ -87,7 +89,7 @@ func (e *edition) page(id string) (*Page, error) {
 func (e *edition) readTranscript(id string) (*transcript, error) {
 	b, err := e.transcript(id)
 	if errors.Is(err, results.ErrNoTranscript) {
-		return nil, errors.New("The run kept no transcript of this trial; only its rows are shown. Runs keep transcripts unless transcripts is none; trials that do not apply have none.")
+		return nil, errNoTranscript
 	}
 	if err != nil {
 		return nil, err
