@@ -365,3 +365,71 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 		t.Errorf("at the end %d trials, finished %v", a.Total, a.Finished)
 	}
 }
+
+// BenchmarkOpen reads a run of 100,000 trials and 800,000 decisions: the table,
+// which the first page waits for, and all rows, which the first trial waits for.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	synthetic.Write(b, dir, synthetic.Spec{Trials: 100_000})
+	b.Run("table", func(b *testing.B) {
+		for b.Loop() {
+			r, err := results.OpenReader(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := readTable(r); err != nil {
+				b.Fatal(err)
+			}
+			r.Close()
+		}
+	})
+	b.Run("rows", func(b *testing.B) {
+		for b.Loop() {
+			book := &Book{dir: dir}
+			e, err := book.now()
+			if err != nil {
+				b.Fatal(err)
+			}
+			e.shelf.fill()
+			bytes := 0
+			for _, row := range e.shelf.rows {
+				bytes += len(row)
+			}
+			b.ReportMetric(float64(bytes)/100_000, "bytes/trial")
+			book.close()
+		}
+	})
+	b.Run("search", func(b *testing.B) {
+		r, err := results.OpenReader(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer r.Close()
+		t, err := readTable(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			t.find(query{is: map[string][]string{"defense": {"guard"}}, search: "family-007", sort: "case", down: true})
+		}
+	})
+}
+
+// The script makes no markup of texts and asks nobody but its own server.
+func TestAssetsHoldNothingThatCouldRunATextOrLeave(t *testing.T) {
+	for name, banned := range map[string][]string{
+		"assets/app.js":     {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "setAttribute('style", "://", "localStorage", "import("},
+		"assets/style.css":  {"url(", "@import", "://"},
+		"assets/index.html": {"<style", "style=", "onclick", "onload", "://", "<script>"},
+	} {
+		b, err := assets.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range banned {
+			if strings.Contains(string(b), s) {
+				t.Errorf("%s holds %q", name, s)
+			}
+		}
+	}
+}

@@ -44,12 +44,13 @@ function show(text, multiline) {
   return out;
 }
 
-const longText = 2400, shownOfLong = 1600;
+const longText = 2400, shownOfLong = 1600, longLines = 40, linesOfLong = 24;
 
 // longShow is show, with the rest of a long text behind a button.
 function longShow(text) {
-  if (text.length <= longText) return show(text, true);
-  let cut = shownOfLong;
+  const lines = [...text.matchAll(/\n/g)];
+  if (text.length <= longText && lines.length <= longLines) return show(text, true);
+  let cut = Math.min(shownOfLong, text.length, lines.length > longLines ? lines[linesOfLong].index : Infinity);
   const code = text.charCodeAt(cut - 1);
   if (code >= 0xd800 && code < 0xdc00) cut--;
   const more = h('button', { type: 'button', class: 'more' }, `show ${(text.length - cut).toLocaleString()} more characters`);
