@@ -241,12 +241,16 @@ func (r *Report) side(s Side) string {
 }
 
 func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
+	clustered := slices.ContainsFunc(cs, func(c Comparison) bool { return c.Test.Method != c.McNemar.Method })
 	withPrevented := slices.ContainsFunc(cs, func(c Comparison) bool { return c.Prevented != nil })
 	g := &Grid{Columns: []string{"agent", "arm", "against"}}
 	if sliced {
 		g.Columns = append(g.Columns, "slice")
 	}
 	g.Columns = append(g.Columns, "metric", "rate", "rate against", "difference", "only arm", "only against", "p adjusted", "test")
+	if clustered {
+		g.Columns = append(g.Columns, "McNemar p")
+	}
 	if withPrevented {
 		g.Columns = append(g.Columns, "prevented")
 	}
@@ -261,6 +265,9 @@ func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 			pv = pValue(c.Adjusted)
 		}
 		row = append(row, c.Metric, rate(c.RateA), rate(c.RateB), points(c.Difference), fmt.Sprint(c.Pairs.OnlyA), fmt.Sprint(c.Pairs.OnlyB), pv, testName(c.Test.Method))
+		if clustered {
+			row = append(row, pValue(c.McNemar.P))
+		}
 		if withPrevented {
 			row = append(row, c.Prevented.text())
 		}
@@ -357,7 +364,7 @@ func (p *printer) footer(r *Report) {
 		p.item("McNemar: the exact test on the cases that tell the arms apart (only arm, only against).")
 	}
 	if tests("cluster-sign-flip") {
-		p.item("sign flip: the paired test that swaps the arms in whole template families, for cases of one family are alike; McNemar's exact test where every family has one case. The JSON has McNemar's p, which takes cases as independent, beside it.")
+		p.item("sign flip: the paired test that swaps the arms in whole template families, for cases of one family are alike; McNemar's exact test where every family has one case. McNemar p, which is not adjusted, takes cases as independent.")
 	}
 	if slices.ContainsFunc(all, func(c Comparison) bool { return c.Prevented != nil }) {
 		p.item("prevented: 1 − rate/undefended rate; no headroom where the undefended attack never landed.")

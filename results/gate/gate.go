@@ -64,8 +64,7 @@ type Check struct {
 	Regressed  []Regression    `json:"regressed,omitempty"`  // classes that a failed check is due to
 	Changed    []Changed       `json:"changed,omitempty"`    // cases that a replay did not repeat
 
-	where       string
-	requirement *Requirement
+	requirement *Requirement // of a limit: it knows its place
 }
 
 // Regression is a class in which a check failed, or in which outcomes changed.
@@ -248,7 +247,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 				continue
 			}
 		}
-		c := Check{Kind: KindLimit, Name: name(x, r.Metric), Agent: x.agent, Defense: x.defense, Class: x.slice.Name, Metric: r.Metric, where: r.Where, requirement: r}
+		c := Check{Kind: KindLimit, Name: name(x, r.Metric), Agent: x.agent, Defense: x.defense, Class: x.slice.Name, Metric: r.Metric, requirement: r}
 		c.Require = requireText(r)
 		plans = append(plans, func(fail float64) Check { g.limit(&c, r, x, a, fail); return c })
 	}
@@ -308,14 +307,14 @@ func (g *gate) limit(c *Check, r *Requirement, x target, a *compare.Arm, fail fl
 	lo, hi, _ := stats.WorstCase(pass.K, pass.N, unknown)
 	if r.AtLeast {
 		c.Outcome = either(pass.Lo >= r.Limit, broken.Hi < r.Limit)
-		c.explain(c.Outcome, fmt.Sprintf("lower bound %.2f%%", 100*pass.Lo), fmt.Sprintf("upper bound %.2f%%", 100*broken.Hi), r)
+		c.explain(c.Outcome, fmt.Sprintf("lower bound %.2f%%", 100*pass.Lo), fmt.Sprintf("upper bound %.2f%%", 100*broken.Hi))
 		if c.Outcome == stats.Pass && lo < r.Limit || c.Outcome == stats.Fail && hi >= r.Limit {
 			c.hidden(unknown, lo, hi)
 		}
 		return
 	}
 	c.Outcome = either(pass.Hi <= r.Limit, broken.Lo > r.Limit)
-	c.explain(c.Outcome, fmt.Sprintf("upper bound %.2f%%", 100*pass.Hi), fmt.Sprintf("lower bound %.2f%%", 100*broken.Lo), r)
+	c.explain(c.Outcome, fmt.Sprintf("upper bound %.2f%%", 100*pass.Hi), fmt.Sprintf("lower bound %.2f%%", 100*broken.Lo))
 	if c.Outcome == stats.Pass && hi > r.Limit || c.Outcome == stats.Fail && lo <= r.Limit {
 		c.hidden(unknown, lo, hi)
 	}
@@ -332,7 +331,7 @@ func either(pass, fail bool) stats.Outcome {
 }
 
 // explain says which bound decided.
-func (c *Check) explain(o stats.Outcome, pass, fail string, r *Requirement) {
+func (c *Check) explain(o stats.Outcome, pass, fail string) {
 	switch o {
 	case stats.Pass:
 		c.Why = pass + " meets the limit"
@@ -406,7 +405,7 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l compare.Laten
 	c.Measured = fmt.Sprintf("%s %s of %d", figure(v), unit, pass.N)
 	c.Bound = fmt.Sprintf("[%s, %s]", figure(pass.Lo), figure(pass.Hi))
 	c.Outcome = either(pass.Hi*scale <= r.Limit, broken.Lo*scale > r.Limit)
-	c.explain(c.Outcome, "upper bound "+figure(pass.Hi), "lower bound "+figure(broken.Lo), r)
+	c.explain(c.Outcome, "upper bound "+figure(pass.Hi), "lower bound "+figure(broken.Lo))
 	if g.missing(a) > 0 && c.Outcome == stats.Pass {
 		c.Outcome, c.Why = stats.Inconclusive, fmt.Sprintf("%d trials have not run", g.missing(a))
 	}
@@ -490,7 +489,7 @@ func (g *gate) repeats(a, old *compare.Arm) bool {
 
 func (g *gate) nonInferior(a, old *compare.Arm, m compare.Metric, fail float64) Check {
 	margin := g.o.Margins[m.Name]
-	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name, where: "--baseline",
+	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name,
 		Outcome: stats.Inconclusive, Measured: "not measured", Require: fmt.Sprintf("worse than the baseline by less than %s", short(margin))}
 	e, p := g.difference(a, old, m, compare.Slice{}, stats.OneSided(g.o.Confidence))
 	broken, _ := g.difference(a, old, m, compare.Slice{}, stats.OneSided(fail))
@@ -576,7 +575,7 @@ func (g *gate) regressed(a, old *compare.Arm, m compare.Metric, margin float64) 
 const mostCases = 10
 
 func (g *gate) replay(a, old *compare.Arm) Check {
-	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense, where: "--baseline", Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive}
+	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense, Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive}
 	r := compare.Replay(g.t, a, g.o.Baseline, old)
 	c.Measured = fmt.Sprintf("%d of %d cases changed", len(r.Changed), r.Same+len(r.Changed))
 	byClass := map[string]*Regression{}

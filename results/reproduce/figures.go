@@ -86,7 +86,9 @@ func (p *Percent) share() (v, rounding float64) {
 var figures []byte
 
 // Tables returns every published table.
-var Tables = sync.OnceValue(func() []Table {
+func Tables() []Table { return slices.Clone(tables()) }
+
+var tables = sync.OnceValue(func() []Table {
 	var file struct {
 		Tables []Table `yaml:"tables"`
 	}
@@ -101,7 +103,7 @@ var Tables = sync.OnceValue(func() []Table {
 // Names returns the names of the tables.
 func Names() []string {
 	var out []string
-	for _, t := range Tables() {
+	for _, t := range tables() {
 		out = append(out, t.Name)
 	}
 	return out
@@ -109,11 +111,11 @@ func Names() []string {
 
 // Find finds a table by its name.
 func Find(name string) (Table, bool) {
-	i := slices.IndexFunc(Tables(), func(t Table) bool { return t.Name == name })
+	i := slices.IndexFunc(tables(), func(t Table) bool { return t.Name == name })
 	if i < 0 {
 		return Table{}, false
 	}
-	return Tables()[i], true
+	return tables()[i], true
 }
 
 func usage(what, hint string) error { return &compare.UsageError{What: what, Hint: hint} }

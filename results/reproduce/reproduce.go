@@ -173,14 +173,18 @@ func judge(f Figure, ours stats.Rate) (Verdict, string) {
 		w := stats.Wilson(*f.K, *f.N, ours.Level)
 		lo, hi, how = w.Lo, w.Hi, "both intervals count"
 	}
-	d := v - theirs
-	from := d - math.Hypot(v-ours.Lo, hi-theirs)
-	to := d + math.Hypot(ours.Hi-v, theirs-lo)
+	d, from, to := difference(v, ours.Lo, ours.Hi, theirs, lo, hi)
 	text := fmt.Sprintf("difference %+.1f points [%+.1f, %+.1f], %s", 100*d, 100*from, 100*to, how)
 	if from <= 0 && 0 <= to {
 		return Inside, text
 	}
 	return Outside, text
+}
+
+// difference is a − b with its interval, from those of a and b.
+func difference(a, fromA, toA, b, fromB, toB float64) (d, from, to float64) {
+	d = a - b
+	return d, d - math.Hypot(a-fromA, toB-b), d + math.Hypot(toA-a, b-fromB)
 }
 
 // textAgent is the profile of memtox detect, which hands texts to defenses
