@@ -15,6 +15,23 @@ func TestReproduceTheSandbox(t *testing.T) {
 	}
 }
 
+func TestReproduceFindsTheFalseAlarmsOfMemgar(t *testing.T) {
+	c := newConsole(t)
+	if code := c.run("reproduce", "memgar-anomaly"); code != BadNews {
+		t.Errorf("exit code %d, %s", code, c.err.String())
+	}
+	got, err := memgarAnomaly(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its density signal counts the point itself, which shows the more the
+	// higher the dimension.
+	low, middle, high := got["density alarms at dimension 8"].Rate, got["density alarms at dimension 64"].Rate, got["density alarms at dimension 384"].Rate
+	if low.Hi > 0.25 || middle.Lo < 0.1 || middle.Hi > 0.6 || 100*high.K < 95*high.N {
+		t.Errorf("%v, %v, %v", low, middle, high)
+	}
+}
+
 func TestReproduceSaysWhatItNeedsAndIsNeverGreenOnNothing(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "30", "--out", "a")
