@@ -3,6 +3,7 @@ package builtin
 
 import (
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/anomaly"
 	"github.com/memtox/memtox/defenses/contradiction"
 	"github.com/memtox/memtox/defenses/controls"
 	"github.com/memtox/memtox/defenses/guard"
@@ -21,6 +22,7 @@ func New() *defenses.Registry {
 	keyword.Register(r)
 	provenance.Register(r)
 	contradiction.Register(r)
+	anomaly.Register(r)
 	signed.Register(r)
 	guard.Register(r)
 	defenses.RegisterChain(r)
