@@ -130,7 +130,7 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 	case f.by:
 		c.slot = s.key(tagValue)
 		return append(dst, c)
-	case f.verb.traits&vLight != 0: // "stays", "equals": no more than "is"
+	case f.verb.traits&vLight != 0, x.naming(f.verb): // "stays", "equals": no more than "is"
 		c.slot = bare.key(tagValue)
 		return append(dst, c)
 	case timed && (prep != nil || f.verb.lemma == "take"):
@@ -173,6 +173,11 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 	}
 	c.slot = s.key(tagPrep + prep.stem)
 	return append(dst, c)
+}
+
+// naming reports whether a verb only gives a name.
+func (x *extractor) naming(e *entry) bool {
+	return e == x.words["call"] || e == x.words["called"] || e == x.words["named"]
 }
 
 // inverseUnique lists verbs of which a thing has one subject at a time.

@@ -12,6 +12,10 @@ type Triple struct {
 	// Multi says that the slot may hold several values at once ("likes",
 	// "speaks"): another value contradicts nothing.
 	Multi bool
+	// Loose says that the words are there, but which of them name the slot and
+	// which the value is a guess: where a verb has two complements ("Odile
+	// rents the hall for parties"), or a place a second one behind it.
+	Loose bool
 }
 
 // Extract returns what a text asserts, in the order of the text. It reads
@@ -28,7 +32,7 @@ func Extract(text string) []Triple {
 	out := make([]Triple, len(x.facts))
 	for i := range x.facts {
 		f := &x.facts[i]
-		out[i] = Triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi}
+		out[i] = Triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi, f.loose}
 	}
 	return out
 }
@@ -49,7 +53,7 @@ func (p phrase) empty() bool { return p.from >= p.to }
 type fact struct {
 	subject, predicate, object phrase
 	verb                       *entry // main verb, nil for "is"
-	negated, multi             bool
+	negated, multi, loose      bool
 	by                         bool // passive with its agent as object: "is led by Ana"
 	keyed                      bool // from a key and a value rather than a sentence
 	attribute                  bool // the predicate names an attribute: "X's owner is Y"

@@ -405,15 +405,13 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		}
 	}
 	oa, ob := x.objectSpan(list[0].a, end)
-	if loose && x.narrowable(list[0].a, list[0].b) {
-		return
-	}
 	if oa >= ob || x.opinion(oa, ob) || x.tokens[oa].is(cOpinion) && x.tokens[oa].kind == word && !x.tokens[oa].upper && len(list) > 1 && n > 1 ||
 		strings.HasSuffix(x.tokens[oa].text, "ing") && x.tokens[oa].entry == nil && !x.tokens[oa].upper && n > 1 {
 		return
 	}
 	f := x.copulaFact(s, qualifier, &g)
 	f.object = x.span(oa, ob)
+	f.loose = loose && x.narrowable(list[0].a, list[0].b)
 	x.assert(f)
 	if k := ob + 1; ob < b && x.tokens[ob].kind == comma && k+1 < b && x.tokens[k].is(cAttribute) && !x.tokens[k].upper &&
 		(x.tokens[k+1].kind == number || x.tokens[k+1].upper) { // "is Koop, account EE38 …"
@@ -519,9 +517,7 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		return
 	}
 	a := list[0].a
-	if loose && x.narrowable(a, list[0].b) {
-		return
-	}
+	f.loose = loose
 	if x.wordIs(a, b, "charge", "possession", "front") && x.wordIs(a+1, b, "of") && a+2 < b { // "in charge of"
 		a += 2
 	}
@@ -680,7 +676,11 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	// "is called Z", "reads Z", "falls on Z": says no more than "is".
 	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 && !x.often(list[0].a, list[0].b) || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
 		(e.lemma == "read" && list[0].prep < 0 || e.lemma == "fall" && x.wordIs(list[0].prep, b, "on")) && !s.owner.empty() && !g.passive {
-		f = x.copulaFact(s, qualifier, &g)
+		if s.owner.empty() {
+			f.predicate = x.join(pred, qualifier) // "the band is called …"
+		} else {
+			f = x.copulaFact(s, qualifier, &g)
+		}
 		f.object = x.object(list[0].a, list[n-1].b)
 		x.assert(f)
 		return
@@ -857,9 +857,10 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				loose = loose || !x.temporal(p.a, p.b)
 			}
 		}
-		if loose && x.narrowable(first.a, first.b) || x.wordIs(first.a, b, "free") && first.b-first.a == 1 {
-			return // what the last phrase belongs to is anybody's guess
+		if x.wordIs(first.a, b, "free") && first.b-first.a == 1 {
+			return
 		}
+		f.loose = loose || len(rest) > 1
 		if second.b > 0 {
 			o := f
 			o.predicate = x.join(pred, x.span(second.prep, second.a), qualifier)
@@ -1011,9 +1012,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	if e.lemma == "prefer" && len(rest) > 0 && x.wordIs(rest[0].prep, b, "to", "over") {
 		end = first.b
 	}
-	if loose && e.lemma != "prefer" {
-		return // what the last phrase belongs to is anybody's guess
-	}
+	f.loose = (loose || inner && !x.bare(first.a, first.b) && !x.tokens[first.a].is(cPossessive)) && e.lemma != "prefer"
 	if inner {
 		f.multi = false // "sells its milk to X"
 	}

@@ -65,7 +65,7 @@ func (s *score) recall() float64    { return float64(s.right) / float64(s.gold) 
 func (s *score) add(l labelled) {
 	var found []Triple
 	for _, f := range Extract(l.Text) {
-		if !f.Negated && !f.Multi {
+		if !f.Negated && !f.Multi && !f.Loose {
 			found = append(found, f)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *score) add(l labelled) {
 		if k >= 0 && !used[k] {
 			used[k] = true
 			s.right++
-			if found[k] == gold {
+			if f := found[k]; f.Subject == gold.Subject && f.Predicate == gold.Predicate && f.Object == gold.Object {
 				s.exact++
 			}
 			continue
