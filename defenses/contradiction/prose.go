@@ -1124,9 +1124,22 @@ func (x *extractor) subject(a, v int) subject {
 	return s
 }
 
-// assert emits a fact and makes its subject the one that "it" refers to.
+// assert emits a fact of a sentence.
 func (x *extractor) assert(f fact) {
+	if f.verb != nil && x.plain(f.object) {
+		f.loose = true
+	}
 	x.emit(f)
+}
+
+// plain reports whether a value is one common word: "pays in cash", "comes by
+// bus". Behind a verb that may be its manner rather than the value of a slot.
+func (x *extractor) plain(o phrase) bool {
+	if o.to-o.from != 1 {
+		return false
+	}
+	t := &x.tokens[x.refs[o.from]]
+	return t.kind == word && !t.upper && !strings.ContainsAny(t.text, "@/_.#-") && !t.is(cTemporal|cFrequency)
 }
 
 // object cuts an object out of tokens[a:b] and trims it.
