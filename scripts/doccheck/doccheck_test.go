@@ -1,6 +1,7 @@
 package doccheck
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,4 +155,67 @@ func goTest(t *testing.T, top, dir, page string) {
 			t.Errorf("%s: go %s: %v\n%s", page, strings.Join(args, " "), err, out)
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "renew the tables of README.md")
+
+// The tables of the README are what the first command prints today.
+func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the whole program; left out with -short")
+	}
+	top := root(t)
+	path := filepath.Join(top, "README.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "<!-- memtox run --format markdown -->") {
+		t.Fatal("README.md no longer says where its tables come from")
+	}
+	cmd := exec.Command("go", "run", "./cmd/memtox", "run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run"))
+	cmd.Dir = top
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("memtox run: %v", err)
+	}
+	n := 0
+	renewed := sections.ReplaceAllStringFunc(string(page), func(block string) string {
+		n++
+		title := sections.FindStringSubmatch(block)[1]
+		return "<!-- section: " + title + " -->\n" + table(t, string(out), title) + "<!-- end -->"
+	})
+	if n == 0 {
+		t.Fatal("README.md shows no table")
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(renewed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if renewed != string(page) {
+		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tgo test ./scripts/doccheck -run Tables -update")
+	}
+}
+
+var sections = regexp.MustCompile(`(?s)<!-- section: ([^\n]*?) -->\n.*?<!-- end -->`)
+
+// table is the first table under a heading of the Markdown output.
+func table(t *testing.T, out, title string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(out, "### "+title)
+	if !ok {
+		t.Fatalf("the run prints no section %q", title)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(rest) {
+		switch {
+		case strings.HasPrefix(line, "|"):
+			b.WriteString(line)
+		case b.Len() > 0:
+			return b.String()
+		}
+	}
+	return b.String()
 }
