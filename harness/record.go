@@ -25,7 +25,8 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256, Attacks: attacks, Benign: benign},
 		Split:   x.Config.Split, Model: x.Name, LLM: x.LLM, Seed: x.Config.Seed, Planned: x.Plan.Len(),
 		Settings: x.settings(),
-		Host:     map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0), "go": runtime.Version()},
+		Host: map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0), "go": runtime.Version(),
+			"calibration_ns": calibrate()},
 	}
 	for _, a := range x.Plan.Arms {
 		run.Agents = appendNew(run.Agents, a.Profile.Name)

@@ -21,6 +21,6 @@ func masked(s string) string {
 // committed.
 func TestARunPrintsItsFigures(t *testing.T) {
 	c := newConsole(t)
-	golden(t, "testdata/run.txt", masked(c.must("run", "--out", "r", "--dataset", "memtox-smoke", "--defense", "none,memoryguard,origin-only,no-memory,block-all")))
+	golden(t, "testdata/run.txt", masked(c.must("run", "--out", "r", "--dataset", "memtox-smoke")))
 	golden(t, "testdata/run.md", masked(c.must("run", "--out", "r", "--resume", "--format", "markdown")))
 }
