@@ -62,7 +62,6 @@ func (x *extractor) claimsOf(dst []claim, i int32) []claim {
 	case f.have:
 		x.addPhrase(&s, f.subject)
 		x.addPhrase(&s, f.predicate)
-		c.functional = false
 		c.slot = s.key(tagObject)
 		return append(dst, c)
 	case f.verb == nil:

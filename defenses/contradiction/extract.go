@@ -12,9 +12,11 @@ type Triple struct {
 	// Multi says that the slot may hold several values at once ("likes",
 	// "speaks"): another value contradicts nothing.
 	Multi bool
-	// Loose says that the words are there, but which of them name the slot and
-	// which the value is a guess: where a verb has two complements ("Odile
-	// rents the hall for parties"), or a place a second one behind it.
+	// Loose says that the words stand there, but that they fill a slot of one
+	// value, or which of them name the slot and which the value, is a guess:
+	// where a verb has common words as its object ("pays in cash"), or two
+	// complements. A claim is held against known facts all the same, for both
+	// sides are read by the same rules.
 	Loose bool
 }
 

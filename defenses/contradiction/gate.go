@@ -26,7 +26,7 @@ func Register(r *defenses.Registry) {
 		Name:    "contradiction",
 		Screens: []defenses.Place{defenses.Write},
 		Idea:    "subject–predicate–object facts against what trusted records say; users may correct themselves",
-		Cost:    "no model calls; about 10 µs a write of 300 bytes at any number of records; state: about 200 bytes a known fact",
+		Cost:    "no model calls; about 8 µs a write of 300 bytes at 10,000 records and 12 µs at a million; state: about 150 bytes a known fact",
 	}, func(string, defenses.Env) (defenses.Defense, error) { return New() })
 }
 

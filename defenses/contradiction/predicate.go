@@ -238,6 +238,7 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	kept := x.facts[:before]
 	for _, f := range x.facts[before:] {
 		if !x.garbled(f) {
+			f.loose = f.loose || f.verb != nil && (x.unread(f, g.next, b) || g.past && !g.perfect && x.undated(f, g.next, b))
 			kept = append(kept, f)
 		}
 	}
@@ -268,6 +269,39 @@ func (x *extractor) lasting(g group, b int) bool {
 		}
 	}
 	return g.copula && !x.wordIs(g.next, b, "there", "here", "to")
+}
+
+// unread reports whether tokens[a:b], what follows a verb, goes on behind the
+// value of a fact with words that the fact does not account for.
+func (x *extractor) unread(f fact, a, b int) bool {
+	last := int32(a - 1)
+	for _, p := range [...]phrase{f.predicate, f.object} {
+		for _, i := range x.refs[p.from:p.to] {
+			if int(i) < b && i > last {
+				last = i
+			}
+		}
+	}
+	for i := int(last) + 1; i < b; i++ {
+		if t := &x.tokens[i]; t.kind == number || t.kind == word && !t.is(cAdverb|cDating) {
+			return true
+		}
+	}
+	return false
+}
+
+// undated reports whether what happened is told without a date, an agent or a
+// figure: an event rather than a milestone ("opened in 2012") or a change.
+func (x *extractor) undated(f fact, a, b int) bool {
+	if f.by || f.verb.traits&vChange != 0 {
+		return false
+	}
+	for i := a; i < b; i++ {
+		if x.temporal(i, min(b, i+1)) || x.tokens[i].kind == number {
+			return false
+		}
+	}
+	return true
 }
 
 // garbled reports whether a fact shows that the clause was not understood: a
@@ -645,7 +679,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	if i >= b || x.tokens[i].is(cWh) && x.tokens[i].kind == word || x.wordIs(i, b, "that", "if", "whether") || x.tokens[i].kind == comma {
 		return
 	}
-	if x.wordIs(i, b, "to") && i+1 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+1].is(cAttribute) && x.nounVerb(i+1) == false {
+	if x.wordIs(i, b, "to") && i+1 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+1].is(cAttribute) && !x.nounVerb(i+1) {
 		return // "hopes to", "tends to"
 	}
 	if (e.lemma == "stay" || e.lemma == "remain") && !g.passive && (!x.tokens[i].is(cPreposition) || x.tokens[i].is(cAdjective)) {
@@ -900,8 +934,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		x.assert(f)
 		return
 	}
-	if g.past && !g.perfect && !g.passive && !x.tokens[first.a].upper && !x.wordIs(first.a, b, "the") && x.tokens[first.a].kind != number {
-		return // "built a sandcastle" is an event, "wrote the manual" is a fact
+	if g.past && !g.perfect && !g.passive && !x.tokens[first.a].upper && x.tokens[first.a].kind != number {
+		return // "built a sandcastle" and "signed the lease" are events, "joined Brevik Shipping" is a fact
 	}
 	if e.traits&vMulti != 0 && !(e.lemma == "cover" && t.kind == number) {
 		f.multi = true

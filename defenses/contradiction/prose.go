@@ -642,14 +642,7 @@ func (x *extractor) pluralHead(a, i int) bool {
 // the singular, so that a word that may be a noun or a verb is a verb.
 func (x *extractor) singularSubject(a, i int) bool {
 	t := &x.tokens[a]
-	return (t.is(cOpensNP) || t.upper) && !x.plural(i-1) && i-a <= 4 && i-a >= 1+btoi(t.is(cOpensNP))
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return (t.is(cOpensNP) || t.upper) && !x.plural(i-1) && i-a <= 4 && (i-a >= 2 || !t.is(cOpensNP))
 }
 
 // subject is the subject of a clause, taken apart where it names an attribute of
@@ -1126,20 +1119,24 @@ func (x *extractor) subject(a, v int) subject {
 
 // assert emits a fact of a sentence.
 func (x *extractor) assert(f fact) {
-	if f.verb != nil && x.plain(f.object) {
+	// Behind a verb, common words may be its manner ("pays in cash") or a habit
+	// rather than the one value of a slot, and of several complements any may
+	// be the value.
+	if f.verb != nil && (x.plain(f.object) || f.predicate.to-f.predicate.from > 3) {
 		f.loose = true
 	}
 	x.emit(f)
 }
 
-// plain reports whether a value is one common word: "pays in cash", "comes by
-// bus". Behind a verb that may be its manner rather than the value of a slot.
+// plain reports whether a value is made of common words only: no name, number,
+// time, quotation or identifier.
 func (x *extractor) plain(o phrase) bool {
-	if o.to-o.from != 1 {
-		return false
+	for _, i := range x.refs[o.from:o.to] {
+		if t := &x.tokens[i]; t.kind != word || t.upper || t.is(cTemporal|cFrequency|cNumber) || strings.ContainsAny(t.text, "@/_.#") {
+			return false
+		}
 	}
-	t := &x.tokens[x.refs[o.from]]
-	return t.kind == word && !t.upper && !strings.ContainsAny(t.text, "@/_.#-") && !t.is(cTemporal|cFrequency)
+	return true
 }
 
 // object cuts an object out of tokens[a:b] and trims it.

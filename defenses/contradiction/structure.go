@@ -119,12 +119,12 @@ func (x *extractor) sectionHead(from, to int) bool {
 	if len(s) < 3 || len(s) > 64 || s[len(s)-1] != ']' || strings.ContainsAny(s[1:len(s)-1], "[]{}\",") || digits(s[1:len(s)-1]) || len(s) == 3 {
 		return false
 	}
-	x.section = x.words1(from+1, to-1)
+	x.section = x.keyPhrase(from+1, to-1)
 	return true
 }
 
-// words1 tokenizes src[from:to] and returns its words as one phrase.
-func (x *extractor) words1(from, to int) phrase {
+// keyPhrase tokenizes src[from:to] and returns its words as one phrase.
+func (x *extractor) keyPhrase(from, to int) phrase {
 	at := len(x.tokens)
 	x.tokenize(from, to)
 	start := int32(len(x.refs))
@@ -193,7 +193,7 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 	}
 	at := len(x.tokens)
 	atRefs := len(x.refs)
-	key := x.words1(keyFrom, keyTo)
+	key := x.keyPhrase(keyFrom, keyTo)
 	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) && !x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new") {
 		key.from++
 	}
@@ -320,7 +320,7 @@ func (x *extractor) keyLike(a, b int) bool {
 	if b-a > 9 || a == b {
 		return false
 	}
-	words := 0
+	words, content := 0, false
 	for i := a; i < b; i++ {
 		t := &x.tokens[i]
 		switch {
@@ -334,9 +334,10 @@ func (x *extractor) keyLike(a, b int) bool {
 		}
 		if t.kind == word || t.kind == number || t.kind == quoted {
 			words++
+			content = content || t.classes&functionWords == 0 // "From: …" heads a mail
 		}
 	}
-	return words > 0 && words <= 6
+	return content && words <= 6
 }
 
 func (x *extractor) nounVerb(i int) bool {
@@ -419,13 +420,13 @@ func (x *extractor) pairs(owner, key phrase, from, to int) {
 			ka, kb := trimSpan(src, a, a+sep)
 			va, vb := trimSpan(src, a+sep+n, b)
 			if va < vb {
-				x.keyed(owner, x.words1(ka, kb), va, vb)
+				x.keyed(owner, x.keyPhrase(ka, kb), va, vb)
 			}
 			continue
 		}
 		if k := strings.IndexByte(src[a:b], ' '); k > 0 {
 			va, vb := trimSpan(src, a+k, b)
-			x.keyed(subject, x.words1(a, a+k), va, vb)
+			x.keyed(subject, x.keyPhrase(a, a+k), va, vb)
 		}
 	}
 }
@@ -436,17 +437,24 @@ func (x *extractor) pairAhead(a, b int, strong bool) bool {
 	s := x.src[a:b]
 	if k := strings.IndexAny(s, " :="); k > 0 && k < longestWord {
 		if e := x.lookup(s[:k]); e != nil && e.classes&cAttribute != 0 && s[0] >= 'a' {
-			switch e.word {
-			case "room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region":
-				return s[k] != ' ' // part of an address
-			}
-			return true
+			return !x.placeWord(e) || s[k] != ' '
+
 		}
 		if s[k] == ':' || s[k] == '=' {
 			return identifier(s[:k])
 		}
 	}
 	if k := strings.IndexByte(s[:min(len(s), maxKey)], ':'); k > 0 && strong {
+		return true
+	}
+	return false
+}
+
+// placeWord reports whether an attribute's name is rather part of an address:
+// "room 4", "platform 2".
+func (x *extractor) placeWord(e *entry) bool {
+	switch e.word {
+	case "room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region", "version", "size", "number":
 		return true
 	}
 	return false
@@ -463,6 +471,13 @@ func (x *extractor) keyed(owner, key phrase, from, to int) {
 	}
 	if x.valueHedged(from, to) {
 		return
+	}
+	if k := strings.IndexByte(src[from:to], ' '); owner.empty() && k > 0 && k < longestWord { // "Office: phone 12"
+		e := x.lookup(src[from : from+k])
+		if a, _ := trimSpan(src, from+k, to); e != nil && e.classes&cAttribute != 0 && src[from] >= 'a' && !x.placeWord(e) && src[a] >= '0' && src[a] <= '9' {
+			x.emit(fact{subject: key, predicate: x.keyPhrase(from, from+k), object: x.value(a, to), keyed: true, attribute: true})
+			return
+		}
 	}
 	v := x.value(from, to)
 	f := fact{subject: key, predicate: x.refsOf(tokIs), object: v, keyed: true, multi: enumeration(src[from:to])}
@@ -488,14 +503,12 @@ func enumeration(s string) bool {
 
 func (x *extractor) valueHedged(from, to int) bool {
 	end := from
-	for end < to && src0(x.src[end]) {
+	for end < to && wordByte(x.src[end]) {
 		end++
 	}
 	e := x.lookup(x.src[from:end])
 	return e != nil && e.classes&(cHedge|cNegation) != 0 && e.classes&cMonth == 0 && to-end > 0 && end-from > 2
 }
-
-func src0(c byte) bool { return wordByte(c) }
 
 func noValue(s string) bool {
 	switch strings.ToLower(s[:min(len(s), 16)]) {
@@ -546,7 +559,7 @@ func (x *extractor) columns(i int, d byte) int {
 			a, b := trimSpan(src, p, q)
 			switch {
 			case first:
-				head = append(head, x.words1(a, b))
+				head = append(head, x.keyPhrase(a, b))
 			case k == 0 && a < b:
 				subject = x.value(a, b)
 			case a < b && k < len(head) && !noValue(src[a:b]):
@@ -586,7 +599,7 @@ func (x *extractor) table(i int) int {
 		switch {
 		case row == 0:
 			for k := 0; k < n; k++ {
-				head[k] = x.words1(cells[k][0], cells[k][1])
+				head[k] = x.keyPhrase(cells[k][0], cells[k][1])
 			}
 			columns = n
 		case n > 0 && strings.Trim(src[cells[0][0]:cells[0][1]], ":-") == "":
