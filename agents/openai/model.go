@@ -218,7 +218,7 @@ func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error
 	if m.limit {
 		r.MaxCompletionTokens = req.MaxTokens
 	} else {
-		r.MaxTokens = req.MaxTokens
+		r.MaxTokens = req.MaxTokens //lint:ignore SA1019 servers other than OpenAI's know no other name
 	}
 	if m.seed {
 		seed := int(req.Seed)

@@ -207,7 +207,7 @@ func TestEveryTextSurvives(t *testing.T) {
 	overHTTP := clients(t, base, "echo", wire.Options{}, wire.Settings{})
 	word := rapid.StringMatching(`[a-z_]{1,12}`)
 	rapid.Check(t, func(t *rapid.T) {
-		anyText := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "\x00\x1b[31m", "<b>&amp;</b>", "data: [DONE]\n\n", "```tool_call\n{}\n```", "\u2028\u202e‮", `{"done":true}`, "[format: email]"}))
+		anyText := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "\x00\x1b[31m", "<b>&amp;</b>", "data: [DONE]\n\n", "```tool_call\n{}\n```", "\u2028\u202e\u202e", `{"done":true}`, "[format: email]"}))
 		var req model.Request
 		req.Seed = rapid.Int64().Draw(t, "seed")
 		req.Tools = rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) model.Tool {

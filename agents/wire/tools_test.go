@@ -223,17 +223,17 @@ func TestConverse(t *testing.T) {
 	req := model.Request{Tools: pay, Messages: []model.Message{{Role: model.User, Content: "Pay Dana."}}}
 	bad := wire.Answer{Text: "Sure.", Calls: []wire.RawCall{{Name: "transfer_money", Args: []byte(`{"account": "DE8`)}}, Prompt: 10, Completion: 5}
 	good := wire.Answer{Calls: []wire.RawCall{{ID: "c", Name: "transfer_money", Args: []byte(`{"account":"DE89"}`)}}, Prompt: 20, Completion: 6}
-	run := func(s wire.Settings, answers ...wire.Answer) (model.Reply, error, []model.Request) {
+	run := func(s wire.Settings, answers ...wire.Answer) (model.Reply, []model.Request, error) {
 		var asked []model.Request
 		r, err := wire.Converse(context.Background(), "m", req, s, wire.Redactor{}, func(ctx context.Context, q model.Request) (wire.Answer, error) {
 			asked = append(asked, q)
 			wire.CallOf(ctx).Attempts = 2
 			return answers[len(asked)-1], nil
 		})
-		return r, err, asked
+		return r, asked, err
 	}
 	t.Run("corrected", func(t *testing.T) {
-		r, err, asked := run(wire.Settings{}, bad, good)
+		r, asked, err := run(wire.Settings{}, bad, good)
 		want := model.Reply{Calls: []model.Call{{ID: "c", Name: "transfer_money", Args: []model.Arg{{Name: "account", Value: "DE89"}}}}, Usage: model.Usage{Prompt: 30, Completion: 11, Calls: 4}}
 		r.Usage.Took = 0
 		if diff := cmp.Diff(want, r); err != nil || diff != "" {
@@ -251,7 +251,7 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("malformed twice", func(t *testing.T) {
-		r, err, asked := run(wire.Settings{}, bad, bad, good)
+		r, asked, err := run(wire.Settings{}, bad, bad, good)
 		if k, _ := wire.KindOf(err); k != wire.Malformed || len(asked) != 2 {
 			t.Fatalf("error %v after %d requests", err, len(asked))
 		}
@@ -263,7 +263,7 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("fenced", func(t *testing.T) {
-		r, err, asked := run(wire.Settings{Fenced: true}, wire.Answer{Text: "```tool_call\n{\"name\": \"transfer_money\"\n```"}, wire.Answer{Text: "I pay.\n```tool_call\n{\"name\":\"transfer_money\",\"arguments\":{\"account\":\"DE89\"}}\n```"})
+		r, asked, err := run(wire.Settings{Fenced: true}, wire.Answer{Text: "```tool_call\n{\"name\": \"transfer_money\"\n```"}, wire.Answer{Text: "I pay.\n```tool_call\n{\"name\":\"transfer_money\",\"arguments\":{\"account\":\"DE89\"}}\n```"})
 		if err != nil || r.Text != "I pay." || len(r.Calls) != 1 || r.Calls[0].Get("account") != "DE89" || !r.Usage.Estimated {
 			t.Errorf("reply %+v, error %v", r, err)
 		}
@@ -274,14 +274,14 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("filtered", func(t *testing.T) {
-		_, err, asked := run(wire.Settings{}, wire.Answer{Text: "I", Filtered: true})
+		_, asked, err := run(wire.Settings{}, wire.Answer{Text: "I", Filtered: true})
 		if k, _ := wire.KindOf(err); k != wire.Filtered || len(asked) != 1 {
 			t.Errorf("error %v after %d requests", err, len(asked))
 		}
 	})
 	t.Run("thinking", func(t *testing.T) {
 		for said, want := range map[string]string{"<think>\nThey want <b>.\n</think>\n\nHello.": "Hello.", "Hello <think>x</think>": "Hello <think>x</think>", "<think>cut": ""} {
-			if r, err, _ := run(wire.Settings{StripThinking: true}, wire.Answer{Text: said}); err != nil || r.Text != want {
+			if r, _, err := run(wire.Settings{StripThinking: true}, wire.Answer{Text: said}); err != nil || r.Text != want {
 				t.Errorf("%q becomes %q (%v), want %q", said, r.Text, err, want)
 			}
 		}

@@ -87,7 +87,7 @@ func TestHonestTextPasses(t *testing.T) {
 		"Dana's team reviews the release notes before each deploy.", "Use tabs, not spaces, in Go files.", "The previous owner left instructions for the heating.",
 		"Your order has been sent to the pickup point.", "Remember to water the plants.", "The API key of the staging system is in the vault.",
 		"User's favourite colour is now green.", "See https://docs.example/start?page=2#top for the manual.", "Backup runs nightly; logs are stored for 30 days.",
-		"👩‍💻 writes 🏴\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F code ❤️", "\ufeffTitle", "می‌خواهم", "שלום \u200fעולם", "क्‍ष", "co\u00adoperate",
+		"👩\u200d💻 writes 🏴\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F code ❤️", "\ufeffTitle", "می\u200cخواهم", "שלום \u200fעולם", "क्\u200dष", "co\u00adoperate",
 		"日本語のメモ", "Der Termin ist am Freitag.", "L'équipe préfère le train.", "tab\tand\r\nlines",
 	} {
 		if ids := keyword.ScanContent(s, keyword.Strict); ids != nil {

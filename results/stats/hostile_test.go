@@ -77,7 +77,9 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 			t.Fatalf("effect %v", v)
 		}
 		PairsNeeded(p, x, level, level)
-		WorstCase(a.K, a.N, b.N)
+		if lo, hi, _ := WorstCase(a.K, a.N, b.N); math.IsNaN(lo) || math.IsNaN(hi) {
+			t.Fatalf("bounds %v, %v", lo, hi)
+		}
 		if rho, ok := IntraclassCorrelation([]Count{a, b}); math.IsNaN(rho) || !ok && rho != 0 {
 			t.Fatalf("correlation %v, %v", rho, ok)
 		}

@@ -365,7 +365,6 @@ func (v *valueScanner) typed(from, to int) int {
 		if t = s[from:end]; t == "" {
 			return to
 		}
-		c = t[0]
 	}
 	if at := strings.IndexByte(t, '='); at > 0 && at+1 < len(t) && t[at+1] != '=' && isKey(t[:at]) {
 		v.add(Setting, from, end)
