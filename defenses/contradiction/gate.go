@@ -2,7 +2,7 @@ package contradiction
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -91,7 +91,7 @@ func (g *gate) finding(check string, c *claim, k *known) memory.Finding {
 	f := &g.x.facts[c.fact]
 	fd := memory.Finding{
 		Check: check + ":" + slotName(g.x.phrase(f.subject), g.x.phrase(f.predicate)),
-		Note:  fmt.Sprintf("record %s says %s%s, this says %s%s", quote(k.record), no(k.negated), quote(k.object), no(c.negated), quote(g.x.phrase(c.object))),
+		Note:  "record " + quote(k.record) + " says " + no(k.negated) + quote(k.object) + ", this says " + no(c.negated) + quote(g.x.phrase(c.object)),
 	}
 	if first, last := g.x.refs[c.object.from], g.x.refs[c.object.to-1]; !g.fromKey && first >= pseudoTokens {
 		if start, end := g.x.tokens[first].start, g.x.tokens[last].end; start < end {
@@ -113,7 +113,7 @@ func quote(s string) string {
 	if len(s) > 80 {
 		s = strings.ToValidUTF8(s[:80], "") + "…"
 	}
-	return fmt.Sprintf("%+q", s)
+	return strconv.QuoteToASCII(s)
 }
 
 // read extracts the claims of a record into g.claims.

@@ -205,13 +205,13 @@ func (x *extractor) stemHash(low []byte) uint64 {
 func slotName(parts ...string) string {
 	words := lexicon()
 	var b strings.Builder
-	seen := map[string]bool{}
+	var seen []string
 	for _, p := range parts {
 		eachWord(p, func(w string) {
-			if e := words[w]; e != nil && e.classes&functionWords != 0 || w == "s" || seen[w] || b.Len() > 48 {
+			if e := words[w]; e != nil && e.classes&functionWords != 0 || w == "s" || slices.Contains(seen, w) || b.Len() > 48 {
 				return
 			}
-			seen[w] = true
+			seen = append(seen, w)
 			if b.Len() > 0 {
 				b.WriteByte('_')
 			}
