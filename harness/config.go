@@ -13,6 +13,10 @@ type Config struct {
 	Dataset  string
 	Agents   []string
 	Model    string
+	BaseURL  string
+	Record   string
+	Replay   string
+	KeyFile  string
 	Defenses []string
 
 	Classes  []string
@@ -71,8 +75,20 @@ func Settings() []Setting {
 			Doc: "The agents: profiles that say how memory is used (`memtox agents list`).",
 			at:  func(c *Config) Value { return (*listValue)(&c.Agents) }},
 		{Key: "model", Flag: "model", Arg: "MODEL", Affects: true,
-			Doc: "What answers the next turn: reference, reference:naive, reference:cautious or reference:source-aware. The reference model is deterministic and is not an LLM.",
+			Doc: "What answers the next turn: reference, reference:naive, reference:cautious or reference:source-aware (deterministic, not an LLM); openai:NAME on any OpenAI-compatible server; ollama:NAME.",
 			at:  func(c *Config) Value { return (*stringValue)(&c.Model) }},
+		{Key: "base_url", Flag: "base-url", Arg: "URL", Affects: true,
+			Doc: "Where the model's server is: for openai: up to and with /v1, for ollama: the host (else OLLAMA_HOST). Keys come from the environment or key_file, never from here.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.BaseURL) }},
+		{Key: "key_file", Arg: "FILE",
+			Doc: "A file that holds the API key and nothing else. Without it the key is taken from OPENAI_API_KEY or OLLAMA_API_KEY.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.KeyFile) }},
+		{Key: "record", Flag: "record", Arg: "FILE",
+			Doc: "Keep every exchange with the model's server in a cassette, so that the run can be replayed offline. The file must be new, except with --resume.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Record) }},
+		{Key: "replay", Flag: "replay", Arg: "FILE",
+			Doc: "Answer from a cassette and never from a server. A request that is not on the cassette is an error of its trial.",
+			at:  func(c *Config) Value { return (*stringValue)(&c.Replay) }},
 		{Key: "defense", Flag: "defense", Arg: "X,...", Affects: true,
 			Doc: "The defenses, each an arm (`memtox defenses list`): NAME, NAME@input, NAME@write, NAME@read, NAME:FILE, LABEL=NAME. What follows exec:, http: or judge: is not split at commas.",
 			at:  func(c *Config) Value { return (*specsValue)(&c.Defenses) }},

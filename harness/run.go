@@ -2,11 +2,13 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/results"
 )
 
@@ -40,6 +42,9 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 	workers := x.Config.Concurrency
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
+		if _, ok := x.Model.(*remote); ok {
+			workers = remoteWorkers // they wait more than they work
+		}
 	}
 	progress.Planned.Store(x.Plan.Len())
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -98,6 +103,9 @@ func (x *Experiment) runChunk(ctx context.Context, cache *memory.Cache, own *scr
 			st = x.stageFor(&x.Plan.Set.Cases[t.Case])
 		}
 		f, err := x.runTrial(ctx, cache, own, st, t)
+		if wire.StopsRun(err) {
+			return fmt.Errorf("the run stops here: %w", err)
+		}
 		if err != nil {
 			return nil // interrupted: the trial is abandoned and will be run again
 		}

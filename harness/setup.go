@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
@@ -22,8 +20,9 @@ import (
 type Catalog struct {
 	Profiles []*agents.Profile
 	Defenses *defenses.Registry
-	// Models makes the model of a spec such as reference:naive.
-	Models func(ctx context.Context, spec string) (model.Model, error)
+	// Models makes the model that the settings name. A model that has a Close
+	// method is closed with the experiment.
+	Models func(ctx context.Context, c Config) (model.Model, error)
 	// Datasets opens a set by name or file.
 	Datasets func(ctx context.Context, nameOrFile string) (*datasets.Set, error)
 	// ReadFile reads the files that defenses name; nil is os.ReadFile.
@@ -32,37 +31,12 @@ type Catalog struct {
 
 // Builtin is the catalog of memtox itself.
 func Builtin() Catalog {
-	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: BuiltinModel, Datasets: datasets.Open}
+	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: ModelOptions{}.Model, Datasets: datasets.Open}
 }
 
 // cacheBytes bounds the analysed texts that trials share: enough for the cases
 // that are being worked on and for the background memories.
 const cacheBytes = 24 << 20
-
-// BuiltinModel makes one of the built-in models.
-func BuiltinModel(_ context.Context, spec string) (model.Model, error) {
-	kind, name, named := strings.Cut(spec, ":")
-	if kind != "reference" {
-		return nil, unknownName("--model", "model", spec, ModelNames())
-	}
-	s := reference.Cautious
-	if named {
-		var err error
-		if s, err = reference.Parse(name); err != nil {
-			return nil, unknownName("--model", "model", spec, ModelNames())
-		}
-	}
-	return reference.New(s, reference.NewCache(cacheBytes)), nil
-}
-
-// ModelNames lists the specs of the built-in models.
-func ModelNames() []string {
-	names := []string{"reference"}
-	for _, s := range reference.Settings() {
-		names = append(names, "reference:"+string(s))
-	}
-	return names
-}
 
 // AgentNames lists the names of the profiles.
 func (c Catalog) AgentNames() []string {
@@ -89,35 +63,43 @@ type Experiment struct {
 // [Problem], before anything runs.
 func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 	x := &Experiment{Config: c}
-	var err error
-	if x.Model, err = cat.Models(ctx, c.Model); err != nil {
-		return nil, asProblem("--model", err)
+	if err := x.prepare(ctx, cat); err != nil {
+		_ = x.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
+	c := x.Config
+	if x.Model, err = cat.Models(ctx, c); err != nil {
+		return asProblem("--model", err)
 	}
 	x.Name, x.LLM = c.Model, true
 	if n, ok := x.Model.(model.Namer); ok {
 		x.Name, x.LLM = n.Name(), n.IsLLM()
 		if c.Epochs > 1 && n.Deterministic() {
-			return nil, &Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+			return &Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
 		}
 	}
 	var profiles []*agents.Profile
 	if len(c.Agents) == 0 {
-		return nil, &Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
+		return &Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
 	}
 	for _, name := range c.Agents {
 		i := slices.IndexFunc(cat.Profiles, func(p *agents.Profile) bool { return p.Name == name })
 		if i < 0 {
-			return nil, unknownName("--agent", "agent", name, cat.AgentNames())
+			return unknownName("--agent", "agent", name, cat.AgentNames())
 		}
 		profiles = append(profiles, cat.Profiles[i])
 	}
 	set, err := cat.Datasets(ctx, c.Dataset)
 	if err != nil {
-		return nil, datasetProblem(c.Dataset, err)
+		return datasetProblem(c.Dataset, err)
 	}
 	built, err := buildDefenses(c, cat, set)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var arms []Arm
 	for _, p := range profiles {
@@ -126,7 +108,7 @@ func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 		}
 	}
 	if x.Plan, err = NewPlan(c, set, x.Name, arms); err != nil {
-		return nil, err
+		return err
 	}
 	for i, a := range arms {
 		// The arms of one profile share its loop.
@@ -137,7 +119,15 @@ func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 			x.loops = append(x.loops, x.loops[i-1])
 		}
 	}
-	return x, nil
+	return nil
+}
+
+// Close lets go of what the model holds: connections, an open cassette.
+func (x *Experiment) Close() error {
+	if c, ok := x.Model.(interface{ Close() error }); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // datasetProblem is a mistake in a dataset or its name; an interruption is none.

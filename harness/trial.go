@@ -12,6 +12,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/judge"
 	"github.com/memtox/memtox/results"
@@ -103,6 +104,9 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	if wire.StopsRun(err) {
+		return nil, err // a limit on calls, tokens or cost: the trial runs again on resume
+	}
 	row.WallUS = time.Since(began).Microseconds()
 	w.Costs(row, s.write, s.later)
 	if err != nil {
@@ -173,6 +177,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		}
 	}()
 	arm, loop := x.Plan.Arms[t.Arm], x.loops[t.Arm]
+	ctx = wire.WithTrial(ctx, x.Plan.ID(t))
 	keep := x.Config.Transcripts == "all"
 	name, err := strconv.ParseUint(x.Plan.ID(t), 16, 64)
 	if err != nil {

@@ -22,11 +22,18 @@ import (
 )
 
 // catalog is memtox's own, with files looked for in the working directory.
-func (e *Env) catalog() harness.Catalog {
+func (e *Env) catalog(resume bool) harness.Catalog {
 	c := harness.Builtin()
 	c.Datasets = e.openSet
+	c.Models = harness.ModelOptions{Lookup: e.lookup, ReadFile: e.readFile, Path: e.path, Resume: resume}.Model
 	c.ReadFile = e.readFile
 	return c
+}
+
+// lookup reads the environment; an empty variable counts as unset.
+func (e *Env) lookup(name string) (string, bool) {
+	v := e.Getenv(name)
+	return v, v != ""
 }
 
 // openSet opens a set by name, or a file in the working directory.

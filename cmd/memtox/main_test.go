@@ -25,11 +25,12 @@ type console struct {
 	dir      string
 	signals  chan os.Signal
 	terminal bool
+	getenv   func(string) string
 	out, err bytes.Buffer
 }
 
 func newConsole(t testing.TB) *console {
-	return &console{t: t, dir: t.TempDir(), signals: make(chan os.Signal, 4)}
+	return &console{t: t, dir: t.TempDir(), signals: make(chan os.Signal, 4), getenv: func(string) string { return "" }}
 }
 
 // run runs one command and returns its exit code. The streams hold what it
@@ -40,7 +41,7 @@ func (c *console) run(args ...string) Code {
 	c.err.Reset()
 	clock := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	return run(context.Background(), &Env{
-		Getenv: func(string) string { return "" },
+		Getenv: c.getenv,
 		Stdin:  bytes.NewReader(nil), Stdout: &c.out, Stderr: &c.err,
 		StdoutTerminal: c.terminal, StderrTerminal: c.terminal,
 		Signals: c.signals, Dir: c.dir,

@@ -216,10 +216,11 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 	if err != nil {
 		return err
 	}
-	x, err := harness.Prepare(ctx, c, env.catalog())
+	x, err := harness.Prepare(ctx, c, env.catalog(f.resume))
 	if err != nil {
 		return err
 	}
+	defer x.Close()
 	started := env.Now()
 	id := runID(c, started)
 	if c.Out == "" {

@@ -1,0 +1,210 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/memtox/memtox/agents/cassette"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/ollama"
+	"github.com/memtox/memtox/agents/openai"
+	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/agents/wire"
+)
+
+// ModelOptions are what a program lets models know of its surroundings.
+type ModelOptions struct {
+	// Lookup reads the environment; nil knows no variable.
+	Lookup func(string) (string, bool)
+	// ReadFile reads a key file; nil is os.ReadFile.
+	ReadFile func(string) ([]byte, error)
+	// Path makes a name of the settings a path; nil leaves it.
+	Path func(string) string
+	// Resume goes on with a cassette that exists.
+	Resume bool
+}
+
+// remoteWorkers is how many cases are worked on at once where a server answers
+// and the settings name no number.
+const remoteWorkers = 16
+
+// replyTokens is the room for an answer in a server's context.
+const replyTokens = 4096
+
+// ModelNames lists the specs of the built-in models.
+func ModelNames() []string {
+	names := []string{"reference"}
+	for _, s := range reference.Settings() {
+		names = append(names, "reference:"+string(s))
+	}
+	return append(names, "openai:NAME", "ollama:NAME")
+}
+
+// Model makes the model that the settings name: the reference model in this
+// process, or one behind a server.
+func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) {
+	kind, name, named := strings.Cut(c.Model, ":")
+	switch {
+	case kind == "reference":
+		for flag, value := range map[string]string{"--base-url": c.BaseURL, "--record": c.Record, "--replay": c.Replay} {
+			if value != "" {
+				return nil, &Problem{Where: flag, What: c.Model + " runs in this process and asks no server", Hint: "leave it out, or name a model such as openai:NAME"}
+			}
+		}
+		s := reference.Cautious
+		if named {
+			var err error
+			if s, err = reference.Parse(name); err != nil || name == "" {
+				return nil, unknownName("--model", "model", c.Model, ModelNames())
+			}
+		}
+		return reference.New(s, reference.NewCache(cacheBytes)), nil
+	case kind != "openai" && kind != "ollama":
+		return nil, unknownName("--model", "model", c.Model, ModelNames())
+	case name == "":
+		return nil, &Problem{Where: "--model", What: kind + ": names no model", Hint: "write it as " + kind + ":NAME"}
+	case c.Record != "" && c.Replay != "":
+		return nil, &Problem{Where: "--replay", What: "a run is recorded or replayed, not both", Hint: "leave one of them out"}
+	}
+	m, err := o.remote(c, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.greet(ctx, c); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// greetTime is how long a server may take to answer at all before a run begins.
+const greetTime = 10 * time.Second
+
+// greet finds out whether anybody is there before the first trial: a run against
+// a dead server would retry for hours. Whatever the server answers is enough, for
+// not all list their models.
+func (r *remote) greet(ctx context.Context, c Config) error {
+	if c.Replay != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	lister, ok := r.Model.(interface {
+		Models(context.Context) ([]string, error)
+	})
+	if !ok {
+		return nil
+	}
+	_, err := lister.Models(ctx)
+	if kind, known := wire.KindOf(err); err == nil || known && kind != wire.Transient {
+		return nil
+	}
+	return &Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err, Hint: "start the server, or name its address with --base-url"}
+}
+
+// remote is a model behind a server, with what must be closed at the end.
+type remote struct {
+	model.Model
+	model.Namer
+	client *wire.Client
+	tape   *cassette.Cassette
+}
+
+// Close ends the connections and the cassette.
+func (r *remote) Close() error {
+	r.client.Close()
+	if r.tape != nil {
+		return r.tape.Close()
+	}
+	return nil
+}
+
+func (o ModelOptions) remote(c Config, kind, name string) (*remote, error) {
+	inFlight := c.Concurrency
+	if inFlight == 0 {
+		inFlight = remoteWorkers
+	}
+	r := &remote{client: wire.New(wire.Options{InFlight: inFlight})}
+	if err := o.connect(r, c, kind, name); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (o ModelOptions) connect(r *remote, c Config, kind, name string) (err error) {
+	lookup, read, path := o.Lookup, o.ReadFile, o.Path
+	if lookup == nil {
+		lookup = func(string) (string, bool) { return "", false }
+	}
+	if read == nil {
+		read = os.ReadFile
+	}
+	if path == nil {
+		path = func(s string) string { return s }
+	}
+	if r.tape, err = o.tape(c, path, r.client); err != nil {
+		return err
+	}
+	var wrap func(string, http.RoundTripper) http.RoundTripper
+	if r.tape != nil {
+		wrap = r.tape.Wrap
+	}
+	variables := openai.KeyVariables()
+	if kind == "ollama" {
+		variables = ollama.KeyVariables()
+	}
+	key, _, err := wire.Key(lookup, read, c.KeyFile, variables...)
+	if err != nil {
+		return &Problem{Where: "key_file", Err: err}
+	}
+	if kind == "openai" {
+		m, err := openai.New(openai.Options{Model: name, BaseURL: c.BaseURL, Key: key, Client: r.client, Cassette: wrap, Replayed: c.Replay != ""})
+		if err != nil {
+			return &Problem{Where: "--model", Err: err}
+		}
+		r.Model, r.Namer = m, m
+		return nil
+	}
+	host := c.BaseURL
+	if host == "" {
+		host, _ = lookup("OLLAMA_HOST")
+	}
+	m, err := ollama.New(ollama.Options{Model: name, Host: host, Key: key, Context: c.Window + replyTokens, Client: r.client, Cassette: wrap, Replayed: c.Replay != ""})
+	if err != nil {
+		return &Problem{Where: "--model", Err: err}
+	}
+	r.Model, r.Namer = m, m
+	return nil
+}
+
+// tape opens the cassette that the settings name, if they name one.
+func (o ModelOptions) tape(c Config, path func(string) string, client *wire.Client) (t *cassette.Cassette, err error) {
+	switch {
+	case c.Replay != "":
+		if t, err = cassette.Replay(path(c.Replay), cassette.Options{}); err != nil {
+			return nil, &Problem{Where: "--replay", Err: err}
+		}
+	case c.Record != "" && o.Resume:
+		if t, err = cassette.Resume(path(c.Record), client.Redactor); errors.Is(err, fs.ErrNotExist) {
+			t, err = cassette.Record(path(c.Record), client.Redactor)
+		}
+		if err != nil {
+			return nil, &Problem{Where: "--record", Err: err}
+		}
+	case c.Record != "":
+		if t, err = cassette.Record(path(c.Record), client.Redactor); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				return nil, &Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record), Hint: "name a new file, or go on with the run by --resume"}
+			}
+			return nil, &Problem{Where: "--record", Err: err}
+		}
+	}
+	return t, nil
+}
