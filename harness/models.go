@@ -43,8 +43,10 @@ func ModelNames() []string {
 	for _, s := range reference.Settings() {
 		names = append(names, "reference:"+string(s))
 	}
-	return append(names, "openai:NAME", "ollama:NAME")
+	return names
 }
+
+func modelKinds() []string { return append(ModelNames(), "openai:NAME", "ollama:NAME") }
 
 // Model makes the model that the settings name: the reference model in this
 // process, or one behind a server.
@@ -61,12 +63,12 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 		if named {
 			var err error
 			if s, err = reference.Parse(name); err != nil || name == "" {
-				return nil, unknownName("--model", "model", c.Model, ModelNames())
+				return nil, unknownName("--model", "model", c.Model, modelKinds())
 			}
 		}
 		return reference.New(s, reference.NewCache(cacheBytes)), nil
 	case kind != "openai" && kind != "ollama":
-		return nil, unknownName("--model", "model", c.Model, ModelNames())
+		return nil, unknownName("--model", "model", c.Model, modelKinds())
 	case name == "":
 		return nil, &Problem{Where: "--model", What: kind + ": names no model", Hint: "write it as " + kind + ":NAME"}
 	case c.Record != "" && c.Replay != "":
