@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/harness/strictyaml"
+	"github.com/memtox/memtox/agents/memory/strictyaml"
 )
 
 // maxChainDepth bounds chain files that name chain files.

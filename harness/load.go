@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/memtox/memtox/harness/strictyaml"
+	"github.com/memtox/memtox/agents/memory/strictyaml"
 )
 
 // Load reads an experiment file into c. Keys that the file does not name keep
