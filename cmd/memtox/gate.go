@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/agents/memory/strictyaml"
+	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
 	"github.com/memtox/memtox/results/stats"
