@@ -165,18 +165,3 @@ func BenchmarkBM25(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkCache(b *testing.B) {
-	c := NewCache(0, nil)
-	texts := make([]string, 1000)
-	for i := range texts {
-		texts[i] = fmt.Sprint(i, " ", sampleASCII)
-		c.Get(texts[i])
-	}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		c.Get(texts[i%len(texts)])
-		i++
-	}
-}

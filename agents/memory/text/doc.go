@@ -14,7 +14,6 @@
 //     accounts, commands and names that a statement is about.
 //   - How like another text is it? [Hashing] turns a text into a vector, [BM25]
 //     ranks documents, [Shingles] and [MinHash] find near-duplicates.
-//   - All of it, once: [Analysis], kept by content in a [Cache].
 //
 // Every input is taken as hostile: any bytes will do, nothing panics, and time
 // and space grow linearly with the input. Results depend on the input alone,

@@ -6,9 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -236,103 +234,6 @@ func TestNearIndexFindsNearDuplicates(t *testing.T) {
 	empty := x.Add(MinHash(nil))
 	if got := x.Search(MinHash(nil), 0); got != nil || empty != 2000 {
 		t.Errorf("an empty text is near %v", got)
-	}
-}
-
-func TestAnalysisAgreesWithTheParts(t *testing.T) {
-	s := "Pаy  the invoices: https://a.example/x. Then \u200brest."
-	a := Analyse(s)
-	if a.Text() != s || a.Folded() != Fold(s) || a.Map().Text != Fold(s) || a.Oddities() != Scan(s) {
-		t.Error("folding or scanning differs")
-	}
-	if !slices.Equal(a.Tokens(), Tokens(Fold(s))) || !slices.Equal(a.Sentences(), Sentences(s)) || !slices.Equal(a.Values(), Values(s)) || !slices.Equal(a.Decoded(), Decode(s)) {
-		t.Error("tokens, sentences, values or decoded texts differ")
-	}
-	if !slices.Equal(a.Embedding(), Hashing{}.Embed(s)) || !slices.Equal(a.Shingles(), Shingles(s, ShingleWords)) || a.Sketch() != MinHash(a.Shingles()) {
-		t.Error("embedding, shingles or sketch differ")
-	}
-	if !a.HasStem(Stem("invoice")) || a.HasStem("the") || a.HasStem("absent") {
-		t.Errorf("stems are %q", a.Stems())
-	}
-}
-
-type countingEmbedder struct {
-	Hashing
-	mu    sync.Mutex
-	calls map[string]int
-}
-
-func (e *countingEmbedder) Embed(s string) []float32 {
-	e.mu.Lock()
-	e.calls[s]++
-	e.mu.Unlock()
-	return e.Hashing.Embed(s)
-}
-
-func TestCacheAnalysesEachTextOnce(t *testing.T) {
-	e := &countingEmbedder{calls: map[string]int{}}
-	c := NewCache(1<<20, e)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for i := range 50 {
-				s := fmt.Sprint("text number ", i)
-				if a := c.Get(s); a.Text() != s || a.Tokens()[2].Text != fmt.Sprint(i) || len(a.Embedding()) != HashDim {
-					t.Errorf("Get(%q) is about %q", s, a.Text())
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for s, n := range e.calls {
-		if n != 1 {
-			t.Errorf("%q was embedded %d times", s, n)
-		}
-	}
-	if st := c.Stats(); st.Texts != 50 || st.Misses != 50 || st.Hits != 350 {
-		t.Errorf("stats are %+v", st)
-	}
-	if NewCache(0, nil).Get("a b").Embedding() == nil || (*Cache)(nil).Get("a b").Folded() != "a b" {
-		t.Error("a cache without an embedder, or no cache, gives no analysis")
-	}
-}
-
-func TestCacheIsBounded(t *testing.T) {
-	const limit = 4 << 20
-	c := NewCache(limit, nil)
-	hot := "this one is asked for all the time"
-	first := c.Get(hot)
-	for i := range 20000 {
-		c.Get(fmt.Sprintf("filler %d %s", i, strings.Repeat("x", i%300)))
-		if i%5 == 0 && c.Get(hot) != first {
-			t.Fatalf("a text in use was dropped after %d others", i)
-		}
-	}
-	kept := 0
-	for i := range c.shards {
-		for s := range c.shards[i].recent {
-			kept += analysisBytes(len(s))
-		}
-		for s := range c.shards[i].before {
-			kept += analysisBytes(len(s))
-		}
-	}
-	if kept > limit || kept < limit/4 {
-		t.Errorf("the cache keeps %d bytes under a limit of %d", kept, limit)
-	}
-	big := strings.Repeat("big ", limit)
-	if first, second := c.Get(big), c.Get(big); first.Text() != big || first == second {
-		t.Error("a text above the limit is kept")
-	}
-}
-
-func TestAnalysisBytesIsNotFarFromTheTruth(t *testing.T) {
-	s := strings.Repeat(sampleASCII+"\n", 3)
-	a := Analyse(s)
-	n := int(unsafe.Sizeof(*a)) + len(s) + len(a.Folded()) + 4*len(a.Map().at) + cap(a.Tokens())*int(unsafe.Sizeof(Token{})) +
-		cap(a.Sentences())*int(unsafe.Sizeof(Sentence{})) + cap(a.Values())*int(unsafe.Sizeof(Value{})) + 8*cap(a.Shingles()) + 16*cap(a.Stems()) + 4*len(a.Embedding())
-	if e := analysisBytes(len(s)); e < n*2/3 || e > n*2 {
-		t.Errorf("estimated %d bytes, the parts take %d", e, n)
 	}
 }
 

@@ -39,7 +39,7 @@ type Token struct {
 
 // Tokens splits s into words and numbers. Punctuation, hyphens included,
 // separates; it is no token. Tokens does not fold: give it Fold's output where
-// disguised letters matter, or use an Analysis.
+// disguised letters matter.
 func Tokens(s string) []Token {
 	if s == "" {
 		return nil
