@@ -9,7 +9,8 @@
 //	go test -bench Write -benchmem ./defenses/...   # the decisions themselves
 //
 // The sets are memtox-smoke repeated under new ids, so every size has the same
-// mix. Machines are noisy: quote ratios and medians.
+// mix; beyond the size of the built-in benchmark the arms multiply, not the
+// cases. Machines are noisy: quote ratios and medians.
 package main
 
 import (
@@ -23,13 +24,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/memtox/memtox/datasets"
 )
 
-const arms = 12 // two agents under six defenses: the default
+const (
+	arms     = 12   // two agents under six defenses: the default
+	mostCase = 6240 // about the size of memtox-bench
+)
 
 func main() {
 	most := flag.Int("most", 100_000, "largest run, in trials")
@@ -78,14 +83,15 @@ func version(bin string) (ms float64, err error) {
 }
 
 func one(dir, bin string, trials int) error {
-	file, err := set(dir, (trials+arms-1)/arms)
+	cases := min(mostCase, (trials+arms-1)/arms)
+	file, err := set(dir, cases)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file)
 	out := filepath.Join(dir, fmt.Sprint("run", trials))
 	defer os.RemoveAll(out)
-	cmd := exec.Command(bin, "run", "--dataset", file, "--format", "json", "--set", "transcripts=all", "--out", out)
+	cmd := exec.Command(bin, "run", "--dataset", file, "--format", "json", "--defense", defenses(trials/(cases*arms)), "--out", out)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
@@ -111,6 +117,20 @@ func one(dir, bin string, trials int) error {
 	}
 	fmt.Printf("%10d %10.2f %12.0f %10.0f %14.0f\n", printed.Trials, took, float64(printed.Trials)/took, mb, float64(size)/float64(printed.Trials))
 	return nil
+}
+
+// defenses are the default ones, n times (at least once) under different names.
+func defenses(n int) string {
+	var list []string
+	for i := range max(1, n) {
+		for _, d := range []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"} {
+			if i > 0 {
+				d = fmt.Sprintf("%s-%d=%s", d, i+1, d)
+			}
+			list = append(list, d)
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 // set writes a file of n cases.
