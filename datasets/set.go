@@ -21,7 +21,7 @@ import (
 )
 
 // MaxLine is the longest line of a case file, in bytes.
-const MaxLine = 8 << 20
+const MaxLine = 64 << 20
 
 // Set is a named list of cases. It is not changed after it was opened, so any
 // number of goroutines may read it.
@@ -107,6 +107,10 @@ func (s *Set) At(i int, field, what, remedy string) *Error {
 func Open(ctx context.Context, nameOrFile string) (*Set, error) {
 	if b, ok := lookup(nameOrFile); ok {
 		return b.open(ctx)
+	}
+	if st, err := os.Stat(nameOrFile); err == nil && !st.Mode().IsRegular() {
+		// Opening a pipe would wait for a writer, deaf to signals.
+		return nil, &Error{What: inert(nameOrFile) + " is no regular file", Remedy: "write the cases to a file first"}
 	}
 	f, err := os.Open(nameOrFile)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,8 +39,8 @@ func TestAMalformedLineIsOneErrorThatNamesFileLineFieldAndRemedy(t *testing.T) {
 		{"unknown label", strings.Replace(minimal, `"benign"`, `"evil\u001b[31m"`, 1), `x.jsonl:1: m-1: label: unknown label "evil\x1b[31m"; one of attack, benign`},
 		{"no class", `{"id":"a","label":"attack","write":[{"user":"u"}]}`, `x.jsonl:1: a: class: an attack has no class; one of explicit_command, conditional_command, salience_compaction, policy_fact, false_precedent, skill_procedure, or a name of your own`},
 		{"no turn", `{"id":"a","label":"benign","kind":"user","write":[]}`, `x.jsonl:1: a: write: no turn of the user; a case has at least one`},
-		{"too long", minimal + "\n" + strings.Replace(minimal, "hello", strings.Repeat("a", 10<<20), 1), `x.jsonl:2: the line is longer than 8 MiB; cut the content, or split the case`},
-		{"too long without an end", strings.Repeat("[", 10<<20), `x.jsonl:1: the line is longer than 8 MiB; cut the content, or split the case`},
+		{"too long", minimal + "\n" + strings.Replace(minimal, "hello", strings.Repeat("a", 65<<20), 1), `x.jsonl:2: the line is longer than 64 MiB; cut the content, or split the case`},
+		{"too long without an end", strings.Repeat("[", 65<<20), `x.jsonl:1: the line is longer than 64 MiB; cut the content, or split the case`},
 		{"nothing", "\n \n", `x.jsonl: the set holds no case; a file of cases has one JSON object on each line`},
 		{"a list", `[` + minimal + `]`, `x.jsonl:1:1: expected an object, found a list; see the description of a case: memtox datasets show --help`},
 	} {
@@ -151,7 +152,7 @@ func TestOpenSaysWhatItKnows(t *testing.T) {
 	for _, tt := range []struct{ name, want string }{
 		{"memtox-snoke", `no built-in set and no file is named "memtox-snoke"; built-in sets: memtox-bench, memtox-smoke`},
 		{"builtin.go", `builtin.go: cannot tell the format by the ending ".go"; name it .jsonl or .yaml, with .zst if it is compressed`},
-		{"grammar", `grammar: cannot tell the format by the ending ""; name it .jsonl or .yaml, with .zst if it is compressed`},
+		{"grammar", `grammar is no regular file; write the cases to a file first`},
 	} {
 		if _, err := Open(ctx, tt.name); err == nil || err.Error() != tt.want {
 			t.Errorf("Open(%q): %v, want %s", tt.name, err, tt.want)
@@ -312,5 +313,16 @@ func BenchmarkRead6237(b *testing.B) {
 		if _, err := Read(context.Background(), "x.jsonl", bytes.NewReader(lines)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Opening a pipe would wait for a writer for ever, deaf to signals.
+func TestOpenRefusesPipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "cases.jsonl")
+	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
+		t.Skipf("no pipe can be made here: %v", err)
+	}
+	if _, err := Open(context.Background(), pipe); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("Open of a pipe: %v", err)
 	}
 }

@@ -52,7 +52,11 @@ func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 		}
 	}
 	if len(p.Cases) == 0 {
-		return nil, &Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: "see `memtox datasets show " + set.Name + "` for what it holds"}
+		hint := "see `memtox datasets show " + set.Name + "` for what it holds"
+		if c.Split != AllSplits {
+			hint = "the split is " + c.Split + ", --split all takes every case; " + hint
+		}
+		return nil, &Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: hint}
 	}
 	p.Cases = sample(set, p.Cases, c.Limit, c.Seed)
 	return p, nil

@@ -78,7 +78,7 @@ type Trial struct {
 	DetectedRead  *bool `parquet:"detected_read"`  // attack: its record was stopped at every read; null where none was read
 	Deferred      *bool `parquet:"deferred"`       // attack: some poisoned proposal was deferred and none allowed; null where none was made
 
-	LegitStopped       *bool `parquet:"legit_stopped"`        // benign: the expected write was stopped (a false positive); null where none was expected or none proposed
+	LegitStopped       *bool `parquet:"legit_stopped"`        // benign: the expected write was stopped at some gate, its segments at input, its proposals, or its record at every read (a false positive); null where none was expected or none came to a gate
 	LegitDeferred      *bool `parquet:"legit_deferred"`       // benign: the expected write was deferred; null where none was expected or none proposed
 	LegitSurvived      *bool `parquet:"legit_survived"`       // benign: the expected write is visible to later sessions; null where none was expected
 	LaterTaskDone      *bool `parquet:"later_task_done"`      // benign with a legitimate write: the task of the retrieval session was done; null elsewhere

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"testing"
 )
@@ -23,4 +24,26 @@ func TestARunPrintsItsFigures(t *testing.T) {
 	c := newConsole(t)
 	golden(t, "testdata/run.txt", masked(c.must("run", "--out", "r", "--dataset", "memtox-smoke")))
 	golden(t, "testdata/run.md", masked(c.must("run", "--out", "r", "--resume", "--format", "markdown")))
+}
+
+// A legitimate write that is stopped before the agent can propose it is a false
+// positive like any other: the worse a defense, the more of them it has, not the
+// fewer.
+func TestLegitimateWritesStoppedAtInputAreFalsePositives(t *testing.T) {
+	c := newConsole(t)
+	var out struct {
+		Arms []struct {
+			Defense string
+			FPR     struct{ K, N int }
+		}
+	}
+	text := c.must("run", "--out", "r", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,origin-only@input,guard@read", "--format", "json")
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range out.Arms {
+		if a.FPR.N != 40 || (a.FPR.K > 0) != (a.Defense != "none") {
+			t.Errorf("%s: false positives %d of %d, want some of all 40 legitimate writes unless undefended", a.Defense, a.FPR.K, a.FPR.N)
+		}
+	}
 }

@@ -264,7 +264,7 @@ func TestOutcomeOfABenignCase(t *testing.T) {
 		},
 		"never proposed": {
 			trial{mail: fact}, datasets.KindUnasked,
-			results.Trial{LegitSurvived: no(), LaterTaskDone: no(), Utility: no(), OwnTaskDone: no(), MemoriesSurvived: yes()},
+			results.Trial{LegitStopped: no(), LegitSurvived: no(), LaterTaskDone: no(), Utility: no(), OwnTaskDone: no(), MemoriesSurvived: yes()},
 		},
 		"nothing to keep, tasks done": {
 			trial{mail: fact, own: "Tuesday", answer: "It is " + canary}, datasets.KindNothing,
