@@ -137,6 +137,9 @@ func (v *visible) wroteNow() bool {
 
 func summarises(s string) bool {
 	for _, t := range text.Tokens(s) {
+		if t.Start > 0 && strings.IndexByte("-#/._@", s[t.Start-1]) >= 0 {
+			continue // a part of a name: #weekly-summary
+		}
 		switch t.Text {
 		case "summarise", "summarize", "summary", "overview", "gist", "recap", "digest":
 			return true
