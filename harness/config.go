@@ -48,7 +48,7 @@ const AllSplits = "all"
 // DefaultConfig returns the settings of `memtox run` without flags.
 func DefaultConfig() Config {
 	return Config{
-		Dataset:     "memtox-smoke",
+		Dataset:     "memtox-bench",
 		Agents:      []string{"hermes", "openclaw"},
 		Model:       "reference:cautious",
 		Defenses:    []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"},

@@ -8,8 +8,8 @@ import (
 
 func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
-	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--model", "reference:naive", "--out", "b")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--model", "reference:naive", "--out", "b")
 	out := c.must("compare", "a")
 	for _, want := range []string{"paired by case and epoch", "Holm-adjusted", "McNemar", "latency_us.write.p95", "not an LLM"} {
 		if !strings.Contains(out, want) {
@@ -45,7 +45,7 @@ func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 
 func TestCompareRefusals(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "10", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "10", "--out", "a")
 	for args, want := range map[string]string{
 		"compare":                       "memtox: memtox compare needs a run directory",
 		"compare absent":                "absent",

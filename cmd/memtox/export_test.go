@@ -9,7 +9,7 @@ import (
 
 func TestExportWritesRows(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
 	rows, err := csv.NewReader(strings.NewReader(c.must("export", "run"))).ReadAll()
 	if err != nil || len(rows) != 25 {
 		t.Fatalf("%d lines, %v", len(rows), err)
@@ -30,7 +30,7 @@ func TestExportWritesRows(t *testing.T) {
 
 func TestExportRefusesWhatItCannot(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--limit", "2", "--agent", "hermes", "--defense", "none", "--out", "run")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "2", "--agent", "hermes", "--defense", "none", "--out", "run")
 	for _, args := range [][]string{
 		{"export"}, {"export", "nothing"}, {"export", "run", "--format", "xml"}, {"export", "run", "--table", "cases"},
 		{"export", "run", "-o", "no/such/dir.csv"},

@@ -10,7 +10,7 @@ import (
 
 func TestGatePassesFailsAndIsUndecided(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none,no-memory", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", "a")
 	c.write("gate.yaml", "confidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - end_to_end >= 0.3\n    - not_scored <= 0\n")
 	for args, want := range map[string]Code{
 		"gate a --require no-memory.end_to_end<=0.08":                       Done,
@@ -33,7 +33,7 @@ func TestGatePassesFailsAndIsUndecided(t *testing.T) {
 
 func TestGateRefusalsAreOneLine(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "10", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "10", "--out", "a")
 	c.write("key.yaml", "require:\n  - none.tpr >= 0.5\nrequired: 1\n")
 	c.write("limit.yaml", "arms:\n  hermes/none:\n    - tpr >= 0.5\n    - tprr >= 0.5\n")
 	c.write("margin.yaml", "margin:\n  end_to_end: wide\n")
@@ -78,7 +78,7 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 
 func TestGateWritesItsFilesAndABaseline(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
 	c.must("gate", "a", "--write-baseline", "base.parquet")
 	if c.out.Len() > 0 || !strings.Contains(c.err.String(), "80 trials written to base.parquet") {
 		t.Errorf("%s%s", c.out.String(), c.err.String())
@@ -96,7 +96,7 @@ func TestGateWritesItsFilesAndABaseline(t *testing.T) {
 	if b, err := os.ReadFile(c.dir + "/g.md"); err != nil || !strings.HasPrefix(string(b), "## ✅ memtox gate: PASS") {
 		t.Error(err, string(b))
 	}
-	c.must("run", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--model", "reference:naive", "--out", "b")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--model", "reference:naive", "--out", "b")
 	if code := c.run("gate", "b", "--baseline", "base.parquet", "--exact"); code != BadNews || !strings.Contains(c.out.String(), "changed: hermes/") || !strings.Contains(c.out.String(), "model differs") {
 		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
 	}

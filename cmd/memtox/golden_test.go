@@ -22,8 +22,8 @@ func masked(s string) string {
 // committed.
 func TestARunPrintsItsFigures(t *testing.T) {
 	c := newConsole(t)
-	golden(t, "testdata/run.txt", masked(c.must("run", "--out", "r", "--dataset", "memtox-smoke")))
-	golden(t, "testdata/run.md", masked(c.must("run", "--out", "r", "--resume", "--format", "markdown")))
+	golden(t, "testdata/run.txt", masked(c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--dataset", "memtox-smoke")))
+	golden(t, "testdata/run.md", masked(c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--resume", "--format", "markdown")))
 }
 
 // A legitimate write that is stopped before the agent can propose it is a false
@@ -37,7 +37,7 @@ func TestLegitimateWritesStoppedAtInputAreFalsePositives(t *testing.T) {
 			FPR     struct{ K, N int }
 		}
 	}
-	text := c.must("run", "--out", "r", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,origin-only@input,guard@read", "--format", "json")
+	text := c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,origin-only@input,guard@read", "--format", "json")
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestReportWritesAPage(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
 	if page := c.must("report", "run"); !strings.HasPrefix(page, "<!DOCTYPE html>") || strings.Count(page, "<svg") < 4 || !strings.Contains(page, "is not an LLM") {
 		t.Errorf("no page: %.200s", page)
 	}

@@ -34,7 +34,7 @@ func TestReproduceFindsTheFalseAlarmsOfMemgar(t *testing.T) {
 
 func TestReproduceSaysWhatItNeedsAndIsNeverGreenOnNothing(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "30", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "30", "--out", "a")
 	for _, name := range reproduce.Names() {
 		if programs()[name] != nil {
 			continue

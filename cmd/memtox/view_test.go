@@ -17,7 +17,7 @@ import (
 // one does not, and an interrupt ends it.
 func TestViewServesUntilInterrupted(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "runs/a")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "runs/a")
 	out, in := io.Pipe()
 	signals := make(chan os.Signal, 1)
 	ended := make(chan Code, 1)
