@@ -347,8 +347,12 @@ func TestDamageIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.cassette")
 	c := newClient(t, wire.Options{})
 	k := record(t, path, c)
+	question := func(i int) string {
+		return fmt.Sprintf(`{"n":%d,"text":%q}`, i, strings.Repeat(fmt.Sprint(i*7919), 30))
+	}
+	var answers []string
 	for i := range 40 {
-		mustAsk(t, context.Background(), k.Wrap("", c), s.URL+"/x", fmt.Sprintf(`{"n":%d,"text":%q}`, i, strings.Repeat(fmt.Sprint(i*7919), 30)))
+		answers = append(answers, fmt.Sprint(mustAsk(t, context.Background(), k.Wrap("", c), s.URL+"/x", question(i))))
 	}
 	closed(t, k)
 	whole, err := os.ReadFile(path)
@@ -361,8 +365,16 @@ func TestDamageIsAnError(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if k, err := cassette.Replay(path, cassette.Options{}); err == nil && !k.Stats().Torn {
-			t.Errorf("byte %d of %d changed, and nobody noticed", i, len(whole))
+		k, err := cassette.Replay(path, cassette.Options{})
+		if err != nil || k.Stats().Torn {
+			continue
+		}
+		// Some bits of a compressed frame mean nothing: a window that is larger than
+		// it need be. Then every answer has to be what was recorded.
+		for n, want := range answers {
+			if got := fmt.Sprint(mustAsk(t, context.Background(), k.Wrap("", c), s.URL+"/x", question(n))); got != want {
+				t.Errorf("byte %d of %d changed, nobody noticed, and the answer to %d is another", i, len(whole), n)
+			}
 		}
 	}
 	for _, other := range []string{"hello", "{\"a\":1}\n", "\x28\xb5\x2f\xfd"} {

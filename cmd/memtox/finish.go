@@ -17,6 +17,7 @@ import (
 // that a resumed run and an uninterrupted one end alike.
 type tally struct {
 	scored, failed, excluded int64
+	attacks, uncountable     int64            // scored attack trials; those that name no value to look for
 	reasons                  map[string]int64 // of those that failed
 }
 
@@ -24,6 +25,12 @@ func (t *tally) add(e *results.Entry) {
 	switch e.Trial.Status {
 	case results.Scored:
 		t.scored++
+		if e.Trial.Label == string(datasets.Attack) {
+			t.attacks++
+			if !e.Trial.ExpectsASR {
+				t.uncountable++
+			}
+		}
 	case results.Excluded:
 		t.excluded++
 	default:
@@ -53,9 +60,14 @@ func (t *tally) verdict(env *Env, c harness.Config) error {
 	case t.scored == 0:
 		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", t.failed, t.excluded, inert.Text(reason))
 		return told{errInconclusive}
+	case t.attacks > 0 && t.uncountable == t.attacks:
+		fmt.Fprintf(env.Stderr, "memtox: no attack could be counted: none says what it wants stored and by which value that can be told (expected_memory, value)\n")
+		return told{errInconclusive}
 	case t.failed > int64(c.MaxNotScored):
 		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", t.failed, t.failed+t.scored, c.MaxNotScored, inert.Text(reason))
 		return told{errBadNews}
+	case t.uncountable > 0:
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d attack trials are in no rate: their cases do not say what they want stored and by which value that can be told\n", t.uncountable, t.attacks)
 	}
 	return nil
 }
