@@ -102,22 +102,7 @@ func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
 	if err := siege.Open(dir); err != nil {
 		return err
 	}
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	stop := make(chan struct{})
-	release := env.interrupts(func(before int) {
-		switch before {
-		case 0:
-			fmt.Fprintln(env.Stderr, "memtox: stopping: the cases in flight are finished first; interrupt again to abandon them")
-			close(stop)
-		case 1:
-			abandon()
-		default:
-			if env.Kill != nil {
-				env.Kill(Inconclusive)
-			}
-		}
-	})
+	ctx, stop, release := env.stoppable(ctx, "cases")
 	defer release()
 	progress := new(harness.CampaignProgress)
 	ended := showCampaign(env, progress)

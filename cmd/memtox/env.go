@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,6 +43,32 @@ func (e *Env) interrupts(handle func(before int)) (release func()) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.handle = nil
+	}
+}
+
+// stoppable is for work that stops in good order: the first interrupt closes stop,
+// so that nothing new is begun, the second ends the context, and the third the
+// process. release must be called when the work is over. what names what is in
+// flight.
+func (e *Env) stoppable(ctx context.Context, what string) (_ context.Context, stop <-chan struct{}, release func()) {
+	ctx, abandon := context.WithCancel(ctx)
+	stopping := make(chan struct{})
+	let := e.interrupts(func(before int) {
+		switch before {
+		case 0:
+			fmt.Fprintf(e.Stderr, "memtox: stopping: the %s in flight are finished first; interrupt again to abandon them\n", what)
+			close(stopping)
+		case 1:
+			abandon()
+		default:
+			if e.Kill != nil {
+				e.Kill(Inconclusive)
+			}
+		}
+	})
+	return ctx, stopping, func() {
+		let()
+		abandon()
 	}
 }
 

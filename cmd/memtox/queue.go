@@ -178,22 +178,7 @@ the trials in flight; what a killed worker had taken goes to another.`,
 			}
 			return x, err
 		}}
-		ctx, abandon := context.WithCancel(cmd.Context())
-		defer abandon()
-		stop := make(chan struct{})
-		release := env.interrupts(func(before int) {
-			switch before {
-			case 0:
-				fmt.Fprintln(env.Stderr, "memtox: stopping: the trials in flight are finished first; interrupt again to abandon them")
-				close(stop)
-			case 1:
-				abandon()
-			default:
-				if env.Kill != nil {
-					env.Kill(Inconclusive)
-				}
-			}
-		})
+		ctx, stop, release := env.stoppable(cmd.Context(), "trials")
 		defer release()
 		err = w.Run(ctx, stop)
 		fmt.Fprintf(env.Stderr, "memtox: this worker ran %d trials\n", w.Finished())

@@ -346,22 +346,7 @@ type runTrials = func(ctx context.Context, sink harness.Sink, progress *harness.
 
 // work runs the plan while it watches for interrupts and shows the progress.
 func work(ctx context.Context, env *Env, x *harness.Experiment, do runTrials, sink harness.Sink, progress *harness.Progress) (stopped bool, err error) {
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	stop := make(chan struct{})
-	release := env.interrupts(func(before int) {
-		switch before {
-		case 0:
-			fmt.Fprintln(env.Stderr, "memtox: stopping: the trials in flight are finished first; interrupt again to abandon them")
-			close(stop)
-		case 1:
-			abandon()
-		default:
-			if env.Kill != nil {
-				env.Kill(Inconclusive)
-			}
-		}
-	})
+	ctx, stop, release := env.stoppable(ctx, "trials")
 	defer release()
 	done := showProgress(env, progress, x.Waiting)
 	err = do(ctx, sink, progress, stop)
