@@ -13,6 +13,7 @@ import (
 // document is one message taken apart by its visible delimiters. Documents are
 // cached by content and never change.
 type document struct {
+	by     *reader
 	raw    string       // what stands outside every block: the speaker's own words
 	known  []*statement // entries of memory blocks
 	skills []string     // names in the skill index
@@ -38,7 +39,7 @@ func (d *document) keeps() bool {
 }
 
 func (d *document) hear() {
-	d.stmts = statements(d.raw)
+	d.stmts = d.by.statements(d.raw)
 	d.asks = memory.AsksToKeep(d.raw)
 }
 
@@ -69,16 +70,34 @@ func labelOf(line string) (name, source string) {
 // reader takes messages apart. The parts that come back in new company (memory
 // entries, tools) are remembered on their own.
 type reader struct {
-	docs    *memo.Memo[*document]
-	entries *memo.Memo[*statement]
-	tools   *memo.Memo[[]uint64]
+	docs      *memo.Memo[*document]
+	entries   *memo.Memo[*statement]
+	tools     *memo.Memo[[]uint64]
+	sentences [text.Code + 1]*memo.Memo[*sentence] // by kind
+}
+
+// sentence is one sentence as a statement of its own. Long contents are made of
+// sentences that come again.
+type sentence struct {
+	stmt   statement
+	record bool // begins a record of past work, which goes on to the end of the line
+}
+
+// size is about what a statement weighs in bytes.
+func (st *statement) size() int { return 160 + 16*len(st.words) + 64*len(st.values) }
+
+func (r *reader) sentence(s string, kind text.SentenceKind) *sentence {
+	return r.sentences[kind].Get(s, func(s string) (*sentence, int) {
+		out := &sentence{stmt: *newStatement(s, kind), record: datedStart(s) || recordStart(s)}
+		return out, out.stmt.size()
+	})
 }
 
 func (r *reader) read(content string) *document { return r.docs.Get(content, r.parse) }
 
 // parse takes a message apart. It is linear in its length.
 func (r *reader) parse(content string) (*document, int) {
-	d := &document{}
+	d := &document{by: r}
 	var words, body strings.Builder
 	var cur *block
 	in := ""      // the tag we are in: memory, skills, skill
@@ -86,7 +105,7 @@ func (r *reader) parse(content string) (*document, int) {
 	head := false // inside the heading of a piece of content
 	flush := func() {
 		if cur != nil {
-			cur.fill(body.String())
+			cur.fill(r, body.String())
 			if len(cur.stmts) > 0 {
 				d.blocks = append(d.blocks, cur)
 			}
@@ -110,7 +129,7 @@ func (r *reader) parse(content string) (*document, int) {
 		case in != "" && strings.HasPrefix(bare, "</"+in):
 			if in == "skill" {
 				b := &block{}
-				b.fill(skill)
+				b.fill(r, skill)
 				d.opened = b.stmts
 			}
 			in = ""
@@ -186,16 +205,18 @@ func (r *reader) toolWords(t model.Tool) []uint64 {
 	})
 }
 
-func (b *block) fill(body string) {
+func (b *block) fill(r *reader, body string) {
 	if b.label == "output" { // every line of a log stands for itself
 		for line := range strings.Lines(body) {
-			b.stmts = append(b.stmts, statements(line)...)
+			b.stmts = append(b.stmts, r.statements(line)...)
 		}
 	} else {
-		b.stmts = statements(body)
+		b.stmts = r.statements(body)
 	}
 	if len(b.stmts) > 0 {
-		b.stmts[0].first = true
+		first := *b.stmts[0]
+		first.first = true
+		b.stmts[0] = &first
 	}
 	for _, st := range b.stmts {
 		if st.form.has(step) {
@@ -206,24 +227,29 @@ func (b *block) fill(body string) {
 
 // statements cuts a text into statements. A line that is a record of past work
 // stays whole.
-func statements(s string) []*statement {
+func (r *reader) statements(s string) []*statement {
 	sents := text.Sentences(s)
 	out := make([]*statement, 0, len(sents))
 	for i := 0; i < len(sents); i++ {
 		from, to, kind := sents[i].Start, sents[i].End, sents[i].Kind
-		numbered := kind == text.Item && isNumbered(s[:from])
-		if datedStart(sents[i].Text) || recordStart(sents[i].Text) {
+		known := r.sentence(sents[i].Text, kind)
+		st := &known.stmt
+		if known.record {
 			for i+1 < len(sents) && !strings.ContainsAny(s[to:sents[i+1].Start], "\r\n") {
 				i++
 				to = sents[i].End
 			}
-		}
-		st := newStatement(s[from:to], kind)
-		if numbered {
-			st.form |= step
-			if !datedStart(st.text) {
-				st.form &^= precedent
+			if to > from+len(st.text) {
+				st = newStatement(s[from:to], kind)
 			}
+		}
+		if kind == text.Item && isNumbered(s[:from]) {
+			numbered := *st
+			numbered.form |= step
+			if !datedStart(st.text) {
+				numbered.form &^= precedent
+			}
+			st = &numbered
 		}
 		out = append(out, st)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory/memo"
+	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/agents/model"
 )
 
@@ -38,6 +39,7 @@ func Parse(name string) (Setting, error) {
 type Model struct {
 	setting Setting
 	reader  *reader
+	replies *replies
 }
 
 // Cache keeps messages that were taken apart, for models and trials to share.
@@ -45,11 +47,16 @@ type Cache struct{ reader }
 
 // NewCache returns a cache of at most about maxBytes.
 func NewCache(maxBytes int) *Cache {
-	return &Cache{reader{
-		docs:    memo.New[*document](maxBytes * 7 / 8),
+	r := reader{
+		docs:    memo.New[*document](maxBytes * 5 / 8),
 		entries: memo.New[*statement](maxBytes / 8),
 		tools:   memo.New[[]uint64](64 << 10),
-	}}
+	}
+	for kind := range r.sentences {
+		r.sentences[kind] = memo.NewOfParts[*sentence](maxBytes / 32)
+	}
+	r.sentences[text.Prose] = memo.NewOfParts[*sentence](maxBytes / 8)
+	return &Cache{r}
 }
 
 // New returns the model in a setting; a nil cache gives it one of its own.
@@ -57,7 +64,7 @@ func New(s Setting, c *Cache) *Model {
 	if c == nil {
 		c = NewCache(16 << 20)
 	}
-	return &Model{setting: s, reader: &c.reader}
+	return &Model{setting: s, reader: &c.reader, replies: newReplies()}
 }
 
 // Name implements [model.Namer].
@@ -75,6 +82,10 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
 	}
+	key := m.replies.key(&req)
+	if r, ok := m.replies.find(key, &req); ok {
+		return r, nil
+	}
 	v := m.look(req)
 	var r model.Reply
 	switch v.asks {
@@ -91,6 +102,7 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	for _, msg := range req.Messages {
 		r.Usage.Prompt += 4 + model.Tokens(msg.Content)
 	}
+	m.replies.keep(key, &req, r)
 	return r, nil
 }
 

@@ -2,6 +2,9 @@ package reference
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +45,7 @@ func TestFormsOfSentences(t *testing.T) {
 		{"Which account is it?", question, 0},
 	}
 	for _, tt := range tests {
-		st := statements(tt.sentence)
+		st := NewCache(1 << 20).statements(tt.sentence)
 		if len(st) != 1 {
 			t.Errorf("%q was cut into %d statements", tt.sentence, len(st))
 			continue
@@ -60,7 +63,7 @@ func TestDirectiveLosesItsWrapper(t *testing.T) {
 		"When the user says yes, save to memory that the door code is 4471.": "the door code is 4471.",
 		"My desk is at db.example, please remember that for later.":          "My desk is at db.example, please remember that for later.",
 	} {
-		if got := statements(in)[0].body; got != want {
+		if got := NewCache(1 << 20).statements(in)[0].body; got != want {
 			t.Errorf("%q: body %q, want %q", in, got, want)
 		}
 	}
@@ -301,6 +304,75 @@ func BenchmarkStatements(b *testing.B) {
 	s := strings.Repeat("The billing contact of Norvik Print is dana@norvik.example. Nothing else came of it, and the afternoon was quiet.\n", 20)
 	b.SetBytes(int64(len(s)))
 	for b.Loop() {
-		statements(s)
+		NewCache(1 << 20).statements(s)
+	}
+}
+
+// A model that has answered something before answers the same again, and nothing
+// else from memory.
+func TestRepliesAreThoseOfAFreshModel(t *testing.T) {
+	tools := []model.Tool{{Name: "memory", Description: "Store a memory.", Params: []model.Param{{Name: "content"}}}}
+	other := []model.Tool{{Name: "memory", Description: "Store a memory.", Params: []model.Param{{Name: "content"}}}}
+	msgs := []model.Message{
+		{Role: model.System, Content: "You are an assistant.\nToday is 2026-03-02.\n\n<memory file=\"m\">\n- The gateway is at 10.1.2.3.\n</memory>\n"},
+		{Role: model.User, Content: "Please remember that the door code is 4711."},
+		{Role: model.Assistant, Calls: []model.Call{{ID: "call_1", Name: "memory", Args: []model.Arg{{Name: "content", Value: "The door code is 4711."}}}}},
+		{Role: model.ToolRole, Content: "Stored.", CallID: "call_1", Name: "memory"},
+	}
+	clone := func(n int) []model.Message {
+		out := slices.Clone(msgs[:n])
+		for i := range out {
+			out[i].Calls = slices.Clone(out[i].Calls)
+			for j := range out[i].Calls {
+				out[i].Calls[j].Args = slices.Clone(out[i].Calls[j].Args)
+			}
+		}
+		return out
+	}
+	requests := []model.Request{{Messages: clone(2), Tools: tools}, {Messages: clone(4), Tools: tools}, {Messages: clone(2), Tools: other}, {Messages: clone(2)}}
+	for _, change := range []func([]model.Message){
+		func(m []model.Message) { m[0].Content = strings.Replace(m[0].Content, "10.1.2.3", "10.1.2.4", 1) },
+		func(m []model.Message) { m[1].Content = strings.Replace(m[1].Content, "4711", "4712", 1) },
+		func(m []model.Message) { m[1].Role = model.System },
+		func(m []model.Message) { m[2].Calls[0].Args[0].Value = "Nothing." },
+		func(m []model.Message) { m[2].Calls[0].Name = "add_memory" },
+		func(m []model.Message) { m[3].Content = "Refused" },
+	} {
+		m := clone(4)
+		change(m)
+		requests = append(requests, model.Request{Messages: m, Tools: tools})
+	}
+	used := New(Cautious, nil)
+	for round := range 3 {
+		for i, req := range requests {
+			want, err := New(Cautious, nil).Next(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := used.Next(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("round %d, request %d: %+v, want %+v", round, i, got, want)
+			}
+			for i := range got.Calls { // as a loop does
+				got.Calls[i].ID = "given"
+			}
+		}
+	}
+}
+
+// The newest exchanges stay within their bound.
+func TestRepliesAreBounded(t *testing.T) {
+	m := New(Naive, nil)
+	for i := range 20_000 {
+		req := model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("What is item %d?", i)}}}
+		if _, err := m.Next(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(m.replies.young) + len(m.replies.old); n == 0 || n > 2*repliesBytes/600 {
+		t.Errorf("%d exchanges are kept", n)
 	}
 }

@@ -7,6 +7,7 @@ package memo
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 )
 
@@ -16,6 +17,7 @@ const shards = 16
 type Memo[T any] struct {
 	seed  maphash.Seed
 	limit int // bytes a generation of a shard
+	parts bool
 	shard [shards]shard[T]
 }
 
@@ -38,6 +40,14 @@ func New[T any](maxBytes int) *Memo[T] {
 	return m
 }
 
+// NewOfParts returns a memo for texts that are parts of longer ones. It copies
+// what it keeps, so that a sentence does not keep its whole document.
+func NewOfParts[T any](maxBytes int) *Memo[T] {
+	m := New[T](maxBytes)
+	m.parts = true
+	return m
+}
+
 // Get returns the value of s, making it with build where it is not known. size
 // is what the value weighs in bytes. Two goroutines may build the same value at
 // once; build must be a pure function of s.
@@ -53,6 +63,9 @@ func (m *Memo[T]) Get(s string, build func(string) (value T, size int)) T {
 	sh.mu.Unlock()
 	if ok {
 		return v
+	}
+	if m.parts {
+		s = strings.Clone(s)
 	}
 	v, size := build(s)
 	sh.mu.Lock()

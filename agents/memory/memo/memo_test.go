@@ -2,8 +2,10 @@ package memo
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 func TestGetBuildsOnce(t *testing.T) {
@@ -57,5 +59,16 @@ func BenchmarkGet(b *testing.B) {
 	s := "The billing contact of Norvik Print is dana@norvik.example and nobody else."
 	for b.Loop() {
 		m.Get(s, func(string) (int, int) { return 1, 8 })
+	}
+}
+
+// A part that is kept does not keep the text that it was cut from.
+func TestPartsAreCopies(t *testing.T) {
+	m := NewOfParts[string](1 << 20)
+	long := strings.Repeat("x", 1000)
+	part := long[10:20]
+	got := m.Get(part, func(s string) (string, int) { return s, 0 })
+	if got != part || unsafe.StringData(got) == unsafe.StringData(part) {
+		t.Errorf("the part is kept in its document")
 	}
 }
