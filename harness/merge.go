@@ -81,11 +81,19 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 }
 
 // Merge copies the rows and transcripts of the runs into a journal, each trial
-// once. It keeps one row in memory at a time, and 24 bytes a trial.
+// once. It keeps the rows of one case in memory at a time, and 24 bytes a trial.
 func Merge(ctx context.Context, names []string, runs []*results.Reader, into *results.Journal) (Merged, error) {
 	var m Merged
 	digests := map[string]string{}
 	count, have := 0, map[int]bool{}
+	var batch []results.Finished // of one case: their transcripts share a frame
+	bytes := 0
+	hand := func() error {
+		err := into.AppendAll(batch)
+		clear(batch)
+		batch, bytes = batch[:0], 0
+		return err
+	}
 	for i, r := range runs {
 		var rows int64
 		for e, err := range r.Entries(results.Everything) {
@@ -111,10 +119,18 @@ func Merge(ctx context.Context, names []string, runs []*results.Reader, into *re
 					return m, err
 				}
 			}
-			if err := into.Append(t, e.Decisions, transcript); err != nil {
-				return m, err
+			if n := len(batch); n > 0 && (batch[n-1].Trial.Case != t.Case || bytes >= groupBytes) {
+				if err := hand(); err != nil {
+					return m, err
+				}
 			}
+			row := *t
+			batch = append(batch, results.Finished{Trial: &row, Decisions: slices.Clone(e.Decisions), Transcript: transcript})
+			bytes += len(transcript)
 			m.Trials++
+		}
+		if err := hand(); err != nil {
+			return m, err
 		}
 		if run := r.Run(); rows < run.Planned {
 			m.Unfinished = append(m.Unfinished, fmt.Sprintf("%s has %d of its %d trials", names[i], rows, run.Planned))

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/wire"
@@ -22,6 +24,79 @@ type Sink interface {
 	// Append takes a finished trial; once it returns nil the trial survives the
 	// death of the process. It keeps neither the decisions nor the transcript.
 	Append(t *results.Trial, ds []results.Decision, transcript []byte) error
+}
+
+// Grouped is a Sink that can take several trials at once, which costs less: the
+// arms of a case are much alike. AppendAll keeps Append's promise for all of them
+// once it returns nil.
+type Grouped interface {
+	Sink
+	AppendAll([]results.Finished) error
+}
+
+// Trials of one case that were run by one worker wait for each other on the way to
+// a Grouped sink, but neither long nor in great numbers: what waits is lost with
+// the process. One that took long does not wait: it is work that counts, and so is
+// the next.
+const (
+	groupWait  = time.Second
+	groupSlow  = 50 * time.Millisecond
+	groupBytes = 4 << 20
+)
+
+// group is what a worker has finished and not yet handed on.
+type group struct {
+	rows      []results.Trial
+	decisions []results.Decision
+	ends      []int // of each trial's decisions
+	lines     []byte
+	marks     []int // ends of each trial's transcript in lines
+	began     time.Time
+	batch     []results.Finished
+}
+
+func (g *group) add(f *finished) {
+	if len(g.rows) == 0 {
+		g.began = time.Now()
+	}
+	g.rows = append(g.rows, f.row)
+	g.decisions = append(g.decisions, f.decisions...)
+	g.ends = append(g.ends, len(g.decisions))
+	g.lines = append(g.lines, f.transcript...)
+	g.marks = append(g.marks, len(g.lines))
+}
+
+// full reports whether what add was given has waited long enough.
+func (g *group) full() bool {
+	last := &g.rows[len(g.rows)-1]
+	return len(g.lines) >= groupBytes || time.Since(g.began) >= groupWait || last.WallUS >= groupSlow.Microseconds()
+}
+
+// hand gives everything to the sink and counts it.
+func (g *group) hand(sink Grouped, progress *Progress) error {
+	if len(g.rows) == 0 {
+		return nil
+	}
+	g.batch = g.batch[:0]
+	d, l := 0, 0
+	for i := range g.rows {
+		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i], Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
+		d, l = g.ends[i], g.marks[i]
+	}
+	if err := sink.AppendAll(g.batch); err != nil {
+		return err
+	}
+	for i := range g.rows {
+		progress.finished(&g.rows[i])
+	}
+	clear(g.rows)
+	clear(g.decisions)
+	clear(g.batch)
+	g.rows, g.decisions, g.ends, g.lines, g.marks = g.rows[:0], g.decisions[:0], g.ends[:0], g.lines[:0], g.marks[:0]
+	if cap(g.lines) > 2*groupBytes { // one huge trial should not be remembered
+		g.lines = nil
+	}
+	return nil
 }
 
 // Runner runs single trials, for whoever hands them out in another way than Run
@@ -94,6 +169,16 @@ type Progress struct {
 // Done is how many trials of the plan are done.
 func (p *Progress) Done() int64 { return p.Resumed.Load() + p.Finished.Load() }
 
+func (p *Progress) finished(row *results.Trial) {
+	p.Finished.Add(1)
+	switch row.Status {
+	case results.Error:
+		p.NotScored.Add(1)
+	case results.Excluded:
+		p.Excluded.Add(1)
+	}
+}
+
 // Run runs every trial of the plan that the sink does not hold yet. When stop is
 // closed it begins no further trial and waits for those in flight; when ctx ends
 // it abandons them. Either way it returns nil, and the sink holds what was
@@ -144,9 +229,16 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 }
 
 // runTrials runs trials of one case. It prepares the case only if there is
-// something left to run.
-func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *scratch, trials iter.Seq[Trial], sink Sink, progress *Progress, halted func() bool) error {
+// something left to run. What was finished reaches the sink, however it ends.
+func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *scratch, trials iter.Seq[Trial], sink Sink, progress *Progress, halted func() bool) (err error) {
 	var st *stage
+	grouped, together := sink.(Grouped)
+	together = together && x.Unit() > 1
+	defer func() {
+		if together {
+			err = cmp.Or(err, own.group.hand(grouped, progress))
+		}
+	}()
 	for t := range trials {
 		if halted() {
 			return nil
@@ -169,16 +261,18 @@ func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *sc
 		if err != nil {
 			return nil // interrupted: the trial is abandoned and will be run again
 		}
+		if together {
+			if own.group.add(f); own.group.full() {
+				if err := own.group.hand(grouped, progress); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		if err := sink.Append(&f.row, f.decisions, f.transcript); err != nil {
 			return err
 		}
-		progress.Finished.Add(1)
-		switch f.row.Status {
-		case results.Error:
-			progress.NotScored.Add(1)
-		case results.Excluded:
-			progress.Excluded.Add(1)
-		}
+		progress.finished(&f.row)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -188,6 +189,65 @@ func (f *full) Append(t *results.Trial, ds []results.Decision, tr []byte) error 
 		return errors.New("the disk is full")
 	}
 	return f.shelf.Append(t, ds, tr)
+}
+
+// grouped is a Sink that takes what a worker has finished of a case together, and
+// halts the run before it takes the first.
+type grouped struct {
+	*shelf
+	halt  func()
+	once  sync.Once
+	sizes []int
+}
+
+func (g *grouped) AppendAll(batch []results.Finished) error {
+	g.once.Do(g.halt)
+	g.mu.Lock()
+	g.sizes = append(g.sizes, len(batch))
+	g.mu.Unlock()
+	for _, f := range batch {
+		if err := g.shelf.Append(f.Trial, f.Decisions, f.Transcript); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAGroupedSinkGetsTheSame(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	x, single := runAll(t, Builtin(), "limit=30", "defense=none,keyword,guard", "agent=hermes,openclaw")
+	all := &grouped{shelf: newShelf(), halt: func() {}}
+	p := new(Progress)
+	if err := x.Run(context.Background(), all, p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) != 6 {
+		t.Errorf("%d done, %d rows of %d, groups of at most %d", p.Done(), len(all.entries), len(single.entries), slices.Max(all.sizes))
+	}
+	timed := cmp.FilterPath(func(p cmp.Path) bool {
+		last := p.Last().String()
+		return last == ".WallUS" || last == ".LatencyNS" || last == ".WireNS"
+	}, cmp.Ignore())
+	for id, want := range single.entries {
+		got := all.entries[id]
+		if diff := cmp.Diff(want.Trial, got.Trial, timed) + cmp.Diff(want.Decisions, got.Decisions, timed, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("trial %s:\n%s", id, diff)
+		}
+		if !bytes.Equal(single.scripts[id], all.scripts[id]) {
+			t.Fatalf("trial %s has another transcript", id)
+		}
+	}
+	// What was finished when the run is halted reaches the sink.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	part := &grouped{shelf: newShelf(), halt: cancel}
+	p = new(Progress)
+	if err := x.Run(ctx, part, p, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(len(part.entries)); n == 0 || n != p.Done() || n >= x.Plan.Len() {
+		t.Errorf("%d rows, progress says %d of %d", n, p.Done(), x.Plan.Len())
+	}
 }
 
 func TestAFailingJournalEndsTheRun(t *testing.T) {

@@ -207,6 +207,7 @@ type scratch struct {
 	events []moment
 	script jsonWriter
 	known  []known
+	group  group
 
 	// of detect
 	text  finished

@@ -128,13 +128,15 @@ func validText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// place is where a transcript stands: its frame in transcripts/part-N.jsonl.zst.
-// Without a transcript length is 0.
+// place is where a transcript stands: its frame in transcripts/part-N.jsonl.zst,
+// and its line in what the frame unpacks to. Without a transcript length is 0.
 type place struct {
 	part   int
 	offset int64
 	length int64
 	crc    uint32
+	start  int64
+	size   int64 // 0: the whole frame, as format 1 had it
 }
 
 // appendRecord appends one record. The decisions' trial and index are not
@@ -146,6 +148,8 @@ func appendRecord(b []byte, at place, t *Trial, ds []Decision) []byte {
 	if at.length > 0 {
 		b = binary.AppendUvarint(b, uint64(at.offset))
 		b = binary.LittleEndian.AppendUint32(b, at.crc)
+		b = binary.AppendUvarint(b, uint64(at.start))
+		b = binary.AppendUvarint(b, uint64(at.size))
 	}
 	b = trialLayout.appendRow(b, reflect.ValueOf(t).Elem())
 	b = binary.AppendUvarint(b, uint64(len(ds)))
@@ -271,7 +275,8 @@ func (d *decoder) place(part int) place {
 	if b := d.take(4); b != nil {
 		at.crc = binary.LittleEndian.Uint32(b)
 	}
-	d.bad = d.bad || at.length < 0 || at.offset < 0
+	at.start, at.size = int64(d.uvarint()), int64(d.uvarint())
+	d.bad = d.bad || at.length < 0 || at.offset < 0 || at.start < 0 || at.size <= 0
 	return at
 }
 

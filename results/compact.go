@@ -53,7 +53,7 @@ func (t *tables) add(e *Entry) error {
 		}
 	}
 	return t.places.add(&indexRow{Trial: e.Trial.ID, Index: e.Trial.Index, Part: int32(e.at.part), Offset: e.at.offset,
-		Length: e.at.length, CRC: int64(e.at.crc)})
+		Length: e.at.length, CRC: int64(e.at.crc), Start: e.at.start, Size: e.at.size})
 }
 
 // publish completes the files and names them: the trials last, for their name

@@ -53,7 +53,7 @@ type Options struct {
 //	run.json                      what the run is
 //	lock                          held by the writing process
 //	journal-N                     finished trials, one record each, in the order in which they finished
-//	transcripts/part-N.jsonl.zst  their transcripts, a zstd frame each
+//	transcripts/part-N.jsonl.zst  their transcripts, a zstd frame for those that were appended together
 //	trials-N.parquet, decisions-N.parquet, transcripts/index-N.parquet
 //	                              a journal that was full, sorted by plan order
 //
@@ -180,7 +180,7 @@ func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = DefaultSyncEvery
 	}
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constant
 	}
@@ -438,31 +438,53 @@ func (j *Journal) Duplicates() int {
 // Torn returns how many bytes of unfinished records Resume cut off.
 func (j *Journal) Torn() int64 { return j.torn }
 
-// Append takes a finished trial with its decisions, in order, and its transcript
-// (one JSON object; nil for none). When it returns nil the trial survives the
+// Finished is a trial with its decisions, in order, and its transcript: one JSON
+// object, nil for none. The decisions' trial and index need not be set.
+type Finished struct {
+	Trial      *Trial
+	Decisions  []Decision
+	Transcript []byte
+}
+
+// Append takes a finished trial. When it returns nil the trial survives the
 // death of the process, and after the next Sync, which comes by itself, that of
 // the machine. A trial that is finished already is not taken twice, and that is
-// no error. The decisions' trial and index need not be set.
+// no error.
 //
 // After a failure, of a full disk for instance, every later call returns that
 // error; what was taken before can be resumed.
 func (j *Journal) Append(t *Trial, ds []Decision, transcript []byte) error {
-	id, ok := idNumber(t.ID)
-	if !ok {
-		return fmt.Errorf("journal of %s: %w", j.dir, badID(t.ID))
-	}
-	var frame []byte
-	var at place
-	if len(transcript) > 0 {
-		buf := frames.Get().(*[]byte)
-		defer frames.Put(buf)
-		line := transcript
-		if line[len(line)-1] != '\n' {
-			line = append(line[:len(line):len(line)], '\n')
+	return j.AppendAll([]Finished{{t, ds, transcript}})
+}
+
+// AppendAll takes trials as Append does, all with one call of the system. Their
+// transcripts share a zstd frame: those of one case are so alike that together
+// they take little more room, and time, than one.
+func (j *Journal) AppendAll(batch []Finished) error {
+	adds := make([]addition, len(batch))
+	for i := range batch {
+		id, ok := idNumber(batch[i].Trial.ID)
+		if !ok {
+			return fmt.Errorf("journal of %s: %w", j.dir, badID(batch[i].Trial.ID))
 		}
-		*buf = j.zip.EncodeAll(line, (*buf)[:0])
-		frame = *buf
-		at = place{length: int64(len(frame)), crc: crc32.Checksum(frame, castagnoli)}
+		adds[i] = addition{Finished: &batch[i], id: id}
+	}
+	held := buffers.Get().(*[2][]byte)
+	defer buffers.Put(held)
+	var frame []byte
+	if lines := lay(held[0][:0], adds); len(lines) > 0 {
+		held[0], held[1] = lines, j.zip.EncodeAll(lines, held[1][:0])
+		frame = held[1]
+		for i := range adds {
+			if adds[i].at.size > 0 {
+				adds[i].at.length, adds[i].at.crc = int64(len(frame)), crc32.Checksum(frame, castagnoli)
+			}
+		}
+		for i := range held {
+			if cap(held[i]) > 8<<20 { // one huge trial should not be remembered
+				held[i] = nil
+			}
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -472,15 +494,25 @@ func (j *Journal) Append(t *Trial, ds []Decision, transcript []byte) error {
 	if j.ended {
 		return fmt.Errorf("journal of %s: closed", j.dir)
 	}
-	if _, have := j.done[id]; have {
-		j.dups++
+	fresh := adds[:0]
+	for _, a := range adds {
+		if _, have := j.done[a.id]; have {
+			j.dups++
+			continue
+		}
+		j.done[a.id] = struct{}{}
+		fresh = append(fresh, a)
+	}
+	if len(fresh) == 0 {
 		return nil
 	}
-	if err := j.cur.append(j.dir, id, at, t, ds, frame); err != nil {
+	if err := j.cur.append(j.dir, fresh, frame); err != nil {
+		for _, a := range fresh {
+			delete(j.done, a.id)
+		}
 		j.err = err
 		return err
 	}
-	j.done[id] = struct{}{}
 	j.dirty = true
 	if len(j.cur.slots) >= j.opts.PartRows {
 		j.rotate()
@@ -488,34 +520,66 @@ func (j *Journal) Append(t *Trial, ds []Decision, transcript []byte) error {
 	return j.err
 }
 
-// frames holds buffers for compressed transcripts.
-var frames = sync.Pool{New: func() any { return new([]byte) }}
+// addition is a trial on its way into the journal.
+type addition struct {
+	*Finished
+	id uint64
+	at place
+}
 
-func (w *writing) append(dir string, id uint64, at place, t *Trial, ds []Decision, frame []byte) error {
+// lay appends the transcripts, a line each, and notes where they stand.
+func lay(lines []byte, adds []addition) []byte {
+	for i := range adds {
+		t := adds[i].Transcript
+		if len(t) == 0 {
+			continue
+		}
+		start := len(lines)
+		lines = append(lines, t...)
+		if t[len(t)-1] != '\n' {
+			lines = append(lines, '\n')
+		}
+		adds[i].at.start, adds[i].at.size = int64(start), int64(len(lines)-start)
+	}
+	return lines
+}
+
+// buffers are for transcripts, plain and compressed.
+var buffers = sync.Pool{New: func() any { return new([2][]byte) }}
+
+func (w *writing) append(dir string, adds []addition, frame []byte) error {
 	if len(frame) > 0 {
 		if w.t == nil {
 			if err := w.openTranscripts(dir); err != nil {
 				return err
 			}
 		}
-		at.part, at.offset = w.n, w.tSize
 		if _, err := w.t.WriteAt(frame, w.tSize); err != nil {
 			_ = w.t.Truncate(w.tSize) // recovery would do it too
 			return diskError("writing", w.t.Name(), err)
 		}
-		w.tSize += int64(len(frame))
 	}
-	w.buffer = appendRecord(w.buffer[:0], at, t, ds)
-	n := int64(len(w.buffer))
-	if n > maxRecord {
-		return fmt.Errorf("trial %s: its rows take %d bytes; at most %d can be stored", t.ID, n, maxRecord)
+	buf, slots := w.buffer[:0], w.slots
+	for i := range adds {
+		a := &adds[i]
+		if a.at.length > 0 {
+			a.at.part, a.at.offset = w.n, w.tSize
+		}
+		start := len(buf)
+		buf = appendRecord(buf, a.at, a.Trial, a.Decisions)
+		n := int64(len(buf) - start)
+		if n > maxRecord {
+			return fmt.Errorf("trial %s: its rows take %d bytes; at most %d can be stored", a.Trial.ID, n, maxRecord)
+		}
+		slots = append(slots, slot{index: a.Trial.Index, id: a.id, offset: w.size + int64(start), length: n, at: a.at})
 	}
-	if _, err := w.f.WriteAt(w.buffer, w.size); err != nil {
+	if _, err := w.f.WriteAt(buf, w.size); err != nil {
 		_ = w.f.Truncate(w.size) // recovery would do it too
 		return diskError("writing", w.f.Name(), err)
 	}
-	w.slots = append(w.slots, slot{index: t.Index, id: id, offset: w.size, length: n, at: at})
-	w.size += n
+	w.buffer, w.slots = buf, slots
+	w.size += int64(len(buf))
+	w.tSize += int64(len(frame))
 	if cap(w.buffer) > 1<<20 { // one huge trial should not be remembered
 		w.buffer = nil
 	}

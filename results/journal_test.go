@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 )
 
 func TestMain(m *testing.M) {
@@ -63,6 +64,22 @@ func appendTrials(t testing.TB, j *Journal, order []int64) {
 		if err := j.Append(&tr, ds, transcriptOf(i)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func finishedTrial(i int64) Finished {
+	tr, ds := synthetic(i)
+	return Finished{Trial: &tr, Decisions: ds, Transcript: transcriptOf(i)}
+}
+
+func appendTogether(t testing.TB, j *Journal, order ...int64) {
+	t.Helper()
+	var batch []Finished
+	for _, i := range order {
+		batch = append(batch, finishedTrial(i))
+	}
+	if err := j.AppendAll(batch); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -316,6 +333,130 @@ func TestATornTailCostsOneTrialWhereverItIsTorn(t *testing.T) {
 	check("a length beyond the end", append(slices.Clone(whole), 0xff, 0xff, 0xff, 0x3f, 1, 2, 3, 4, 5), 6)
 }
 
+func TestTrialsAppendedTogether(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{PartRows: 7})
+	appendTogether(t, j)
+	appendTogether(t, j, 3, 1, 2, 1)
+	appendTogether(t, j, 1, 3)
+	if n := j.Duplicates(); n != 3 {
+		t.Errorf("%d duplicates, want 3: one within a batch, two that were there", n)
+	}
+	none := finishedTrial(4)
+	none.Transcript = nil
+	if err := j.AppendAll([]Finished{none, finishedTrial(0)}); err != nil {
+		t.Fatal(err)
+	}
+	appendTogether(t, j, 5, 6, 7, 8, 9, 10, 11, 12) // beyond what a part takes
+	appendTogether(t, j, 13)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j = mustResume(t, dir, Options{PartRows: 7})
+	appendTogether(t, j, 13, 14, 15)
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, dir, upTo(16))
+	if err := Verify(dir); err != nil {
+		t.Error(err)
+	}
+	r, err := OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Transcript(none.Trial.ID); !errors.Is(err, ErrNoTranscript) {
+		t.Errorf("transcript of a trial without one: %v", err)
+	}
+	for _, i := range []int64{12, 2, 15, 1, 3, 8, 8} { // in any order
+		f := finishedTrial(i)
+		got, err := r.Transcript(f.Trial.ID)
+		if err != nil || string(got) != string(f.Transcript)+"\n" {
+			t.Errorf("transcript of trial %d = %.60q, %v", i, got, err)
+		}
+	}
+}
+
+// Wherever the writing of a batch ends, what is whole stays and the rest can be
+// appended again.
+func TestATornBatch(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	appendTogether(t, j, 0, 1)
+	before := j.cur.size
+	appendTogether(t, j, 2, 3, 4, 5)
+	var ends []int64
+	for _, s := range j.cur.slots {
+		ends = append(ends, s.offset+s.length)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for cut := before; cut < ends[5]; cut += 97 {
+		d := copyDir(t, dir)
+		if err := os.Truncate(in(d, journalName(1)), cut); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for want < len(ends) && ends[want] <= cut {
+			want++
+		}
+		j := mustResume(t, d, Options{})
+		if j.Len() != want {
+			t.Fatalf("cut at %d: %d trials are finished, want %d", cut, j.Len(), want)
+		}
+		appendTogether(t, j, upTo(6)...)
+		if _, err := j.Finish(nil); err != nil {
+			t.Fatal(err)
+		}
+		checkRun(t, d, upTo(6))
+	}
+}
+
+// Format 1 had a frame for each transcript, and an index without the place in it.
+func TestAnIndexOfFormat1IsRead(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	appendTrials(t, j, upTo(40))
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	type format1 struct {
+		Trial  string `parquet:"trial"`
+		Index  int64  `parquet:"index,delta"`
+		Part   int32  `parquet:"part"`
+		Offset int64  `parquet:"offset,delta"`
+		Length int64  `parquet:"length"`
+		CRC    int64  `parquet:"crc32c"`
+	}
+	now, err := parquet.ReadFile[indexRow](in(dir, indexFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := make([]format1, len(now))
+	for i, x := range now {
+		old[i] = format1{x.Trial, x.Index, x.Part, x.Offset, x.Length, x.CRC}
+	}
+	if err := parquet.WriteFile(in(dir, indexFile), old); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{runFile, manifestFile} {
+		b, err := os.ReadFile(in(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.Replace(b, []byte(fmt.Sprintf(`"format": %d`, RunFormat)), []byte(`"format": 1`), 1)
+		if err := os.WriteFile(in(dir, name), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := ReadRun(dir); err != nil || r.Format != 1 {
+		t.Fatalf("the run is no run of format 1: %+v, %v", r, err)
+	}
+	checkRun(t, dir, upTo(40))
+}
+
 func TestATranscriptThatNeverReachedTheDiskTakesItsTrialWithIt(t *testing.T) {
 	dir := t.TempDir()
 	j := mustCreate(t, dir, Options{})
@@ -506,17 +647,21 @@ func journalChild(dir string) int {
 	limitFromEnvironment("MEMTOX_TEST_LIMIT")
 	order := upTo(killRows)
 	rand.New(rand.NewPCG(5, 5)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-	for _, i := range order {
-		tr, ds := synthetic(i)
-		if j.Done(tr.ID) {
-			continue
+	for at, size := 0, 1; at < len(order); at, size = at+size, 1+(size+1)%7 {
+		var batch []Finished
+		for _, i := range order[at:min(at+size, len(order))] {
+			if f := finishedTrial(i); !j.Done(f.Trial.ID) {
+				batch = append(batch, f)
+			}
 		}
-		if err := j.Append(&tr, ds, transcriptOf(i)); err != nil {
+		if err := j.AppendAll(batch); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			j.Close()
 			return 1
 		}
-		fmt.Println(i)
+		for _, f := range batch {
+			fmt.Println(f.Trial.Index)
+		}
 	}
 	limitFromEnvironment("MEMTOX_TEST_LIMIT_AT_END")
 	if _, err := j.Finish(nil); err != nil {

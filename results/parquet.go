@@ -35,6 +35,12 @@ type indexRow struct {
 	Offset int64  `parquet:"offset,delta"` // first byte of its zstd frame there
 	Length int64  `parquet:"length"`       // bytes of the frame
 	CRC    int64  `parquet:"crc32c"`       // CRC-32C of the frame's bytes
+	Start  int64  `parquet:"start"`        // first byte of the transcript in what the frame unpacks to
+	Size   int64  `parquet:"size"`         // bytes of the transcript there, with the line's end
+}
+
+func (x *indexRow) place() place {
+	return place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC), start: x.Start, size: x.Size}
 }
 
 // table writes one Parquet file under a temporary name.

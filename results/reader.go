@@ -37,6 +37,8 @@ type Reader struct {
 
 	places func() (map[uint64]place, error)
 	unzip  *zstd.Decoder
+	last   place // of the frame that was unpacked last: the next transcript is often in it
+	frame  []byte
 }
 
 // OpenReader opens a run directory for reading.
@@ -190,34 +192,48 @@ func (r *Reader) Transcript(id string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("trial %s in %s: %w", id, r.dir, ErrNoTranscript)
 	}
-	path := in(r.dir, transcriptPart(at.part))
 	fail := func(err error) ([]byte, error) {
-		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id, path, at.offset, err)
+		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id, in(r.dir, transcriptPart(at.part)), at.offset, err)
 	}
-	f, err := os.Open(path)
+	if r.frame == nil || r.last.part != at.part || r.last.offset != at.offset {
+		frame, err := r.unpack(at)
+		if err != nil {
+			return fail(err)
+		}
+		r.last, r.frame = at, frame
+	}
+	end := at.start + at.size
+	if at.size == 0 {
+		end = int64(len(r.frame))
+	}
+	if at.start < 0 || end < at.start || end > int64(len(r.frame)) {
+		return fail(errors.New("it ends behind its frame; the index is damaged"))
+	}
+	return r.frame[at.start:end:end], nil
+}
+
+// unpack reads a frame. Nobody writes to what it returns.
+func (r *Reader) unpack(at place) ([]byte, error) {
+	f, err := os.Open(in(r.dir, transcriptPart(at.part)))
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if at.offset < 0 || at.length < 0 || at.length > st.Size() || at.offset > st.Size()-at.length {
-		return fail(errors.New("it ends behind the file; the file was cut"))
+		return nil, errors.New("it ends behind the file; the file was cut")
 	}
 	frame := make([]byte, at.length)
 	if _, err := f.ReadAt(frame, at.offset); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if crc32.Checksum(frame, castagnoli) != at.crc {
-		return fail(errors.New("checksum mismatch; the file is damaged"))
+		return nil, errors.New("checksum mismatch; the file is damaged")
 	}
-	out, err := r.unzip.DecodeAll(frame, nil)
-	if err != nil {
-		return fail(err)
-	}
-	return out, nil
+	return r.unzip.DecodeAll(frame, nil)
 }
 
 func (r *Reader) readPlaces() (map[uint64]place, error) {
@@ -240,7 +256,7 @@ func (r *Reader) readPlaces() (map[uint64]place, error) {
 				break
 			}
 			if id, ok := idNumber(x.Trial); ok {
-				m[id] = place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC)}
+				m[id] = x.place()
 			}
 			c.next()
 		}

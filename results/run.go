@@ -64,7 +64,7 @@ type Dataset struct {
 
 // RunFormat is the format of a run directory. It counts up when an older memtox
 // could no longer read a newer directory rightly.
-const RunFormat = 1
+const RunFormat = 2
 
 // maxRunFile bounds what is read of a run.json.
 const maxRunFile = 64 << 20

@@ -22,7 +22,7 @@ type source interface {
 }
 
 // journalHeader opens every journal file. Rows of another shape are not read.
-var journalHeader = "memtox journal 1 " + rowFingerprint + "\n"
+var journalHeader = "memtox journal 2 " + rowFingerprint + "\n"
 
 // slot says where a record stands in a journal file.
 type slot struct {
@@ -182,7 +182,7 @@ func (p *partSource) next(e *Entry) error {
 		return err
 	}
 	if x != nil && x.Trial == e.Trial.ID {
-		e.at = place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC)}
+		e.at = x.place()
 		p.places.next()
 	}
 	return nil
