@@ -189,6 +189,7 @@ func (s *session) open(first string) error {
 		if err != nil {
 			return fmt.Errorf("building the snapshot: %w", err)
 		}
+		s.out.Recalled = slices.Grow(s.out.Recalled, len(recs))
 		b.WriteString("\n<memory file=\"" + s.stores[name].Title + "\">\n")
 		for _, r := range recs {
 			b.WriteString("- ")

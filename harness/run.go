@@ -41,7 +41,7 @@ type Grouped interface {
 const (
 	groupWait  = time.Second
 	groupSlow  = 50 * time.Millisecond
-	groupBytes = 4 << 20
+	groupBytes = 1 << 20
 )
 
 // group is what a worker has finished and not yet handed on.

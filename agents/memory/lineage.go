@@ -122,17 +122,30 @@ func (l Lineage) with(k Link) Lineage {
 	return append(l, k)
 }
 
+// sources are the segments of the window, and after them what recall brought in.
 func (m *Memory) sources() []source {
-	out := make([]source, 0, len(m.window)+len(m.recalled))
-	for i := range m.window {
-		s := &m.window[i]
-		out = append(out, source{Link{Segment: s.ID, Origin: s.Origin}, m.opts.Cache.index(s.Text)})
+	if n := len(m.window); len(m.srcs) != n+len(m.recalled) || m.heard != n {
+		m.srcs, m.heard = slices.Grow(m.srcs[:0], n+len(m.recalled)), n
+		for i := range m.window {
+			s := &m.window[i]
+			m.srcs = append(m.srcs, source{Link{Segment: s.ID, Origin: s.Origin}, m.opts.Cache.index(s.Text)})
+		}
+		for i := range m.recalled {
+			r := &m.recalled[i]
+			if r.ix == nil {
+				r.ix = m.opts.Cache.index(r.text)
+			}
+			m.srcs = append(m.srcs, source{Link{Record: r.id, Origin: r.origin}, r.ix})
+		}
 	}
-	for i := range m.recalled {
-		r := &m.recalled[i]
-		out = append(out, source{Link{Record: r.ID, Origin: r.Origin}, m.opts.Cache.index(r.Text)})
-	}
-	return out
+	return m.srcs
+}
+
+// entered is what recall brought into the context.
+type entered struct {
+	id, text string
+	origin   Origin
+	ix       *index // of text, once it was asked for
 }
 
 // leastLink is the least trusted segment of the window; the first of equals.

@@ -82,8 +82,10 @@ type Memory struct {
 	window    []Segment // what entered the context in this session
 	said      []Segment // what the user said in this session
 	asked     map[int]bool
-	recalled  []Record // what recall brought into the context in this session
-	past      []Record // past turns of earlier sessions
+	recalled  []entered // what recall brought into the context in this session
+	srcs      []source  // of the window and of what was recalled, as sources last found them
+	heard     int       // how many of srcs are the window's
+	past      []Record  // past turns of earlier sessions
 	inbox     []Segment
 	principal string
 
@@ -182,6 +184,7 @@ func (m *Memory) NextSession() {
 	}
 	m.session++
 	m.window, m.said, m.recalled, m.inbox = nil, nil, nil, nil
+	m.srcs, m.heard = nil, 0
 	m.risk = "session start"
 	clear(m.asked)
 	m.Tick(24 * time.Hour)

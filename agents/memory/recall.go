@@ -84,17 +84,19 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 		order = order[:q.K]
 	}
 	out := make([]Recalled, 0, len(order))
+	m.recalled = slices.Grow(m.recalled, len(order))
 	for _, i := range order {
-		r := cands[i].Record
-		shown := Recalled{Record: r, Text: r.Text, Score: cands[i].Score}
+		r := &cands[i].Record
+		shown := Recalled{Record: *r, Text: r.Text, Score: cands[i].Score}
+		entry := entered{id: r.ID, text: r.Text, origin: r.Origin}
 		if ds[i].Action == Redact {
 			shown.Text = ds[i].Text
 		}
 		if ds[i].Attribute {
 			shown.Text, shown.Attributed = Attribute(r.Origin, shown.Text), true
-			r.Text = shown.Text // the name of the source is in the context too
+			entry.text = shown.Text // the name of the source is in the context too
 		}
-		m.recalled = append(m.recalled, r)
+		m.recalled = append(m.recalled, entry)
 		out = append(out, shown)
 	}
 	return out, nil

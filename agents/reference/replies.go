@@ -2,6 +2,7 @@ package reference
 
 import (
 	"hash/maphash"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -21,8 +22,9 @@ type replies struct {
 	bytes      int
 }
 
-// repliesBytes bounds a generation: what a handful of cases ask.
-const repliesBytes = 2 << 20
+// repliesBytes bounds a generation: what the cases ask that are worked on at once.
+// The contents of the messages are not counted; most of them stand in the cases.
+var repliesBytes = runtime.GOMAXPROCS(0) << 17
 
 type exchange struct {
 	msgs  []model.Message

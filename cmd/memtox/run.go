@@ -338,7 +338,7 @@ func spent(dir string, c harness.Config) (wire.Caps, error) {
 func memoryLimit() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return max(230<<20, 2*int64(m.HeapAlloc)+128<<20)
+	return max(210<<20, 2*int64(m.HeapAlloc)+128<<20)
 }
 
 // runTrials runs what the sink lacks: in this process, or by workers elsewhere.

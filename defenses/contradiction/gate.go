@@ -53,6 +53,9 @@ type gate struct {
 	// fromKey says that they come from its key and its text together, so that
 	// tokens have no place in the text.
 	fromKey bool
+	// seeded are the texts, by record, that Seed has taught and Committed is about
+	// to tell of: they are not read twice.
+	seeded map[string]string
 }
 
 // Write implements [memory.Gate].
@@ -172,14 +175,24 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if g.seeded == nil {
+		g.seeded = make(map[string]string, len(rs))
+	}
 	for i := range rs {
 		g.learn(&rs[i])
+		g.seeded[rs[i].ID] = rs[i].Text
 	}
 	return rs, nil
 }
 
 // Committed implements [memory.Gate]: what is known follows what is stored.
 func (g *gate) Committed(c memory.Change) {
+	if text, ok := g.seeded[c.Record.ID]; ok {
+		delete(g.seeded, c.Record.ID)
+		if c.Route == memory.RouteSeed && c.Op == memory.Add && text == c.Record.Text && trusted(&c.Record) {
+			return
+		}
+	}
 	if c.Prior != nil {
 		g.forget(c.Prior)
 	}
