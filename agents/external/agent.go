@@ -559,7 +559,7 @@ func (t *Trial) recall(ctx context.Context, box *agents.Sandbox, r *Recall) (*Me
 	case err != nil:
 		return nil, err
 	case unknown != "":
-		return nil, t.fail(ctx, fmt.Errorf("it recalls the record %s, which its memory does not hold", quote(unknown)))
+		return nil, t.fail(ctx, fmt.Errorf("it recalls the record %s, which its memory does not hold", wire.Quote(unknown)))
 	}
 	m := &Message{Op: Shown}
 	for _, s := range shown {

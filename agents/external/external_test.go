@@ -156,6 +156,10 @@ func play(mode string, in io.Reader, out io.Writer) {
 			b = []byte("I am an agent")
 		case mode == "other-id" && m.Op == external.Turn:
 			b = []byte(`{"id":1,"answer":"x"}`)
+		case mode == "two-answers" && m.Op == external.Turn:
+			b = fmt.Appendf(nil, `{"id":%d,"answer":"no","Answer":"x"}`, m.ID)
+		case mode == "two-values" && m.Op == external.Turn:
+			b = fmt.Appendf(nil, `{"id":%d,"write":{"value":"a","value":"b"}}`, m.ID)
 		}
 		if _, err := out.Write(append(b, '\n')); err != nil {
 			return
@@ -286,6 +290,7 @@ func TestAnAgentThatBreaksScoresNothing(t *testing.T) {
 		"nameless": "has no name", "die": "Segmentation fault", "hang": "no reply to turn", "mute": "it must be one", "both": "it must be one",
 		"endless": "more than 200 steps", "verbose": "bytes in one turn", "recalls": "does not hold", "hides": "cannot be trusted", "no-dump": "has no memories",
 		"twice": "out of turn", "garbage": "what is no reply", "other-id": "replies to message 1",
+		"two-answers": "one field twice", "two-values": "one field twice",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

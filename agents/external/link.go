@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/memtox/memtox/agents/wire"
@@ -87,16 +86,27 @@ func (p *program) exchange(ctx context.Context, m *Message) (*Reply, error) {
 func parse(b []byte, id uint64, strict bool) (*Reply, error) {
 	var r Reply
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("it wrote what is no reply: %s (%v)", quote(string(b[:min(len(b), 300)])), err)
+		return nil, fmt.Errorf("it wrote what is no reply: %s (%v)", wire.Quote(string(b[:min(len(b), 300)])), err)
+	}
+	if err := wire.Once(b, replyFields, replyParts); err != nil {
+		return nil, fmt.Errorf("its reply says something twice: %w", err)
 	}
 	if r.ID != id && (strict || r.ID != 0) {
 		return nil, fmt.Errorf("it was sent message %d and replies to message %d", id, r.ID)
 	}
 	if r.Error != "" {
-		return nil, fmt.Errorf("it says that it failed: %s", quote(r.Error))
+		return nil, fmt.Errorf("it says that it failed: %s", wire.Quote(r.Error))
 	}
 	return &r, nil
 }
+
+// replyFields are the fields of [Reply] and its parts, and replyParts those that
+// hold parts. A call's arguments are the agent's own words.
+var (
+	replyFields = []string{"id", "call", "write", "recall", "answer", "done", "memories", "name", "version", "skills", "error",
+		"args", "change", "key", "value", "old", "route", "query", "records"}
+	replyParts = []string{"call", "write", "recall", "memories"}
+)
 
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -106,11 +116,6 @@ func encode(v any) ([]byte, error) {
 		return nil, fmt.Errorf("writing a message: %w", err)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-func quote(s string) string {
-	b, _ := json.Marshal(wire.Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
-	return string(b)
 }
 
 // service is an agent behind HTTP. One serves all trials.

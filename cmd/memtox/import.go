@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,7 +105,7 @@ cases. Ids are replaced by hashes, for published ones tell the label.`,
 			return err
 		}
 		if *format == "json" {
-			return json.NewEncoder(env.Stdout).Encode(ledger)
+			return printJSON(env, ledger)
 		}
 		var b strings.Builder
 		if err := ledger.WriteText(&b); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -95,10 +96,16 @@ func (l *listing) print(env *Env, format string) error {
 	return p
 }
 
+// printJSON prints what a program reads and a person may see in a terminal.
 func printJSON(env *Env, v any) error {
-	e := json.NewEncoder(env.Stdout)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := env.Stdout.Write(escapedJSON(b.Bytes()))
+	return err
 }
 
 // must is for what only a mistake in this program can break.

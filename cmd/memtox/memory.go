@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -142,14 +140,7 @@ func (m *memoryCommand) print(v any, text func(*page) error) error {
 		err := text(p)
 		return errors.Join(err, p.err)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	_, err := m.env.Stdout.Write(escapedJSON(b.Bytes()))
-	return err
+	return printJSON(m.env, v)
 }
 
 // escapedJSON is JSON in which what a terminal would obey is escaped; only strings

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
 )
 
@@ -71,7 +72,7 @@ func (g *gate) tell(ctx context.Context, op string, q *Request) {
 	g.waiting = append(g.waiting, func(ctx context.Context) (*Answer, error) {
 		a, err := await(ctx)
 		if err == nil && a.Error != "" {
-			err = fmt.Errorf("it says that it failed: %s", quote(a.Error))
+			err = fmt.Errorf("it says that it failed: %s", wire.Quote(a.Error))
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)

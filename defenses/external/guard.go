@@ -2,7 +2,6 @@ package external
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -256,7 +255,7 @@ func (g *guard) ask(ctx context.Context, p peer, q *Request) (*Answer, error) {
 		return nil, err
 	}
 	if a.Error != "" {
-		return nil, fmt.Errorf("it says that it failed: %s", quote(a.Error))
+		return nil, fmt.Errorf("it says that it failed: %s", wire.Quote(a.Error))
 	}
 	return a, nil
 }
@@ -268,11 +267,6 @@ type lateError struct{ after time.Duration }
 
 func (e *lateError) Error() string {
 	return fmt.Sprintf("no answer within %s (setting external_timeout)", e.after)
-}
-
-func quote(s string) string {
-	b, _ := json.Marshal(wire.Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
-	return string(b)
 }
 
 // Open implements [defenses.Defense].

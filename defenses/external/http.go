@@ -130,7 +130,7 @@ func (s *service) post(ctx context.Context, q *Request) (*Answer, error) {
 	}
 	a, err := readAnswer(b)
 	if err != nil {
-		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)", quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
+		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)", wire.Quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
 	}
 	if a.ID != 0 && a.ID != q.ID {
 		return nil, fmt.Errorf("it was asked question %d and answers question %d", q.ID, a.ID)

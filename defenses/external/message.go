@@ -1,14 +1,12 @@
 package external
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/wire"
 )
 
 // Protocol is the version that a hello offers. A guard that needs another one
@@ -155,59 +153,18 @@ func readAnswer(b []byte) (*Answer, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, err
 	}
-	if err := once(b); err != nil {
+	if err := wire.Once(b, answerFields, judgements); err != nil { // what a guard says in fields of its own is its own affair
 		return nil, err
 	}
 	return &a, nil
 }
 
-// once refuses a field that stands twice in an answer or in a judgement of it.
-// What a guard configures, or says in fields of its own, is its own affair.
-func once(object []byte) error {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return err // null
-	}
-	var seen []string
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := t.(string)
-		if i := slices.IndexFunc(seen, func(s string) bool { return strings.EqualFold(s, name) }); i >= 0 && known(name) {
-			return fmt.Errorf("the fields %s and %s are one field twice", quote(seen[i]), quote(name))
-		}
-		if known(name) {
-			seen = append(seen, name)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		if strings.EqualFold(name, "decisions") || strings.EqualFold(name, "records") {
-			var list []json.RawMessage
-			if err := json.Unmarshal(value, &list); err != nil {
-				return err
-			}
-			for _, j := range list {
-				if err := once(j); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// known reports whether a field of an answer means something.
-func known(name string) bool {
-	return slices.ContainsFunc(answerFields[:], func(f string) bool { return strings.EqualFold(f, name) })
-}
-
 // answerFields are the fields of [Answer] and [Judgement].
-var answerFields = [...]string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope", "signature", "signed_by",
+var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope", "signature", "signed_by",
 	"unsure", "rank", "attribute", "decisions", "records", "took_us", "error", "name", "version", "configuration", "ops"}
+
+// judgements are the fields of an [Answer] that hold lists of [Judgement].
+var judgements = []string{"decisions", "records"}
 
 // Bounds of what a guard may say beside its verdict. More is cut off; a verdict
 // never is.

@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOnce(t *testing.T) {
+	fields, into := []string{"id", "answer", "write", "value", "list"}, []string{"write", "list"}
+	for object, twice := range map[string]bool{
+		`{"id":1,"answer":"x"}`:                             false,
+		`{"id":1,"id":1}`:                                   true,
+		`{"answer":"x","ANSWER":"y"}`:                       true,
+		`{"answer":"x","an\u0073wer":"y"}`:                  true, // the same name, spelled otherwise
+		`{"own":1,"own":2}`:                                 false,
+		`{"write":{"value":"a"},"list":[{"value":"a"}]}`:    false,
+		`{"write":{"value":"a","value":"b"}}`:               true,
+		`{"list":[{"value":"a"},{"value":"a","Value":""}]}`: true,
+		`{"own":{"value":"a","value":"b"}}`:                 false,
+		`{"list":["a",1,null],"write":null}`:                false,
+		`null`:                                              false,
+		`[]`:                                                false,
+	} {
+		err := Once([]byte(object), fields, into)
+		if (err != nil) != twice || err != nil && !strings.Contains(err.Error(), "one field twice") {
+			t.Errorf("%s: %v", object, err)
+		}
+	}
+	if err := Once([]byte(`{"id":`), fields, into); err == nil {
+		t.Error("half an object is no error")
+	}
+}
