@@ -2,12 +2,14 @@ package doccheck
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -52,6 +54,40 @@ func root(t *testing.T) string {
 	return dir
 }
 
+// built is the program, once one of the tests has asked for it.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// program is the path of memtox, built from this tree.
+func program(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "doccheck"); built.err != nil {
+			return
+		}
+		cmd := exec.Command("go", "build", "-o", filepath.Join(built.dir, "memtox"), "./cmd/memtox")
+		cmd.Dir = root(t)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building memtox: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "memtox")
+}
+
 func pages(t *testing.T, root string) []string {
 	out := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -72,12 +108,7 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 		t.Skip("the pages show a POSIX shell")
 	}
 	top := root(t)
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "memtox"), "./cmd/memtox")
-	build.Dir = top
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building memtox: %v\n%s", err, out)
-	}
+	bin := filepath.Dir(program(t))
 	ran := 0
 	for _, page := range pages(t, top) {
 		data, err := os.ReadFile(page)
@@ -150,7 +181,7 @@ func goTest(t *testing.T, top, dir, page string) {
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+		cmd.Env = append(os.Environ(), "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-mod=readonly", "")+" -mod=mod")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: go %s: %v\n%s", page, strings.Join(args, " "), err, out)
 		}
@@ -173,7 +204,7 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 	if !strings.Contains(string(page), "<!-- memtox run --format markdown -->") {
 		t.Fatal("README.md no longer says where its tables come from")
 	}
-	cmd := exec.Command("go", "run", "./cmd/memtox", "run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run"))
+	cmd := exec.Command(program(t), "run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run"))
 	cmd.Dir = top
 	out, err := cmd.Output()
 	if err != nil {
@@ -190,7 +221,7 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 	}
 	renewed = campaigns.ReplaceAllStringFunc(renewed, func(block string) string {
 		args := campaigns.FindStringSubmatch(block)[1]
-		cmd := exec.Command("go", append([]string{"run", "./cmd/memtox", "attack", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "attack")}, strings.Fields(args)...)...)
+		cmd := exec.Command(program(t), append([]string{"attack", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "attack")}, strings.Fields(args)...)...)
 		cmd.Dir = top
 		out, err := cmd.Output()
 		if err != nil {
@@ -203,7 +234,7 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 		m := runs.FindStringSubmatch(block)
 		args, title := m[1], m[2]
 		if printed[args] == "" {
-			cmd := exec.Command("go", append([]string{"run", "./cmd/memtox", "run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...)...)
+			cmd := exec.Command(program(t), append([]string{"run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...)...)
 			cmd.Dir = top
 			out, err := cmd.Output()
 			if err != nil {

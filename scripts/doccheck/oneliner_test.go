@@ -41,7 +41,7 @@ func TestParquetOneLiners(t *testing.T) {
 		t.Fatalf("docs/deciding.md shows %d of the two lines", len(lines))
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("go", "run", "./cmd/memtox", "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", filepath.Join(dir, "runs", "small"))
+	cmd := exec.Command(program(t), "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", filepath.Join(dir, "runs", "small"))
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("memtox run: %v\n%s", err, out)
