@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/results/compare"
 )
 
 // listing is a table of texts that prints as a table, as JSON or as Markdown.
@@ -45,6 +43,8 @@ func (l *listing) objects() []map[string]string {
 	return out
 }
 
+func (l *listing) grid() *compare.Grid { return &compare.Grid{Columns: l.columns, Rows: l.rows} }
+
 // print writes the listing in a format. JSON is a list of objects with the
 // columns for keys.
 func (l *listing) print(env *Env, format string) error {
@@ -52,45 +52,9 @@ func (l *listing) print(env *Env, format string) error {
 	case "json":
 		return printJSON(env, l.objects())
 	case "markdown":
-		var b strings.Builder
-		line := func(cells []string) {
-			b.WriteByte('|')
-			for _, c := range cells {
-				b.WriteString(" " + inert.Markdown(c) + " |")
-			}
-			b.WriteByte('\n')
-		}
-		line(l.columns)
-		b.WriteString(strings.Repeat("|---", len(l.columns)) + "|\n")
-		for _, r := range l.rows {
-			line(r)
-		}
-		_, err := fmt.Fprint(env.Stdout, b.String())
-		return err
+		return l.grid().Markdown(env.Stdout)
 	case "table":
-		w := table.NewWriter()
-		style := table.StyleLight
-		style.Options = table.Options{SeparateColumns: true}
-		style.Box.PaddingLeft, style.Box.PaddingRight, style.Box.MiddleVertical = "", "", "  "
-		style.Format.Header = text.FormatDefault
-		w.SetStyle(style)
-		row := func(cells []string) table.Row {
-			out := make(table.Row, len(cells))
-			for i, c := range cells {
-				out[i] = inert.Text(c)
-			}
-			return out
-		}
-		w.AppendHeader(row(l.columns))
-		for _, r := range l.rows {
-			w.AppendRow(row(r))
-		}
-		for line := range strings.Lines(w.Render() + "\n") {
-			if _, err := fmt.Fprintln(env.Stdout, strings.TrimRight(line, " \n")); err != nil {
-				return err
-			}
-		}
-		return nil
+		return l.grid().Text(env.Stdout)
 	}
 	p := &harness.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(formats, ", ")}
 	return p

@@ -166,24 +166,6 @@ func hash(s string) uint64 {
 	return h ^ h>>29
 }
 
-// common is how many hashes two sorted sets share.
-func common(a, b []uint64) int {
-	n := 0
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i] == b[j]:
-			n++
-			i++
-			j++
-		case a[i] < b[j]:
-			i++
-		default:
-			j++
-		}
-	}
-	return n
-}
-
 // like is the Jaccard similarity of the words of two sketches, 0 to 1; 0 also
 // where it cannot reach least.
 func (k *sketch) like(o *sketch, least float64) float64 {
@@ -199,23 +181,23 @@ func (k *sketch) like(o *sketch, least float64) float64 {
 	if shared := bits.OnesCount64(k.bloom[0]&o.bloom[0]) + bits.OnesCount64(k.bloom[1]&o.bloom[1]); large < 40 && float64(shared) < least*float64(small)/2 {
 		return 0
 	}
-	both := common(k.words, o.words)
+	both := text.Shared(k.words, o.words)
 	return float64(both) / float64(small+large-both)
 }
 
 // revises reports whether each of two contents has a number that the other has
 // not: what changed is a value, and the later one is an update.
 func (k *sketch) revises(o *sketch) bool {
-	both := common(k.numbers, o.numbers)
+	both := text.Shared(k.numbers, o.numbers)
 	return both < len(k.numbers) && both < len(o.numbers)
 }
 
 // repeats reports whether k says again what o said: nearly the same words, or the
 // same value about the same thing in other words.
 func (k *sketch) repeats(o *sketch, least float64) bool {
-	if shared := common(k.values, o.values); shared > 0 {
+	if shared := text.Shared(k.values, o.values); shared > 0 {
 		// Two words beside the value say what it is about.
-		return common(k.words, o.words)-shared >= 2 || k.like(o, least) >= least
+		return text.Shared(k.words, o.words)-shared >= 2 || k.like(o, least) >= least
 	}
 	return !k.revises(o) && k.like(o, least) >= least
 }

@@ -25,19 +25,7 @@ func roc(id, split string, sweeps []sweep.Sweep) template.HTML {
 	for i, sw := range sweeps {
 		x0 := float64(i%columns)*(leftRoom+side+gap) + leftRoom
 		y0 := float64(i/columns)*(topRoom+side+bottomRoom) + topRoom
-		x := func(v float64) float64 { return x0 + v*side }
-		y := func(v float64) float64 { return y0 + (1-v)*side }
-		s.clipped("group", left, x0, y0-14, side, sw.Agent+": "+sw.Name)
-		for v := 0.; v <= 1.0001; v += 0.25 {
-			s.line("grid", x(v), y(0), x(v), y(1))
-			s.line("grid", x(0), y(v), x(1), y(v))
-			s.text("tick", middle, x(v), y(0)+16, fmt.Sprintf("%g", v))
-			s.text("tick", right, x(0)-7, y(v)+4, fmt.Sprintf("%g", v))
-		}
-		s.line("axis", x(0), y(0), x(1), y(0))
-		s.line("axis", x(0), y(0), x(0), y(1))
-		s.text("name", middle, x(0.5), y(0)+36, "FPR: legitimate writes stopped")
-		s.upright("name", x0-40, y(0.5), "TPR: attacks detected")
+		x, y := s.unitSquare(x0, y0, side, sw.Agent+": "+sw.Name, "FPR: legitimate writes stopped", "TPR: attacks detected")
 		var path []float64
 		for k, p := range sw.Points {
 			score := p.Of(split)

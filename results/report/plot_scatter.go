@@ -96,10 +96,12 @@ func (p *scatterPanel) key(width float64) []string {
 	return append(lines, line)
 }
 
-func scatterOne(s *svg, p scatterPanel, x0, y0, side float64) {
-	x := func(v float64) float64 { return x0 + v*side }
-	y := func(v float64) float64 { return y0 + (1-v)*side }
-	s.clipped("group", left, x0, y0-14, side, p.title)
+// unitSquare draws the axes of a plot of two shares, with its lower left corner at
+// x0, y0+side, and returns where a share stands on each.
+func (s *svg) unitSquare(x0, y0, side float64, title, across, up string) (x, y func(float64) float64) {
+	x = func(v float64) float64 { return x0 + v*side }
+	y = func(v float64) float64 { return y0 + (1-v)*side }
+	s.clipped("group", left, x0, y0-14, side, title)
 	for v := 0.; v <= 1.0001; v += 0.25 {
 		s.line("grid", x(v), y(0), x(v), y(1))
 		s.line("grid", x(0), y(v), x(1), y(v))
@@ -108,8 +110,13 @@ func scatterOne(s *svg, p scatterPanel, x0, y0, side float64) {
 	}
 	s.line("axis", x(0), y(0), x(1), y(0))
 	s.line("axis", x(0), y(0), x(0), y(1))
-	s.text("name", middle, x(0.5), y(0)+36, "utility")
-	s.upright("name", x0-40, y(0.5), "security (1 − end to end)")
+	s.text("name", middle, x(0.5), y(0)+36, across)
+	s.upright("name", x0-40, y(0.5), up)
+	return x, y
+}
+
+func scatterOne(s *svg, p scatterPanel, x0, y0, side float64) {
+	x, y := s.unitSquare(x0, y0, side, p.title, "utility", "security (1 − end to end)")
 
 	var front []scatterPoint
 	for _, pt := range p.points {

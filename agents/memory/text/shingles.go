@@ -50,7 +50,7 @@ func Shingles(s string, n int) []uint64 {
 // Jaccard is the size of the intersection over that of the union of two
 // sorted sets, 0 to 1; 0 for two empty sets, which have nothing in common.
 func Jaccard(a, b []uint64) float64 {
-	both := intersection(a, b)
+	both := Shared(a, b)
 	if union := len(a) + len(b) - both; union > 0 {
 		return float64(both) / float64(union)
 	}
@@ -62,10 +62,11 @@ func Containment(a, b []uint64) float64 {
 	if len(a) == 0 {
 		return 0
 	}
-	return float64(intersection(a, b)) / float64(len(a))
+	return float64(Shared(a, b)) / float64(len(a))
 }
 
-func intersection(a, b []uint64) int {
+// Shared is how many members two sorted sets have in common.
+func Shared(a, b []uint64) int {
 	n := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch {
