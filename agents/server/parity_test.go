@@ -2,9 +2,12 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -316,5 +319,42 @@ func TestShutdownIsGraceful(t *testing.T) {
 	if resp, err := http.Get("http://" + l.Addr().String()); err == nil {
 		_ = resp.Body.Close()
 		t.Error("the server still answers")
+	}
+}
+
+// Longer answers say the same.
+func TestAnswersOfAGivenLength(t *testing.T) {
+	ask := func(o server.Options) (map[string]model.Reply, int) {
+		_, base := start(t, o)
+		out := map[string]model.Reply{}
+		for name, m := range clients(t, base, "reference", wire.Options{}, wire.Settings{}) {
+			r, err := m.Next(t.Context(), model.Request{Messages: []model.Message{{Role: model.User, Content: "Where is the offsite in May?"}}})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			r.Usage.Took = 0
+			out[name] = r
+		}
+		resp, err := http.Post(base+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"reference","messages":[{"role":"user","content":"Hello"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || !json.Valid(b) {
+			t.Fatalf("%v: %s", err, b)
+		}
+		return out, len(b)
+	}
+	want, short := ask(server.Options{})
+	got, long := ask(server.Options{AnswerBytes: 4096})
+	if short >= 4096 || long != 4096 {
+		t.Errorf("answers of %d and %d bytes, want less than 4096, and 4096", short, long)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, same := ask(server.Options{AnswerBytes: 10}); same != short {
+		t.Errorf("an answer that is longer already has %d bytes, want %d", same, short)
 	}
 }

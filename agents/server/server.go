@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,6 +38,10 @@ type Options struct {
 	Faults Faults
 	// Seed draws the faults and the jitter.
 	Seed uint64
+	// AnswerBytes lengthens answers that are not streamed to this many bytes, by a
+	// field that no client reads: real answers are longer than the reference
+	// model's. 0 leaves them as they are.
+	AnswerBytes int
 	// MaxBody is the longest request in bytes: 16 MiB.
 	MaxBody int64
 	// Models answer by name; nil is the reference model in its settings.
@@ -300,7 +305,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q re
 		}
 		return
 	}
-	body := p.whole(q, reply, bad)
+	body := pad(p.whole(q, reply, bad), s.opts.AnswerBytes)
 	w.Header().Set("Content-Type", "application/json")
 	switch fault {
 	case Truncated: // the length fits, the JSON does not
@@ -313,6 +318,22 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q re
 		return
 	}
 	_, _ = w.Write(body)
+}
+
+// pad lengthens a JSON object to n bytes.
+func pad(b []byte, n int) []byte {
+	const before, after = `,"padding":"`, `"}`
+	end := bytes.LastIndexByte(b, '}')
+	missing := n - len(b) - len(before) - len(after) + 1
+	if end < 0 || missing < 0 {
+		return b
+	}
+	out := append(make([]byte, 0, n), b[:end]...)
+	out = append(out, before...)
+	for range missing {
+		out = append(out, 'x')
+	}
+	return append(append(out, after...), b[end+1:]...)
 }
 
 // cut breaks the connection.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -58,6 +59,21 @@ func (p *process) text() string {
 func (p *process) kill() {
 	_ = p.Process.Kill()
 	_ = p.Wait()
+}
+
+// ends waits for the process to end by itself.
+func (p *process) ends(t *testing.T) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- p.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%v\n%s", err, p.text())
+		}
+	case <-time.After(30 * time.Second):
+		t.Errorf("memtox %v does not end:\n%s", p.Args[1:], p.text())
+	}
 }
 
 // spawn starts memtox in a process of its own.
@@ -123,6 +139,7 @@ func spreadCases(c *console, times int) []results.Entry {
 }
 
 func TestWorkersGiveTheRowsOfOneProcess(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	c := newConsole(t)
 	want := spreadCases(c, 2)
 	_, url := c.queueServer("127.0.0.1:0")
@@ -145,6 +162,7 @@ func TestWorkersGiveTheRowsOfOneProcess(t *testing.T) {
 
 // Whoever may join may also throw work away: it is handed out again.
 func TestSpansThatWereThrownAwayAreHandedOutAgain(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	c := newConsole(t)
 	want := spreadCases(c, 1)
 	_, url := c.queueServer("127.0.0.1:0")
@@ -183,10 +201,75 @@ func TestSpansThatWereThrownAwayAreHandedOutAgain(t *testing.T) {
 	sameRows(t, want, filepath.Join(c.dir, "spread"))
 }
 
+// An acknowledgement that is lost costs a question, not the trials again.
+func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
+	c := newConsole(t)
+	want := spreadCases(c, 1)
+	_, url := c.queueServer("127.0.0.1:0")
+	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cons jetstream.Consumer
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if cons, err = js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs", jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second, MaxAckPending: -1}); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	m, err := cons.Next(jetstream.FetchMaxWait(20 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var span struct {
+		Run      string
+		First, N int
+	}
+	if err := json.Unmarshal(m.Data(), &span); err != nil || span.N != 3 {
+		t.Fatalf("the span %s: %v", m.Data(), err)
+	}
+	var rows []byte
+	for _, e := range want[span.First : span.First+span.N] {
+		rows = append(rows, parcelOf(results.AppendMessage(nil, &e.Trial, e.Decisions))...)
+	}
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {span.Run}}, Data: rows}); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if s, err := js.Stream(t.Context(), "memtox-default-rows"); err == nil && s.CachedInfo().State.Msgs == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the coordinator does not take the rows:\n%s", run.text())
+		}
+	}
+	if err := m.Nak(); err != nil {
+		t.Fatal(err)
+	}
+	worker := c.spawn("worker", "--queue", url)
+	if err := run.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, run.text())
+	}
+	worker.ends(t)
+	if text := fmt.Sprintf("this worker ran %d trials", len(want)-span.N); !strings.Contains(worker.text(), text) {
+		t.Errorf("not %q but:\n%s", text, worker.text())
+	}
+	sameRows(t, want, filepath.Join(c.dir, "spread"))
+}
+
 func TestKilledWorkersLoseNoRow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills twenty processes")
 	}
+	t.Parallel() // it waits more than it works
 	c := newConsole(t)
 	want := spreadCases(c, 10)
 	// The coordinator starts the server itself.
@@ -242,6 +325,7 @@ func TestAKilledServerAndCoordinatorGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills servers")
 	}
+	t.Parallel()
 	c := newConsole(t)
 	want := spreadCases(c, 10)
 	server, url := c.queueServer("127.0.0.1:0")
@@ -281,6 +365,7 @@ func TestAKilledServerAndCoordinatorGoOn(t *testing.T) {
 }
 
 func TestAWorkerOfAnotherRunRefuses(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t)
 	c.manyCases("cases.jsonl", 1)
 	_, url := c.queueServer("127.0.0.1:0")
@@ -398,10 +483,11 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 	}
 	_ = nc.Publish("memtox.default.status", []byte(`{"worker":""}`))
 	_ = nc.Publish("memtox.default.status", []byte("\x1b]0;x\x07"))
-	c.spawn("worker", "--queue", url)
+	worker := c.spawn("worker", "--queue", url)
 	if err := run.Wait(); err != nil {
 		t.Fatalf("the run: %v\n%s", err, run.text())
 	}
+	worker.ends(t) // though the server went with the coordinator
 	if got := figures(t, c.must("run", "--resume", "--out", "spread", "--format", "json")); got.Digest != figures(t, want).Digest {
 		t.Errorf("digest %s, want %s", got.Digest, figures(t, want).Digest)
 	}

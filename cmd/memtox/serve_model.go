@@ -29,6 +29,7 @@ it has the digest of a run in process. Interrupt to stop.`,
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
 	remote := fs.Bool("remote", false, "allow an address that other machines can reach")
 	latency := fs.Duration("latency", 0, "How long an answer takes")
+	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
 	rate := fs.Float64("rate-limit", 0, "Most requests a second; more get status 429 with Retry-After")
 	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, 429, 500, endless, hang, 400, or all")
@@ -41,7 +42,7 @@ it has the digest of a run in process. Interrupt to stop.`,
 		if *errorRate != 0 {
 			f[server.ServerError] = *errorRate
 		}
-		s, err := server.New(server.Options{Latency: *latency, RateLimit: *rate, Faults: f, Seed: *seed})
+		s, err := server.New(server.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed})
 		if err != nil {
 			return &harness.Problem{What: "the server cannot be set up like this", Err: err}
 		}

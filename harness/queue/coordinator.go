@@ -99,7 +99,11 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	// What waits from an earlier coordinator is taken before anything is handed
 	// out anew, or finished trials would be run again.
 	if err := q.settled(ctx); err == nil {
-		err = c.handOut(ctx, q, sink)
+		var asked *nats.Subscription
+		if asked, err = nc.Subscribe(q.done, func(m *nats.Msg) { c.answer(q, sink, m) }); err == nil {
+			defer func() { _ = asked.Unsubscribe() }()
+			err = c.handOut(ctx, q, sink, stop)
+		}
 		if err != nil && ctx.Err() == nil {
 			cancel(err)
 			<-collected
@@ -126,7 +130,7 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 			if idle == 3 && progress.Done() < x.Plan.Len() {
 				idle = 0
 				c.logf("the queue is empty and %d trials are missing: they are handed out again", x.Plan.Len()-progress.Done())
-				if err := c.handOut(ctx, q, sink); err != nil && ctx.Err() == nil {
+				if err := c.handOut(ctx, q, sink, stop); err != nil && ctx.Err() == nil {
 					c.logf("handing trials out again: %v", err)
 				}
 			}
@@ -158,7 +162,7 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	if progress.Done() == x.Plan.Len() {
 		last, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer end()
-		return c.told(last, q.dismiss(last))
+		return c.told(last, c.dismiss(last, q))
 	}
 	return nil
 }
@@ -206,8 +210,18 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream) (*queue,
 	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew}
 	jobs, rows := work, work
 	jobs.Name, jobs.Subjects = q.names.jobs, []string{q.jobSubject}
+	// Rows are on disk before the server takes them. A span that is lost with the
+	// server is handed out again, and so need not wait for the disk.
+	jobs.PersistMode = jetstream.AsyncPersistMode
 	rows.Name, rows.Subjects = q.names.rows, []string{q.rowSubject}
-	if q.jobs, err = js.CreateOrUpdateStream(ctx, jobs); err != nil {
+	if q.jobs, err = js.CreateOrUpdateStream(ctx, jobs); errors.As(err, new(*jetstream.APIError)) && !passing(err) {
+		// One that was made in another way cannot be changed. What it holds would
+		// be taken back anyway.
+		if err = js.DeleteStream(ctx, q.names.jobs); err == nil {
+			q.jobs, err = js.CreateOrUpdateStream(ctx, jobs)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	if q.rows, err = js.CreateOrUpdateStream(ctx, rows); err != nil {
@@ -256,18 +270,25 @@ func (q *queue) settled(ctx context.Context) error {
 	}
 }
 
-// empty reports whether no span and no finished trial is on the server.
+// empty reports whether no span and no finished trial is on the server. A span
+// that a server kept through its death but will give to nobody, because it knows
+// of the acknowledgement, does not count.
 func (q *queue) empty(ctx context.Context) bool {
-	for _, s := range []jetstream.Stream{q.jobs, q.rows} {
-		if info, err := s.Info(ctx); err != nil || info.State.Msgs > 0 {
-			return false
-		}
+	if info, err := q.rows.Info(ctx); err != nil || info.State.Msgs > 0 {
+		return false
 	}
-	return true
+	if cons, err := q.jobs.Consumer(ctx, "workers"); err == nil {
+		info := cons.CachedInfo()
+		return info.NumPending == 0 && info.NumAckPending == 0
+	} else if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return false
+	}
+	info, err := q.jobs.Info(ctx)
+	return err == nil && info.State.Msgs == 0
 }
 
-// handOut fills the work queue with what the sink lacks.
-func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink) error {
+// handOut fills the work queue with what the sink lacks, unless it is stopped.
+func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, stop <-chan struct{}) error {
 	for {
 		err := q.jobs.Purge(ctx)
 		if err == nil {
@@ -328,9 +349,14 @@ func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink) 
 			}
 			f, err = q.js.PublishMsgAsync(&nats.Msg{Subject: q.jobSubject, Data: b})
 		}
-		if pending = append(pending, f); len(pending) == 256 {
+		if pending = append(pending, f); len(pending) == inFlight {
 			if err := flush(); err != nil {
 				return err
+			}
+			select {
+			case <-stop:
+				return nil
+			default:
 			}
 		}
 	}
@@ -495,13 +521,40 @@ func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed
 	return e, transcript, nil
 }
 
-// dismiss sends the workers home and takes the queue down.
-func (q *queue) dismiss(ctx context.Context) error {
+// dismiss sends the workers home, waits a moment for them to hear of it, for the
+// server may end with this process, and takes the queue down.
+func (c *Coordinator) dismiss(ctx context.Context, q *queue) error {
 	q.note.Over = true
 	if err := q.announce(ctx); err != nil {
 		return err
 	}
+	_ = q.js.Conn().Publish(q.over, []byte(q.run))
+	for end := time.Now().Add(farewell); len(c.Workers()) > 0 && time.Now().Before(end); {
+		if pause(ctx, 5*time.Millisecond) != nil {
+			break
+		}
+	}
 	return errors.Join(q.js.DeleteStream(ctx, q.names.jobs), q.js.DeleteStream(ctx, q.names.rows), q.js.DeleteObjectStore(ctx, q.names.large))
+}
+
+// isDone answers a worker that asks about a span that somebody had before it: all
+// its trials are here.
+const isDone = "done"
+
+func (c *Coordinator) answer(q *queue, sink harness.Sink, m *nats.Msg) {
+	var j job
+	if json.Unmarshal(m.Data, &j) != nil || j.Run != q.run || j.First < 0 || j.N != c.Experiment.Unit() {
+		c.refused.Add(1)
+		c.logf("a question about a span is thrown away: it is none of this run's")
+		return
+	}
+	for t := range c.Experiment.Plan.Span(j.First, j.N) {
+		if !sink.Done(c.Experiment.Plan.ID(t)) {
+			_ = m.Respond(nil)
+			return
+		}
+	}
+	_ = m.Respond([]byte(isDone))
 }
 
 // hear notes what a worker says of itself.
@@ -516,6 +569,10 @@ func (c *Coordinator) hear(m *nats.Msg) {
 	defer c.mu.Unlock()
 	if c.workers == nil {
 		c.workers = map[string]seen{}
+	}
+	if s.Left {
+		delete(c.workers, s.Worker)
+		return
 	}
 	if _, known := c.workers[s.Worker]; known || len(c.workers) < 10_000 {
 		c.workers[s.Worker] = seen{s, time.Now()}

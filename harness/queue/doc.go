@@ -9,6 +9,12 @@
 // journalled once, and nothing that a coordinator has acknowledged can be lost:
 // every way to die costs at most work, never a row.
 //
+// A finished trial is on the server's disk before its worker forgets it. A span is
+// not: what a server loses of the work queue the coordinator misses, and hands out
+// again. An acknowledgement may be lost too, with a worker or a server. So a worker
+// that is given a span which somebody had before asks the coordinator whether its
+// trials are there already, and does not run them again.
+//
 // A queue carries one run at a time. Everything about it stands under the
 // queue's name:
 //
@@ -17,6 +23,8 @@
 //	memtox-NAME-rows    work queue of finished trials
 //	memtox-NAME-large   object store of transcripts that no message holds
 //	memtox.NAME.status  plain subject: a line a worker every two seconds
+//	memtox.NAME.over    plain subject: the run that is over
+//	memtox.NAME.done    plain subject: questions about a span, answered by the coordinator
 //
 // After a crash of the server or the coordinator the coordinator begins anew: it
 // first journals the finished trials that wait, then empties the work queue and

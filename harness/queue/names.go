@@ -14,12 +14,13 @@ import (
 )
 
 // names are what belongs to one queue on a server.
-type names struct{ bucket, jobs, rows, large, jobSubject, rowSubject, status string }
+type names struct{ bucket, jobs, rows, large, jobSubject, rowSubject, status, over, done string }
 
 func namesOf(queue string) names {
 	p := "memtox-" + queue
 	return names{bucket: p, jobs: p + "-jobs", rows: p + "-rows", large: p + "-large",
-		jobSubject: "memtox." + queue + ".jobs", rowSubject: "memtox." + queue + ".rows", status: "memtox." + queue + ".status"}
+		jobSubject: "memtox." + queue + ".jobs", rowSubject: "memtox." + queue + ".rows", status: "memtox." + queue + ".status",
+		over: "memtox." + queue + ".over", done: "memtox." + queue + ".done"}
 }
 
 // The keys of the bucket.
@@ -56,6 +57,8 @@ type Status struct {
 	Failed   int64     `json:"failed"`   // of these, not scored
 	Unsent   int       `json:"unsent"`   // finished trials that the server has not taken yet
 	Since    time.Time `json:"since"`
+	// Left says that it goes home: nothing more is to be expected of it.
+	Left bool `json:"left,omitempty"`
 }
 
 // Timings of the protocol. A span whose worker is silent for ackWait goes to
@@ -64,11 +67,19 @@ const (
 	ackWait   = 15 * time.Second
 	heartbeat = ackWait / 4
 	statusGap = 2 * time.Second
+	// linger is how long a finished trial waits for others to travel with: little
+	// beside what a server's answers take, and no slot waits for it.
+	linger = 50 * time.Millisecond
+	// farewell is how long a coordinator waits for workers to go home.
+	farewell = time.Second
 )
 
 // largest is what a message may hold; larger transcripts go through the object
 // store.
 const largest = 900 << 10
+
+// inFlight is how many spans are on their way to the server at once.
+const inFlight = 256
 
 // maxLarge bounds a transcript in the object store.
 const maxLarge = 1 << 30
@@ -140,7 +151,7 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(256),
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(inFlight),
 		// An acknowledgement that was lost with the server never comes: without
 		// this the coordinator would wait for it for ever.
 		jetstream.WithPublishAsyncTimeout(5*time.Second))

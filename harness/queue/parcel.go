@@ -7,8 +7,7 @@ import (
 
 // parcel is a message of finished trials: for each a byte that says where its
 // transcript is, the length of its row (see [results.AppendMessage]) and the row,
-// the length of its transcript, packed with zstd, and the transcript. Trials of
-// one span travel together, for each message costs the server a write to disk.
+// the length of its transcript, packed with zstd, and the transcript.
 type parcel struct {
 	data      []byte
 	n, failed int64
@@ -27,6 +26,13 @@ func (p *parcel) add(kind byte, row, packed []byte) {
 	p.data = binary.AppendUvarint(p.data, uint64(len(packed)))
 	p.data = append(p.data, packed...)
 	p.n++
+}
+
+// join appends another parcel.
+func (p *parcel) join(o parcel) {
+	p.data = append(p.data, o.data...)
+	p.n += o.n
+	p.failed += o.failed
 }
 
 var errParcel = errors.New("it is malformed")

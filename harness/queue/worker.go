@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,11 +70,23 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	t := &toil{Worker: w, names: n, name: name, run: note.RunID, js: js, large: large, zip: zip, x: x}
+	t := &toil{Worker: w, names: n, name: name, run: note.RunID, since: time.Now().UTC(), js: js, large: large, zip: zip, x: x, held: map[jetstream.Msg]struct{}{}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go t.report(ctx, nc)
 	go t.watch(ctx, cancel)
+	over, err := nc.Subscribe(n.over, func(m *nats.Msg) {
+		if string(m.Data) == t.run {
+			cancel(errOver)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("using the queue %s at %s: %w", w.Name, w.URL, err)
+	}
+	defer func() {
+		_ = over.Unsubscribe()
+		t.tell(nc, true)
+	}()
 	err = t.work(ctx, stop)
 	if cause := context.Cause(ctx); errors.Is(cause, errOver) {
 		return nil
@@ -146,23 +160,31 @@ type toil struct {
 	*Worker
 	names
 	name, run string
+	since     time.Time
 	js        jetstream.JetStream
 	large     jetstream.ObjectStore
 	zip       *zstd.Encoder
 	x         *harness.Experiment
+
+	taken  atomic.Int64  // spans that are here and not run yet
+	freed  chan struct{} // one of them was
+	outbox chan finished
+	gone   <-chan struct{} // closed when nothing more is sent
+
+	mu   sync.Mutex
+	held map[jetstream.Msg]struct{}
 }
 
 // report says every now and then how it goes.
 func (t *toil) report(ctx context.Context, nc *nats.Conn) {
-	since := time.Now().UTC()
-	for {
-		b, err := json.Marshal(Status{Worker: t.name, Run: t.run, Slots: t.x.Workers(), Busy: int(t.busy.Load()), Finished: t.finished.Load(), Failed: t.failed.Load(), Unsent: int(t.unsent.Load()), Since: since})
-		if err == nil {
-			_ = nc.Publish(t.status, b)
-		}
-		if pause(ctx, statusGap) != nil {
-			return
-		}
+	for t.tell(nc, false); pause(ctx, statusGap) == nil; t.tell(nc, false) {
+	}
+}
+
+func (t *toil) tell(nc *nats.Conn, left bool) {
+	b, err := json.Marshal(Status{Worker: t.name, Run: t.run, Slots: t.x.Workers(), Busy: int(t.busy.Load()), Finished: t.finished.Load(), Failed: t.failed.Load(), Unsent: int(t.unsent.Load()), Since: t.since, Left: left})
+	if err == nil {
+		_ = nc.Publish(t.status, b)
 	}
 }
 
@@ -180,40 +202,21 @@ func (t *toil) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// work runs one goroutine a slot; each takes a span, runs it and acknowledges it.
+// work runs one goroutine a slot; each takes a span, runs it and leaves what came
+// of it to one that sends it.
 func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
-	var group sync.WaitGroup
+	var runners, others sync.WaitGroup
 	var failed atomic.Pointer[error]
+	// What is finished is sent even where this worker can go on with nothing else.
+	send := ctx
+	t.gone = send.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	runners := t.x.Runners(t.x.Workers())
-	jobs := make(chan jetstream.Msg)
-	group.Go(func() {
-		defer close(jobs)
-		t.fetch(ctx, stop, len(runners), jobs)
-	})
-	for _, r := range runners {
-		group.Go(func() {
-			for m := range jobs {
-				t.busy.Add(1)
-				err := t.span(ctx, r, m)
-				t.busy.Add(-1)
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-					cancel()
-				}
-			}
-		})
-	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// fetch takes spans off the queue while there are free slots.
-func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, slots int, jobs chan<- jetstream.Msg) {
+	slots := t.x.Runners(t.x.Workers())
+	most := len(slots) + t.ahead(len(slots))
+	jobs := make(chan jetstream.Msg, most)
+	t.outbox = make(chan finished, len(slots))
+	t.freed = make(chan struct{}, 1)
 	stopped := func() bool {
 		select {
 		case <-stop:
@@ -222,6 +225,59 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, slots int, jobs 
 			return ctx.Err() != nil
 		}
 	}
+	beat, still := context.WithCancel(send)
+	defer still()
+	go t.beat(beat)
+	runners.Go(func() {
+		defer close(jobs)
+		t.fetch(ctx, stop, stopped, most, jobs)
+	})
+	for _, r := range slots {
+		runners.Go(func() {
+			for m := range jobs {
+				if stopped() {
+					t.letGo(m)
+					_ = m.Nak() // or nobody could have it until this worker counts as dead
+					continue
+				}
+				t.busy.Add(1)
+				err := t.span(ctx, r, m)
+				t.busy.Add(-1)
+				t.taken.Add(-1)
+				select {
+				case t.freed <- struct{}{}:
+				default:
+				}
+				if err != nil {
+					failed.CompareAndSwap(nil, &err)
+					cancel()
+				}
+			}
+		})
+	}
+	others.Go(func() { t.post(send) })
+	runners.Wait()
+	close(t.outbox)
+	others.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// ahead is how many spans a worker takes beyond those that its slots work on, so
+// that no slot waits for the way to the server and back. Where a server's model
+// answers, a span may take minutes, and one that lies here is one that an idle
+// worker cannot have: then it is few.
+func (t *toil) ahead(slots int) int {
+	if t.x.Unit() == 1 {
+		return slots / 8
+	}
+	return slots + 1
+}
+
+// fetch takes spans off the queue while there is room for them.
+func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() bool, most int, jobs chan<- jetstream.Msg) {
 	for !stopped() {
 		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1})
 		if err != nil {
@@ -229,25 +285,27 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, slots int, jobs 
 			continue
 		}
 		for !stopped() {
-			free := slots - int(t.busy.Load())
-			if free <= 0 {
-				free = 1
-			}
-			// A span that lies here is one that nobody else can take: no more
-			// than fit at once.
-			batch, err := cons.Fetch(min(free, 64), jetstream.FetchMaxWait(time.Second))
-			if err != nil {
-				_ = pause(ctx, 200*time.Millisecond)
-				break
-			}
-			for m := range batch.Messages() {
+			room := most - int(t.taken.Load())
+			if room <= 0 {
 				select {
-				case jobs <- m:
+				case <-t.freed:
+				case <-stop:
 				case <-ctx.Done():
-					_ = m.Nak() // or nobody could have it until this worker counts as dead
 				}
+				continue
 			}
-			if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
+			wait, end := context.WithTimeout(ctx, 1100*time.Millisecond) // the server is asked for a tenth less
+			batch, err := cons.Fetch(room, jetstream.FetchContext(wait))
+			if err == nil {
+				for m := range batch.Messages() {
+					t.taken.Add(1)
+					t.hold(m)
+					jobs <- m // there is room for it
+				}
+				err = batch.Error()
+			}
+			end()
+			if err != nil && !errors.Is(err, nats.ErrTimeout) {
 				_ = pause(ctx, 200*time.Millisecond)
 				break
 			}
@@ -255,51 +313,159 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, slots int, jobs 
 	}
 }
 
+// hold says from now on that the span is worked on.
+func (t *toil) hold(m jetstream.Msg) {
+	t.mu.Lock()
+	t.held[m] = struct{}{}
+	t.mu.Unlock()
+}
+
+// letGo ends that.
+func (t *toil) letGo(m jetstream.Msg) {
+	t.mu.Lock()
+	delete(t.held, m)
+	t.mu.Unlock()
+}
+
+// beat tells the server which spans this worker still has.
+func (t *toil) beat(ctx context.Context) {
+	for pause(ctx, heartbeat) == nil {
+		t.mu.Lock()
+		held := slices.Collect(maps.Keys(t.held))
+		t.mu.Unlock()
+		for _, m := range held {
+			_ = m.InProgress()
+		}
+	}
+}
+
 // span runs the trials of one message. Its error is one that ends the worker.
 func (t *toil) span(ctx context.Context, r *harness.Runner, m jetstream.Msg) error {
+	giveBack := func(after time.Duration) {
+		t.letGo(m)
+		if after == 0 {
+			_ = m.Nak()
+		} else {
+			_ = m.NakWithDelay(after)
+		}
+	}
 	var j job
 	if err := json.Unmarshal(m.Data(), &j); err != nil || j.First < 0 || j.N < 1 || j.N > 1<<20 {
 		t.logf("a message on the queue is thrown away: it is no span of the plan")
+		t.letGo(m)
 		_ = m.Term()
 		return nil
 	}
 	if j.Run != t.run {
 		// Another run has taken this one's place, and this worker is about to
 		// notice: the span is for those of that run.
-		_ = m.NakWithDelay(time.Second)
+		giveBack(time.Second)
 		return nil
 	}
-	alive, done := context.WithCancel(ctx)
-	defer done()
-	go func() {
-		for pause(alive, heartbeat) == nil {
-			_ = m.InProgress()
+	if d, err := m.Metadata(); err == nil && d.NumDelivered > 1 {
+		// Somebody had it before, and perhaps only the acknowledgement was lost.
+		done, err := t.finishedEarlier(ctx, m.Data())
+		if err != nil {
+			giveBack(time.Second) // nobody knows until the coordinator is back
+			return nil
 		}
-	}()
+		if done {
+			t.letGo(m)
+			_ = m.Ack()
+			return nil
+		}
+	}
 	var out parcel
 	for trial := range t.x.Plan.Span(j.First, j.N) {
 		row, ds, transcript, err := r.Run(ctx, trial)
 		if wire.StopsRun(err) {
-			_ = m.NakWithDelay(time.Second)
+			giveBack(time.Second)
 			return fmt.Errorf("this worker stops here: %w", err)
 		}
 		if err != nil {
-			_ = m.Nak()
+			giveBack(0)
 			return nil // interrupted
 		}
 		if err := t.pack(ctx, &out, row, ds, transcript); err != nil {
 			return nil // the worker ends: another takes the span
 		}
 	}
-	if err := t.send(ctx, &out); err != nil {
-		return nil
-	}
-	// An acknowledgement that is lost or refused costs somebody the work again,
-	// and no row.
-	ack, end := context.WithTimeout(ctx, 5*time.Second)
-	defer end()
-	_ = m.DoubleAck(ack)
+	t.leave(finished{out, m})
 	return nil
+}
+
+// finishedEarlier asks the coordinator whether it has all trials of a span.
+func (t *toil) finishedEarlier(ctx context.Context, span []byte) (bool, error) {
+	ask, end := context.WithTimeout(ctx, 2*time.Second)
+	defer end()
+	m, err := t.js.Conn().RequestWithContext(ask, t.names.done, span)
+	if err != nil {
+		return false, err
+	}
+	return string(m.Data) == isDone, nil
+}
+
+// finished are trials on their way to the server. The span is acknowledged once
+// they are there; nil where more of it is to come.
+type finished struct {
+	parcel
+	span jetstream.Msg
+}
+
+// leave hands finished trials to the one that sends them.
+func (t *toil) leave(f finished) {
+	select {
+	case t.outbox <- f:
+	case <-t.gone:
+	}
+}
+
+// post sends what the slots leave. What is finished within linger, or while a
+// message was on its way, travels together: each message costs the server several
+// writes to disk, and all workers wait for the same disk.
+func (t *toil) post(ctx context.Context) {
+	var next *finished
+	for {
+		if next == nil {
+			f, ok := <-t.outbox
+			if !ok {
+				return
+			}
+			next = &f
+		}
+		out, spans := next.parcel, []jetstream.Msg{next.span}
+		next = nil
+		late := time.After(linger)
+	gather:
+		for {
+			select {
+			case f, ok := <-t.outbox:
+				switch {
+				case !ok:
+					break gather
+				case len(out.data)+len(f.data) > largest:
+					next = &f
+					break gather
+				}
+				out.join(f.parcel)
+				spans = append(spans, f.span)
+			case <-late:
+				break gather
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err := t.send(ctx, &out); err != nil {
+			return // the worker ends, and others take the spans
+		}
+		for _, m := range spans {
+			if m != nil {
+				t.letGo(m)
+				// If it is lost the span comes back, and whoever gets it asks.
+				_ = m.Ack()
+			}
+		}
+	}
 }
 
 // pack adds a finished trial to a parcel, and sends what no longer fits.
@@ -323,9 +489,8 @@ func (t *toil) pack(ctx context.Context, out *parcel, row *results.Trial, ds []r
 		kind, packed = object, nil
 	}
 	if len(out.data)+len(body)+len(packed) > largest {
-		if err := t.send(ctx, out); err != nil {
-			return err
-		}
+		t.leave(finished{parcel: *out})
+		*out = parcel{}
 	}
 	out.add(kind, body, packed)
 	if row.Status == results.Error {
@@ -335,8 +500,7 @@ func (t *toil) pack(ctx context.Context, out *parcel, row *results.Trial, ds []r
 	return nil
 }
 
-// send sends a parcel until the server has it, and empties it. Its error is the
-// end of ctx.
+// send sends a parcel until the server has it. Its error is the end of ctx.
 func (t *toil) send(ctx context.Context, out *parcel) error {
 	if out.n == 0 {
 		return nil
@@ -350,7 +514,6 @@ func (t *toil) send(ctx context.Context, out *parcel) error {
 		if err == nil {
 			t.finished.Add(out.n)
 			t.failed.Add(out.failed)
-			*out = parcel{}
 			return nil
 		}
 		if ctx.Err() != nil {
