@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -149,12 +150,15 @@ func (s *inMemory) Page(_ context.Context, name string) ([]byte, bool, error) {
 	return data, ok, nil
 }
 
-func (s *inMemory) PutPages(_ context.Context, pages map[string][]byte) error {
+func (s *inMemory) PutPages(_ context.Context, name string, was []byte, pages map[string][]byte) error {
+	if now, ok := s.pages[name]; ok != (was != nil) || !bytes.Equal(now, was) {
+		return fmt.Errorf("storing %d pages: %w", len(pages), ErrChanged)
+	}
 	if s.pages == nil {
 		s.pages = make(map[string][]byte, len(pages))
 	}
 	for name, data := range pages {
-		s.pages[name] = slices.Clone(data)
+		s.pages[name] = append([]byte{}, data...) // never nil, which stands for no page
 	}
 	return nil
 }

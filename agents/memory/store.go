@@ -90,9 +90,16 @@ type Grouped interface {
 type Pager interface {
 	// Page returns a page and whether there is one of that name.
 	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
-	// PutPages stores pages, in place of older ones of the same names, all or none.
-	PutPages(ctx context.Context, pages map[string][]byte) error
+	// PutPages stores pages, in place of older ones of the same names, all or none,
+	// as long as the page of one name still is as the caller read it (nil: there was
+	// none). Else the error wraps [ErrChanged]: somebody else, perhaps in another
+	// process, has written since.
+	PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error
 }
+
+// ErrChanged is what PutPages of a [Pager] returns when the pages that the caller's
+// rest on are no longer the ones that it read.
+var ErrChanged = errors.New("the pages were changed meanwhile")
 
 // Batch is a set of changes that become true together.
 type Batch struct {

@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,21 +39,24 @@ func verifierFlag(c *cobra.Command, def string) *string {
 // named, it makes one.
 func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, key string) (note.Signer, note.Verifier, error) {
 	name := key
+	unsealed := false
 	if key == "" {
 		name = signerFile(m.store)
-		there, err := m.exists(name)
-		if err != nil {
-			return nil, nil, err
-		}
+		// The log first: whoever has sealed it since has made the key before.
 		signed, err := ledger.Checkpoint(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
+		there, err := m.exists(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		unsealed = signed == nil
 		if !there && signed != nil {
 			return nil, nil, &harness.Problem{What: "the store was sealed with a key, and " + name + " is not there", Hint: "--key FILE names the file with that key"}
 		}
 		if !there {
-			if err := m.makeKeys(); err != nil {
+			if err := m.makeKey(); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -63,35 +69,77 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 	if err != nil {
 		return nil, nil, &harness.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
+	if unsealed {
+		text, err := merkle.VerifierKey(strings.TrimSpace(string(b)))
+		if err == nil {
+			err = m.writeKey(verifierFile(m.store), text, 0o644)
+		}
+		// One that is there already was made by another process with the same key, or
+		// before a crash.
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, nil, fmt.Errorf("writing a key: %w", err)
+		}
+	}
 	return s, v, nil
 }
 
-// makeKeys draws the keys of a store.
-func (m *memoryCommand) makeKeys() error {
+// makeKey draws the key of a store. Of processes that do so at the same time one is
+// first, and all seal with its key.
+func (m *memoryCommand) makeKey() error {
 	var id [4]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return fmt.Errorf("drawing a key: %w", err)
 	}
-	signer, verifier, err := merkle.GenerateKey(rand.Reader, "memtox-memory-"+hex.EncodeToString(id[:]))
+	key, _, err := merkle.GenerateKey(rand.Reader, "memtox-memory-"+hex.EncodeToString(id[:]))
 	if err != nil {
 		return fmt.Errorf("drawing a key: %w", err)
 	}
-	for _, f := range []struct {
-		name, text string
-		mode       os.FileMode
-	}{{verifierFile(m.store), verifier, 0o644}, {signerFile(m.store), signer, 0o600}} {
-		// O_EXCL: a key that is there may be the only one that somebody trusts.
-		w, err := os.OpenFile(m.env.path(f.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)
-		if err == nil {
-			_, err = w.WriteString(f.text + "\n")
-			err = errors.Join(err, w.Close())
+	switch old, err := m.exists(verifierFile(m.store)); {
+	case err != nil:
+		return err
+	case old:
+		// A signer's key is there before its verifier's.
+		if there, err := m.exists(signerFile(m.store)); err != nil || there {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("writing a key: %w", err)
-		}
+		return &harness.Problem{What: verifierFile(m.store) + " is there, and the signer's key that belongs to it is not", Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
+	}
+	switch err := m.writeKey(signerFile(m.store), key, 0o600); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing a key: %w", err)
 	}
 	fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody\n", signerFile(m.store), verifierFile(m.store))
 	return nil
+}
+
+// writeKey puts a key's file there whole, or returns an error that is fs.ErrExist: a
+// key that is there may be the only one that somebody trusts.
+func (m *memoryCommand) writeKey(name, text string, mode os.FileMode) error {
+	path := m.env.path(name)
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".memtox-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.WriteString(text + "\n")
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// A file system without hard links.
+	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = w.WriteString(text + "\n")
+	return errors.Join(err, w.Close())
 }
 
 // verifier reads the key that checks signatures.
@@ -189,7 +237,10 @@ verify --since compares the store with it.`,
 			Snapshot   string         `json:"snapshot"`
 			Sealed     []merkle.Entry `json:"sealed"`
 			Checkpoint string         `json:"checkpoint"`
-		}{snap.ID, sealed, string(signed)}, func(p *page) error {
+		}{snap.ID, append([]merkle.Entry{}, sealed...), string(signed)}, func(p *page) error {
+			if !slices.ContainsFunc(sealed, func(e merkle.Entry) bool { return e.ID == snap.ID }) {
+				p.line("another process sealed snapshot %s", snap.ID)
+			}
 			for _, e := range sealed {
 				p.line("sealed snapshot %s: %s, root %s", called(&e), many(e.Size, "record"), e.Root.String())
 			}

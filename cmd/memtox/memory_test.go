@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
 	"github.com/memtox/memtox/agents/memory/forensics"
+	"github.com/memtox/memtox/agents/memory/merkle"
 	"github.com/memtox/memtox/results/inert"
 )
 
@@ -313,4 +317,76 @@ func TestTheKeyOfAStoreIsItsOwnersAlone(t *testing.T) {
 	if c.err.String() != "" {
 		t.Error(c.err.String())
 	}
+}
+
+// Processes that seal a store for the first time at the same moment seal it with one
+// key, and what they leave can be verified.
+func TestAStoreIsSealedByProcessesTogether(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const processes = 4
+	for range 3 {
+		c := newConsole(t)
+		newPoisoned(t, c)
+		var running [processes]*exec.Cmd
+		var said [processes]bytes.Buffer
+		for i := range running {
+			cmd := exec.Command(self, "memory", "snapshot", fmt.Sprint("of ", i), "--store", "memory.db")
+			cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(os.Environ(), asMain+"=1"), &said[i], &said[i]
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			running[i] = cmd
+		}
+		made := 0
+		for i, cmd := range running {
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("process %d: %v\n%s", i, err, &said[i])
+			}
+			if strings.Contains(said[i].String(), "made a key") {
+				made++
+			}
+			if !strings.Contains(said[i].String(), "sealed snapshot") {
+				t.Errorf("process %d does not say that its snapshot is sealed:\n%s", i, &said[i])
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d processes made a key", made)
+		}
+		c.must("memory", "verify", "--store", "memory.db")
+		if left, err := filepath.Glob(filepath.Join(c.dir, ".memtox-*")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %q (%v)", left, err)
+		}
+	}
+}
+
+// The verifier's key is made good where a crash came before it was written; one whose
+// signer is lost is not made useless by another pair.
+func TestKeysOfAStoreThatWasNeverSealed(t *testing.T) {
+	c := newConsole(t)
+	newPoisoned(t, c)
+	signer, verifier := filepath.Join(c.dir, "memory.db.signer"), filepath.Join(c.dir, "memory.db.verifier")
+	private, public, err := merkle.GenerateKey(rand.Reader, "memtox.test/ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(verifier, []byte(public+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := c.run("memory", "snapshot", "--store", "memory.db"); code != 1 || !strings.Contains(c.err.String(), "memory.db.verifier is there") {
+		t.Errorf("exit code %d\n%s", code, c.err.String())
+	}
+	if err := os.Remove(verifier); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(signer, []byte(private+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.must("memory", "snapshot", "--store", "memory.db")
+	if got, err := os.ReadFile(verifier); err != nil || string(got) != public+"\n" {
+		t.Errorf("the verifier's key is %q, not %q (%v)", got, public, err)
+	}
+	c.must("memory", "verify", "--store", "memory.db")
 }

@@ -386,12 +386,25 @@ func TestTamperedRows(t *testing.T) {
 func TestPages(t *testing.T) {
 	for name, s := range map[string]memory.Pager{"in memory": memory.NewStore().(memory.Pager), "durable": fresh(t).(memory.Pager)} {
 		data := []byte("a")
-		if err := s.PutPages(ctx, map[string][]byte{"one": data, "two\x00": nil}); err != nil {
+		if err := s.PutPages(ctx, "one", nil, map[string][]byte{"one": data, "two\x00": nil}); err != nil {
 			t.Fatal(err)
 		}
 		data[0] = 'b'
-		if err := s.PutPages(ctx, map[string][]byte{"three": []byte("c")}); err != nil {
+		for page, was := range map[string][]byte{"one": []byte("b"), "two\x00": []byte("a"), "four": {}} {
+			if err := s.PutPages(ctx, page, was, map[string][]byte{"one": []byte("x"), "four": nil}); !errors.Is(err, memory.ErrChanged) {
+				t.Errorf("%s: written although page %q is not %q: %v", name, page, was, err)
+			}
+		}
+		if err := s.PutPages(ctx, "two\x00", nil, map[string][]byte{"one": []byte("x")}); !errors.Is(err, memory.ErrChanged) {
+			t.Errorf("%s: written although an empty page is there and none should be: %v", name, err)
+		}
+		if err := s.PutPages(ctx, "one", []byte("a"), map[string][]byte{"three": []byte("c")}); err != nil {
 			t.Fatal(err)
+		}
+		if empty, ok, err := s.Page(ctx, "two\x00"); !ok || err != nil || empty == nil {
+			t.Errorf("%s: an empty page is read as none: %v, %v", name, ok, err)
+		} else if err := s.PutPages(ctx, "two\x00", empty, nil); err != nil {
+			t.Errorf("%s: after reading an empty page: %v", name, err)
 		}
 		for page, want := range map[string]string{"one": "a", "two\x00": "", "three": "c"} {
 			if got, ok, err := s.Page(ctx, page); !ok || err != nil || string(got) != want {

@@ -229,7 +229,7 @@ func (s *Store) Page(ctx context.Context, name string) (data []byte, ok bool, er
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
-	return data, err == nil, s.named(err)
+	return bytesOf(data), err == nil, s.named(err)
 }
 
 // where collects the conditions of a query.

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -347,9 +348,18 @@ func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
 }
 
 // PutPages implements [memory.Pager].
-func (s *Store) PutPages(ctx context.Context, pages map[string][]byte) error {
+func (s *Store) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
 	s.mu.Lock()
 	err := s.transact(ctx, func(ctx context.Context, _ *counters) error {
+		// On the connection that writes: no other process can write until this is done.
+		var now []byte
+		err := s.conn.QueryRowContext(ctx, "SELECT data FROM page WHERE name = ?", []byte(name)).Scan(&now)
+		switch absent := errors.Is(err, sql.ErrNoRows); {
+		case err != nil && !absent:
+			return err
+		case absent != (was == nil) || !bytes.Equal(now, was):
+			return memory.ErrChanged
+		}
 		put, err := s.conn.PrepareContext(ctx, "INSERT INTO page VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = ?2")
 		if err != nil {
 			return err

@@ -57,22 +57,33 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 // their entries. It costs O(log n) for each record that changed since the last.
 //
 // It goes on only from a checkpoint that the same key has signed and that fits the
-// log; else the error wraps [ErrIntegrity]. One process seals at a time.
+// log; else the error wraps [ErrIntegrity]. Any number of processes may seal at the
+// same time: what is written counts only as long as the log is still the one that
+// it continues. Whoever comes too late begins anew with what is left, so of the
+// processes one returns each entry.
 func (l *Ledger) Seal(ctx context.Context, signer note.Signer, verifier note.Verifier) ([]merkle.Entry, error) {
-	sealed, err := l.seal(ctx, signer, verifier)
-	if err != nil {
-		return nil, fmt.Errorf("sealing snapshots: %w", err)
+	for {
+		sealed, err := l.seal(ctx, signer, verifier)
+		switch {
+		// Each time somebody else has sealed something, so this ends.
+		case errors.Is(err, memory.ErrChanged) && ctx.Err() == nil:
+		case err != nil:
+			return nil, fmt.Errorf("sealing snapshots: %w", err)
+		default:
+			return sealed, nil
+		}
 	}
-	return sealed, nil
 }
 
 func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Verifier) ([]merkle.Entry, error) {
-	snaps, err := l.snapshots(ctx)
+	// The head first. What it says of entries, hashes and pages never changes, and
+	// every snapshot that it counts is there when they are listed.
+	v := openVault(ctx, l.pager)
+	h, err := v.head()
 	if err != nil {
 		return nil, err
 	}
-	v := openVault(ctx, l.pager)
-	h, err := v.head()
+	snaps, err := l.snapshots(ctx)
 	if err != nil {
 		return nil, err
 	}

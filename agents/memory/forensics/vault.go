@@ -20,6 +20,7 @@ type vault struct {
 	ctx     context.Context
 	pager   memory.Pager
 	written map[string][]byte
+	was     []byte // the page of the head as it was read; nil for none
 }
 
 // Names of pages.
@@ -46,13 +47,14 @@ func openVault(ctx context.Context, pager memory.Pager) *vault {
 	return &vault{ctx: ctx, pager: pager, written: map[string][]byte{}}
 }
 
-// save makes what was written last, all or none.
+// save makes what was written last, all or none, as long as the head is the one
+// that was read: every change of the log is one of the head.
 func (v *vault) save() error {
 	if len(v.written) == 0 {
 		return nil
 	}
 	defer clear(v.written)
-	return v.pager.PutPages(v.ctx, v.written)
+	return v.pager.PutPages(v.ctx, headPage, v.was, v.written)
 }
 
 func (v *vault) get(name string) ([]byte, error) {
@@ -110,6 +112,7 @@ func (v *vault) head() (h head, err error) {
 	case err != nil:
 		return head{}, err
 	}
+	v.was = b
 	if err := json.Unmarshal(b, &h); err != nil {
 		return head{}, fmt.Errorf("%w: the head of the log cannot be read: %w", ErrIntegrity, err)
 	}

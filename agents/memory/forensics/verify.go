@@ -1,6 +1,7 @@
 package forensics
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,15 +80,15 @@ func (v *Verification) add(p Problem) {
 // is a signed checkpoint from earlier, or nil. An error is one of reading, not a
 // finding.
 func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
-	out := &Verification{Problems: []Problem{}}
-	snaps, err := l.snapshots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out.Snapshots = len(snaps)
 	v := openVault(ctx, l.pager)
-	entries, err := out.log(v, verifier, kept)
+	out, entries, err := l.log(ctx, v, verifier, kept)
+	var snaps []memory.Snapshot
 	if err == nil {
+		// After the log: every snapshot that it has is there.
+		snaps, err = l.snapshots(ctx)
+	}
+	if err == nil {
+		out.Snapshots = len(snaps)
 		out.snapshots(snaps, entries)
 		err = out.records(ctx, l.store, v, entries)
 	}
@@ -103,6 +104,26 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 		return nil, fmt.Errorf("verifying a store: %w", err)
 	}
 	return out, nil
+}
+
+// log begins a verification with the log of snapshots, and returns the log's
+// entries. Head and entries are many pages: what was read while somebody else sealed
+// is read anew, else their entries would look like entries that were put in.
+func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []merkle.Entry, error) {
+	before, _, err := l.pager.Page(ctx, headPage)
+	for err == nil {
+		out := &Verification{Problems: []Problem{}}
+		var entries []merkle.Entry
+		if entries, err = out.log(v, verifier, kept); err != nil {
+			break
+		}
+		var after []byte
+		if after, _, err = l.pager.Page(ctx, headPage); err == nil && bytes.Equal(before, after) {
+			return out, entries, nil
+		}
+		before = after
+	}
+	return nil, nil, err
 }
 
 // log verifies the log of snapshots and returns its entries, in order.

@@ -35,16 +35,9 @@ func ParseSigner(key string) (note.Signer, note.Verifier, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading a signer's key: %w", err)
 	}
-	// The form is PRIVATE+KEY+name+hash+base64 of the kind of key and the seed.
-	fields := strings.SplitN(key, "+", 5)
-	raw, err := base64.StdEncoding.DecodeString(fields[len(fields)-1])
-	if err != nil || len(raw) != 1+ed25519.SeedSize {
-		return nil, nil, errors.New("reading a signer's key: it holds no Ed25519 seed")
-	}
-	public := ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey)
-	text, err := note.NewEd25519VerifierKey(signer.Name(), public)
+	text, err := VerifierKey(key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading a signer's key: %w", err)
+		return nil, nil, err
 	}
 	verifier, err := note.NewVerifier(text)
 	if err != nil {
@@ -54,6 +47,25 @@ func ParseSigner(key string) (note.Signer, note.Verifier, error) {
 		return nil, nil, errors.New("reading a signer's key: its hash is of another key")
 	}
 	return signer, verifier, nil
+}
+
+// VerifierKey derives the verifier's key from the signer's.
+func VerifierKey(signer string) (string, error) {
+	s, err := note.NewSigner(signer)
+	if err != nil {
+		return "", fmt.Errorf("reading a signer's key: %w", err)
+	}
+	// The form is PRIVATE+KEY+name+hash+base64 of the kind of key and the seed.
+	fields := strings.SplitN(signer, "+", 5)
+	raw, err := base64.StdEncoding.DecodeString(fields[len(fields)-1])
+	if err != nil || len(raw) != 1+ed25519.SeedSize {
+		return "", errors.New("reading a signer's key: it holds no Ed25519 seed")
+	}
+	text, err := note.NewEd25519VerifierKey(s.Name(), ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey))
+	if err != nil {
+		return "", fmt.Errorf("reading a signer's key: %w", err)
+	}
+	return text, nil
 }
 
 // Sign returns the checkpoint as a signed note: origin, size and root a line

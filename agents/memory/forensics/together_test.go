@@ -1,0 +1,262 @@
+package forensics_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/memory/durable"
+	"github.com/memtox/memtox/agents/memory/forensics"
+	"github.com/memtox/memtox/agents/memory/merkle"
+)
+
+// The environment of a process that seals beside the test.
+const (
+	sealedStore = "MEMTOX_TEST_SEALED_STORE"
+	sealingKey  = "MEMTOX_TEST_SEALING_KEY"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(sealedStore); path != "" {
+		if err := sealOften(path, os.Getenv(sealingKey)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// rounds is how many snapshots each process takes and seals.
+const rounds = 25
+
+// sealOften writes, takes a snapshot and seals, again and again, and says how many
+// snapshots it was that sealed. It waits for a line on standard input, so that the
+// processes begin together.
+func sealOften(path, key string) error {
+	signer, verifier, err := merkle.ParseSigner(key)
+	if err != nil {
+		return err
+	}
+	s, err := durable.Open(ctx, path, durable.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := forensics.NewLedger(s)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	sealed := 0
+	for range rounds {
+		id, err := s.NextID(ctx)
+		if err != nil {
+			return err
+		}
+		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: "The rota starts on Monday.", Origin: ada, Principal: "ada", Version: 1}
+		if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "ada", Records: []memory.Record{r}}); err != nil {
+			return err
+		}
+		if _, err := memory.NewCurator(s, "operator", time.Now).Snapshot(ctx, "", fmt.Sprint("process ", os.Getpid())); err != nil {
+			return err
+		}
+		entries, err := l.Seal(ctx, signer, verifier)
+		if err != nil {
+			return err
+		}
+		sealed += len(entries)
+	}
+	fmt.Println(sealed)
+	return s.Close()
+}
+
+// TestSealingTogether lets processes seal one store at the same time.
+func TestSealingTogether(t *testing.T) {
+	key, _, err := merkle.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{7}, 64)), "memtox.test/ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "memory.db")
+	s, err := durable.Open(ctx, path, durable.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const processes = 2
+	total := 0
+	var begin []io.Writer
+	var finish []func() error
+	for range processes {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), sealedStore+"="+path, sealingKey+"="+key)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill() })
+		if _, err := out.Read(make([]byte, 64)); err != nil {
+			t.Fatalf("a process did not begin: %v\n%s", err, &said)
+		}
+		begin = append(begin, in)
+		finish = append(finish, func() error {
+			n := 0
+			_, err := fmt.Fscan(out, &n)
+			total += n
+			if err := errors.Join(err, cmd.Wait()); err != nil {
+				return fmt.Errorf("%w\n%s", err, &said)
+			}
+			return nil
+		})
+	}
+	for _, in := range begin {
+		if _, err := in.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wait := range finish {
+		if err := wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if total != processes*rounds {
+		t.Errorf("the processes say that they sealed %d snapshots, of %d: some were sealed twice", total, processes*rounds)
+	}
+	_, verifier, err := merkle.ParseSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := forensics.NewLedger(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := l.Verify(ctx, verifier, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !v.OK() || v.Sealed != processes*rounds || v.Snapshots != processes*rounds {
+		t.Errorf("%d of %d snapshots are sealed, with problems %+v", v.Sealed, v.Snapshots, v.Problems)
+	}
+	snaps, err := s.Snapshots(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snap := range snaps {
+		if len(snap.Root) == 0 {
+			t.Errorf("snapshot %s does not know its root", snap.ID)
+		}
+	}
+}
+
+// meddled is a store in which something happens at a certain moment.
+type meddled struct {
+	*durable.Store
+	beforePut, beforeHead func()
+}
+
+func (m *meddled) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
+	once(&m.beforePut)
+	return m.Store.PutPages(ctx, name, was, pages)
+}
+
+func (m *meddled) Snapshots(ctx context.Context) ([]memory.Snapshot, error) {
+	out, err := m.Store.Snapshots(ctx)
+	once(&m.beforeHead)
+	return out, err
+}
+
+func (m *meddled) Page(ctx context.Context, name string) ([]byte, bool, error) {
+	b, ok, err := m.Store.Page(ctx, name)
+	if name == "forensics/head" {
+		once(&m.beforeHead)
+	}
+	return b, ok, err
+}
+
+func once(f *func()) {
+	if do := *f; do != nil {
+		*f = nil
+		do()
+	}
+}
+
+// TestSealingBetween seals by hand at the two moments that matter: between what
+// another sealing reads and what it writes, and while another looks at the log.
+func TestSealingBetween(t *testing.T) {
+	f := newFile(t)
+	f.put("r1", "The rota starts on Monday.", ada)
+	f.snapshot("first")
+	f.seal()
+	f.put("r2", "The room is 4.", ada)
+	f.snapshot("second")
+
+	m := &meddled{Store: f.store}
+	l, err := forensics.NewLedger(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.beforePut = func() {
+		f.put("r3", "The door is blue.", ada)
+		f.snapshot("third")
+		if got := f.seal(); len(got) != 2 {
+			t.Errorf("the other one sealed %d snapshots, not 2", len(got))
+		}
+	}
+	late, err := l.Seal(ctx, f.signer, f.verifier)
+	if err != nil || len(late) != 0 {
+		t.Errorf("the one that came too late sealed %d snapshots of those that were sealed: %v", len(late), err)
+	}
+	if got := f.verify(nil); len(got) > 0 {
+		t.Errorf("after both sealed: %q", got)
+	}
+
+	more := func() {
+		f.snapshot("")
+		f.seal()
+	}
+	m.beforeHead = more // between the head and the snapshots
+	if _, err := l.Seal(ctx, f.signer, f.verifier); err != nil {
+		t.Errorf("sealing while another seals: %v", err)
+	}
+	m.beforeHead = more // between the head and the entries
+	v, err := l.Verify(ctx, f.verifier, nil)
+	if err != nil || !v.OK() {
+		t.Errorf("verifying while another seals: %+v (%v)", v.Problems, err)
+	}
+	snaps, err := f.store.Snapshots(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range snaps {
+		names = append(names, s.Name)
+	}
+	if !slices.Equal(names, []string{"first", "second", "third", "", ""}) {
+		t.Errorf("the snapshots are %q", names)
+	}
+}
