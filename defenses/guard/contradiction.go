@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -42,4 +43,32 @@ func readable(s string) string {
 		n--
 	}
 	return s[:n]
+}
+
+// Whatever the part for facts is shown is cut alike. A text that ends early may assert
+// something else: what was learned from one form is not forgotten by the other.
+
+// readableAll is records as the part for facts reads them.
+func readableAll(rs []memory.Record) []memory.Record {
+	for i := range rs {
+		if len(rs[i].Text) <= maxRead {
+			continue
+		}
+		rs = slices.Clone(rs)
+		for ; i < len(rs); i++ {
+			rs[i].Text = readable(rs[i].Text)
+		}
+		break
+	}
+	return rs
+}
+
+// readableView is a view as the part for facts reads it.
+type readableView struct{ memory.View }
+
+func (v readableView) Each(yield func(memory.Record) bool) {
+	v.View.Each(func(r memory.Record) bool {
+		r.Text = readable(r.Text)
+		return yield(r)
+	})
 }

@@ -124,7 +124,7 @@ func (g *Guard) Policy() *Policy { return g.policy }
 
 // Open implements [defenses.Defense].
 func (g *Guard) Open(ctx context.Context, v memory.View) (memory.Gate, error) {
-	facts, err := g.facts.Open(ctx, v)
+	facts, err := g.facts.Open(ctx, readableView{v})
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (g *gate) Sign(r memory.Record) ([]byte, string) { return g.signer.Sign(r) 
 
 // Seed implements [memory.Gate]: the background is signed and learned from.
 func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
-	if _, err := g.facts.Seed(ctx, rs); err != nil {
+	if _, err := g.facts.Seed(ctx, readableAll(rs)); err != nil {
 		return nil, err
 	}
 	out := slices.Clone(rs)
@@ -352,6 +352,11 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 func (g *gate) Committed(c memory.Change) {
 	read := c
 	read.Record.Text = readable(c.Record.Text)
+	if c.Prior != nil && len(c.Prior.Text) > maxRead {
+		prior := *c.Prior
+		prior.Text = readable(prior.Text)
+		read.Prior = &prior
+	}
 	g.facts.Committed(read)
 	g.trial.committed(c, g.view.Now())
 	g.claims.committed(c)

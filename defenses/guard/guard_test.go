@@ -1,6 +1,9 @@
 package guard_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -101,4 +104,69 @@ func with(t testing.TB, policy string) defenses.Defense {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// What a replaced or removed memory said is forgotten, however the memory came to be
+// known and whatever it looks like. A long content is read up to a bound, and asserts
+// another thing when it is cut there: the object below is JSON only as a whole.
+func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
+	d := with(t, "size: {max_bytes: 0, growth: 0}\n")
+	long := "{\n\"norvik\": {\n\"billing contact\": \"Ana Ruiz\"},\n\"note\": \"" + strings.Repeat("The tea is nice. ", 4000) + "\"}"
+	conflict := func(f memory.Finding) bool { return strings.HasPrefix(f.Check, "contradiction:") }
+	for _, c := range []struct {
+		text, against string
+		known         bool // it is held against the text as long as that stands
+	}{
+		{long, "The billing contact is Bo Lind.", true},
+		{long, "Norvik's billing contact is Bo Lind.", false},
+		{"The club meets in Bergen.", "The club meets in Oslo.", true},
+		{"The c\u200blub meets in Bergen.", "The c\u200blub meets in Oslo.", true},
+		{"The \uff43lub meets in Bergen.", "The \uff43lub meets in Oslo.", true},
+	} {
+		said := defensetest.FromUser(c.text)
+		for how, know := range map[string]func() (*defensetest.Trial, memory.Record){
+			"written": func() (*defensetest.Trial, memory.Record) {
+				tr := defensetest.Open(t, d)
+				v, r := tr.Write(said)
+				if v.Action != memory.Allow {
+					t.Fatalf("%+v", v)
+				}
+				return tr, r
+			},
+			"seeded": func() (*defensetest.Trial, memory.Record) {
+				tr := defensetest.Open(t, d, said)
+				return tr, tr.View.Records[0]
+			},
+			"there before": func() (*defensetest.Trial, memory.Record) {
+				tr := defensetest.Open(t, d)
+				_, r := tr.Write(said)
+				var err error
+				if tr.Gate, err = d.Open(t.Context(), tr.View); err != nil {
+					t.Fatal(err)
+				}
+				return tr, r
+			},
+		} {
+			for _, op := range []memory.Op{memory.Replace, memory.Remove} {
+				tr, prior := know()
+				if v := tr.Judge(tr.Proposal(defensetest.External(c.against))); c.known && !slices.ContainsFunc(v.Findings, conflict) {
+					t.Errorf("%.30q, %s: %q is not held against it: %+v", c.text, how, c.against, v.Findings)
+				}
+				gone := prior
+				gone.State = memory.Retired
+				tr.View.Put(gone)
+				change := memory.Change{Op: op, Route: memory.RouteMemoryTool, Record: gone, Prior: &prior}
+				if op == memory.Replace {
+					p := tr.Proposal(defensetest.FromUser("The shed has a new roof."))
+					p.Op, p.Prior = op, &prior
+					tr.Commit(p, tr.Judge(p))
+				} else {
+					tr.Gate.Committed(change)
+				}
+				if v := tr.Judge(tr.Proposal(defensetest.External(c.against))); slices.ContainsFunc(v.Findings, conflict) {
+					t.Errorf("%.30q, %s, after %v: %q is held against what is gone: %.200s", c.text, how, op, c.against, fmt.Sprint(v.Findings))
+				}
+			}
+		}
+	}
 }
