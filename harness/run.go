@@ -83,11 +83,8 @@ func (g *group) hand(sink Grouped, progress *Progress) error {
 		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i], Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
 		d, l = g.ends[i], g.marks[i]
 	}
-	if err := sink.AppendAll(g.batch); err != nil {
+	if err := Hand(sink, g.batch, progress); err != nil {
 		return err
-	}
-	for i := range g.rows {
-		progress.finished(&g.rows[i])
 	}
 	clear(g.rows)
 	clear(g.decisions)
@@ -168,6 +165,26 @@ type Progress struct {
 
 // Done is how many trials of the plan are done.
 func (p *Progress) Done() int64 { return p.Resumed.Load() + p.Finished.Load() }
+
+// Hand gives finished trials to a sink, together where it takes them so, and counts
+// them.
+func Hand(sink Sink, batch []results.Finished, progress *Progress) error {
+	together, ok := sink.(Grouped)
+	if ok {
+		if err := together.AppendAll(batch); err != nil {
+			return err
+		}
+	}
+	for _, f := range batch {
+		if !ok {
+			if err := sink.Append(f.Trial, f.Decisions, f.Transcript); err != nil {
+				return err
+			}
+		}
+		progress.finished(f.Trial)
+	}
+	return nil
+}
 
 func (p *Progress) finished(row *results.Trial) {
 	p.Finished.Add(1)
@@ -269,10 +286,9 @@ func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *sc
 			}
 			continue
 		}
-		if err := sink.Append(&f.row, f.decisions, f.transcript); err != nil {
+		if err := Hand(sink, []results.Finished{{Trial: &f.row, Decisions: f.decisions, Transcript: f.transcript}}, progress); err != nil {
 			return err
 		}
-		progress.finished(&f.row)
 	}
 	return nil
 }

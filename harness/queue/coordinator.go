@@ -425,6 +425,15 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 	}
 	var failed, later error
 	var large []string
+	var batch []results.Finished
+	var transcripts int
+	hand := func() error {
+		if failed == nil {
+			failed = harness.Hand(sink, batch, progress)
+		}
+		batch, transcripts = batch[:0], 0
+		return failed
+	}
 	if err := unpack(m.Data(), func(kind byte, row, packed []byte) error {
 		e, transcript, err := c.read(ctx, q, kind, row, packed, unzip)
 		switch {
@@ -438,25 +447,19 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 		if kind == object {
 			large = append(large, e.Trial.ID)
 		}
-		if sink.Done(e.Trial.ID) {
+		if sink.Done(e.Trial.ID) || slices.ContainsFunc(batch, func(f results.Finished) bool { return f.Trial.ID == e.Trial.ID }) {
 			return nil
 		}
-		if failed = sink.Append(&e.Trial, e.Decisions, transcript); failed != nil {
-			return failed
-		}
-		progress.Finished.Add(1)
-		switch e.Trial.Status {
-		case results.Error:
-			progress.NotScored.Add(1)
-		case results.Excluded:
-			progress.Excluded.Add(1)
+		batch = append(batch, results.Finished{Trial: &e.Trial, Decisions: e.Decisions, Transcript: transcript})
+		if transcripts += len(transcript); transcripts >= mostUnpacked {
+			return hand()
 		}
 		return nil
 	}); errors.Is(err, errParcel) {
 		refuse(err)
 	}
 	switch {
-	case failed != nil:
+	case hand() != nil:
 		return failed
 	case later != nil:
 		_ = m.NakWithDelay(time.Second)
@@ -471,6 +474,10 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 
 // runHeader names the run that a message belongs to.
 const runHeader = "Memtox-Run"
+
+// mostUnpacked is from how many bytes of transcripts on a message is journalled in
+// parts.
+const mostUnpacked = 1 << 20
 
 // read checks that a row is one that the plan asks for, and that it is whole.
 func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed []byte, unzip *zstd.Decoder) (*results.Entry, []byte, error) {
