@@ -57,7 +57,10 @@ func Look(ctx context.Context, o Options) (*State, error) {
 		}
 	}
 	if rows, err := js.Stream(ctx, n.rows); err == nil {
-		if info, err := rows.Info(ctx); err == nil {
+		if cons, err := rows.Consumer(ctx, "coordinator"); err == nil {
+			info := cons.CachedInfo()
+			s.Rows = info.NumPending + uint64(info.NumAckPending)
+		} else if info, err := rows.Info(ctx); err == nil {
 			s.Rows = info.State.Msgs
 		}
 	}

@@ -68,8 +68,11 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 		return err
 	}
 	defer nc.Close()
-	q, err := c.open(ctx, js)
-	if err != nil {
+	var q *queue
+	if err := persist(ctx, func() (err error) {
+		q, err = c.open(ctx, js)
+		return err
+	}); err != nil {
 		return c.told(ctx, err)
 	}
 	sub, err := nc.Subscribe(namesOf(c.Name).status, c.hear)
@@ -98,7 +101,7 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	}()
 	// What waits from an earlier coordinator is taken before anything is handed
 	// out anew, or finished trials would be run again.
-	if err := q.settled(ctx); err == nil {
+	if err := q.settled(ctx, collected); err == nil {
 		var asked *nats.Subscription
 		if asked, err = nc.Subscribe(q.done, func(m *nats.Msg) { c.answer(q, sink, m) }); err == nil {
 			defer func() { _ = asked.Unsubscribe() }()
@@ -254,43 +257,58 @@ func announced(ctx context.Context, bucket jetstream.KeyValue) (*Announcement, e
 	return &a, nil
 }
 
-// settled waits until no finished trial waits on the server.
-func (q *queue) settled(ctx context.Context) error {
+// settled waits until no finished trial waits on the server, or all are here.
+func (q *queue) settled(ctx context.Context, all <-chan struct{}) error {
 	for {
-		info, err := q.rows.Info(ctx)
-		if err == nil && info.State.Msgs == 0 {
+		done, err := drained(ctx, q.rows, "coordinator")
+		if done {
 			return nil
 		}
 		if err != nil && !passing(err) {
 			return err
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return err
+		select {
+		case <-all:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// empty reports whether no span and no finished trial is on the server. A span
-// that a server kept through its death but will give to nobody, because it knows
-// of the acknowledgement, does not count.
+// drained reports whether a stream has nothing more to give to its consumer.
+// What a stream holds is no measure: a server that was killed may come back with
+// messages whose acknowledgement it knows of, and gives those to nobody.
+func drained(ctx context.Context, s jetstream.Stream, consumer string) (bool, error) {
+	cons, err := s.Consumer(ctx, consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		info, err := s.Info(ctx)
+		return err == nil && info.State.Msgs == 0, err
+	}
+	if err != nil {
+		return false, err
+	}
+	info := cons.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0, nil
+}
+
+// empty reports whether no span and no finished trial is on the server.
 func (q *queue) empty(ctx context.Context) bool {
-	if info, err := q.rows.Info(ctx); err != nil || info.State.Msgs > 0 {
-		return false
-	}
-	if cons, err := q.jobs.Consumer(ctx, "workers"); err == nil {
-		info := cons.CachedInfo()
-		return info.NumPending == 0 && info.NumAckPending == 0
-	} else if !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return false
-	}
-	info, err := q.jobs.Info(ctx)
-	return err == nil && info.State.Msgs == 0
+	jobs, _ := drained(ctx, q.jobs, "workers")
+	rows, _ := drained(ctx, q.rows, "coordinator")
+	return jobs && rows
 }
 
 // handOut fills the work queue with what the sink lacks, unless it is stopped.
 func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, stop <-chan struct{}) error {
 	for {
-		err := q.jobs.Purge(ctx)
+		// The consumer goes too. A server that was killed may have kept it and lost
+		// the last of the spans; then it would take new ones for those.
+		err := q.jobs.DeleteConsumer(ctx, "workers")
+		if err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
+			err = q.jobs.Purge(ctx)
+		}
 		if err == nil {
 			break
 		}
@@ -335,7 +353,7 @@ func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, 
 		if !open {
 			continue
 		}
-		b, err := json.Marshal(job{q.run, first, unit})
+		b, err := json.Marshal(job{q.run, first, unit, q.js.Conn().ConnectedServerId()})
 		if err != nil {
 			return err
 		}
@@ -596,6 +614,19 @@ func passing(err error) bool {
 	}
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code >= 500
+}
+
+// persist tries for a while what a server that comes back can do.
+func persist(ctx context.Context, try func() error) error {
+	for end := time.Now().Add(30 * time.Second); ; {
+		err := try()
+		if err == nil || !passing(err) || time.Now().After(end) {
+			return err
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) error {

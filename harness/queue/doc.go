@@ -12,8 +12,9 @@
 // A finished trial is on the server's disk before its worker forgets it. A span is
 // not: what a server loses of the work queue the coordinator misses, and hands out
 // again. An acknowledgement may be lost too, with a worker or a server. So a worker
-// that is given a span which somebody had before asks the coordinator whether its
-// trials are there already, and does not run them again.
+// that is given a span which somebody had before, or which an earlier server took,
+// asks the coordinator whether its trials are there already, and does not run them
+// again.
 //
 // A queue carries one run at a time. Everything about it stands under the
 // queue's name:

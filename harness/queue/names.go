@@ -45,6 +45,8 @@ type job struct {
 	Run   string `json:"run"`
 	First int64  `json:"first"`
 	N     int64  `json:"n"`
+	// Server is the one that took the span; its name changes whenever it starts.
+	Server string `json:"server,omitempty"`
 }
 
 // Status is what a worker says of itself.

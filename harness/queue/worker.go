@@ -62,8 +62,11 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	}
 	defer x.Close()
 	n := namesOf(w.Name)
-	large, err := js.ObjectStore(ctx, n.large)
-	if err != nil {
+	var large jetstream.ObjectStore
+	if err := persist(ctx, func() (err error) {
+		large, err = js.ObjectStore(ctx, n.large)
+		return err
+	}); err != nil {
 		return fmt.Errorf("using the queue %s at %s: %w", w.Name, w.URL, err)
 	}
 	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
@@ -214,7 +217,7 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	slots := t.x.Runners(t.x.Workers())
 	most := len(slots) + t.ahead(len(slots))
-	jobs := make(chan jetstream.Msg, most)
+	jobs := make(chan task, most)
 	t.outbox = make(chan finished, len(slots))
 	t.freed = make(chan struct{}, 1)
 	stopped := func() bool {
@@ -234,14 +237,14 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 	})
 	for _, r := range slots {
 		runners.Go(func() {
-			for m := range jobs {
+			for job := range jobs {
 				if stopped() {
-					t.letGo(m)
-					_ = m.Nak() // or nobody could have it until this worker counts as dead
+					t.letGo(job.Msg)
+					_ = job.Nak() // or nobody could have it until this worker counts as dead
 					continue
 				}
 				t.busy.Add(1)
-				err := t.span(ctx, r, m)
+				err := t.span(ctx, r, job)
 				t.busy.Add(-1)
 				t.taken.Add(-1)
 				select {
@@ -277,7 +280,7 @@ func (t *toil) ahead(slots int) int {
 }
 
 // fetch takes spans off the queue while there is room for them.
-func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() bool, most int, jobs chan<- jetstream.Msg) {
+func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() bool, most int, jobs chan<- task) {
 	for !stopped() {
 		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1})
 		if err != nil {
@@ -300,7 +303,7 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() b
 				for m := range batch.Messages() {
 					t.taken.Add(1)
 					t.hold(m)
-					jobs <- m // there is room for it
+					jobs <- t.receive(m) // there is room for it
 				}
 				err = batch.Error()
 			}
@@ -311,6 +314,26 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() b
 			}
 		}
 	}
+}
+
+// task is a span that was received.
+type task struct {
+	jetstream.Msg
+	job
+	again bool // somebody may have had it before
+}
+
+// receive reads a span. Whether somebody had it the server counts; but one that was
+// killed may come back without its last counts, and with spans that were
+// acknowledged.
+func (t *toil) receive(m jetstream.Msg) task {
+	k := task{Msg: m}
+	if json.Unmarshal(m.Data(), &k.job) != nil {
+		k.N = 0 // no span
+	}
+	d, err := m.Metadata()
+	k.again = err != nil || d.NumDelivered > 1 || k.Server != t.js.Conn().ConnectedServerId()
+	return k
 }
 
 // hold says from now on that the span is worked on.
@@ -340,43 +363,41 @@ func (t *toil) beat(ctx context.Context) {
 }
 
 // span runs the trials of one message. Its error is one that ends the worker.
-func (t *toil) span(ctx context.Context, r *harness.Runner, m jetstream.Msg) error {
+func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 	giveBack := func(after time.Duration) {
-		t.letGo(m)
+		t.letGo(m.Msg)
 		if after == 0 {
 			_ = m.Nak()
 		} else {
 			_ = m.NakWithDelay(after)
 		}
 	}
-	var j job
-	if err := json.Unmarshal(m.Data(), &j); err != nil || j.First < 0 || j.N < 1 || j.N > 1<<20 {
+	if m.First < 0 || m.N < 1 || m.N > 1<<20 {
 		t.logf("a message on the queue is thrown away: it is no span of the plan")
-		t.letGo(m)
+		t.letGo(m.Msg)
 		_ = m.Term()
 		return nil
 	}
-	if j.Run != t.run {
+	if m.Run != t.run {
 		// Another run has taken this one's place, and this worker is about to
 		// notice: the span is for those of that run.
 		giveBack(time.Second)
 		return nil
 	}
-	if d, err := m.Metadata(); err == nil && d.NumDelivered > 1 {
-		// Somebody had it before, and perhaps only the acknowledgement was lost.
+	if m.again {
 		done, err := t.finishedEarlier(ctx, m.Data())
 		if err != nil {
 			giveBack(time.Second) // nobody knows until the coordinator is back
 			return nil
 		}
 		if done {
-			t.letGo(m)
+			t.letGo(m.Msg)
 			_ = m.Ack()
 			return nil
 		}
 	}
 	var out parcel
-	for trial := range t.x.Plan.Span(j.First, j.N) {
+	for trial := range t.x.Plan.Span(m.First, m.N) {
 		row, ds, transcript, err := r.Run(ctx, trial)
 		if wire.StopsRun(err) {
 			giveBack(time.Second)
@@ -390,19 +411,23 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m jetstream.Msg) err
 			return nil // the worker ends: another takes the span
 		}
 	}
-	t.leave(finished{out, m})
+	t.leave(finished{out, m.Msg})
 	return nil
 }
 
 // finishedEarlier asks the coordinator whether it has all trials of a span.
-func (t *toil) finishedEarlier(ctx context.Context, span []byte) (bool, error) {
-	ask, end := context.WithTimeout(ctx, 2*time.Second)
-	defer end()
-	m, err := t.js.Conn().RequestWithContext(ask, t.names.done, span)
-	if err != nil {
-		return false, err
+func (t *toil) finishedEarlier(ctx context.Context, span []byte) (done bool, err error) {
+	for end := time.Now().Add(10 * time.Second); ; {
+		ask, cancel := context.WithTimeout(ctx, 2*time.Second)
+		m, err := t.js.Conn().RequestWithContext(ask, t.names.done, span)
+		cancel()
+		if err == nil {
+			return string(m.Data) == isDone, nil
+		}
+		if time.Now().After(end) || pause(ctx, 200*time.Millisecond) != nil {
+			return false, err
+		}
 	}
-	return string(m.Data) == isDone, nil
 }
 
 // finished are trials on their way to the server. The span is acknowledged once
