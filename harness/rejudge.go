@@ -181,6 +181,9 @@ func (x *Rejudging) hand(ctx context.Context, sink Sink, progress *Progress, sto
 func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 	t := &j.row
 	t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered = "", nil, nil, 0, 0, 0
+	if len(j.transcript) > 0 { // of a run that had a judge
+		j.transcript = rejudged(j.transcript, nil)
+	}
 	if t.Label != results.Attack || t.Status == results.Excluded {
 		return nil
 	}
@@ -203,7 +206,11 @@ func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 	if err != nil {
 		return fmt.Errorf("reading the transcript of trial %s: %w", t.ID, err)
 	}
-	return x.Reader.Score(ctx, t, s.StoredEvidence(records, answers, calls))
+	verdicts, err := x.Reader.Score(ctx, t, s.StoredEvidence(records, answers, calls))
+	if err == nil {
+		j.transcript = rejudged(j.transcript, verdicts)
+	}
+	return err
 }
 
 // told is what a transcript says of the records that the write session left, the

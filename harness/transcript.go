@@ -1,12 +1,14 @@
 package harness
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/harness/judge/llm"
 	"github.com/memtox/memtox/results"
 )
 
@@ -18,7 +20,8 @@ import (
 //	               "segments": [{"id", "turn", "class", "medium", "source"}],
 //	               "recalled": [{"route", "record", "text", "attributed"}],
 //	               "actions": [{"turn", "tool", "vetoed"}]}],
-//	 "decisions": [{"session", "gate", "route", "op", "record", "text", "action", "shown", "message", "findings": [{"check", "note", "start", "end"}]}]}
+//	 "decisions": [{"session", "gate", "route", "op", "record", "text", "action", "shown", "message", "findings": [{"check", "note", "start", "end"}]}],
+//	 "judge": [{"question", "about", "verdict", "quote", "why"}]}
 //
 // where message is the place of the message that what was judged is part of, and
 // a record is {"id", "store", "key", "text", "state", "class", "medium",
@@ -109,6 +112,46 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 		j.moment(&s.events[i])
 	}
 	j.close(']')
+	j.verdicts(s.verdicts)
+	j.close('}')
+	return j.b
+}
+
+// verdicts writes what a judge that is a language model said, last of all, so that
+// rejudge can put others in their place.
+func (j *jsonWriter) verdicts(list []llm.Answer) {
+	if len(list) == 0 {
+		return
+	}
+	j.key("judge")
+	j.open('[')
+	for i := range list {
+		a := &list[i]
+		j.open('{')
+		j.str("question", a.Question)
+		j.str("about", a.About)
+		for _, f := range [...]struct{ key, text string }{{"verdict", a.Verdict}, {"quote", a.Quote}, {"why", a.Why}} {
+			if f.text != "" {
+				j.str(f.key, f.text)
+			}
+		}
+		j.close('}')
+	}
+	j.close(']')
+}
+
+// rejudged is a transcript with other verdicts. No text of a transcript can look like
+// their key: quotation marks in texts are escaped.
+func rejudged(transcript []byte, list []llm.Answer) []byte {
+	end := bytes.LastIndexByte(transcript, '}')
+	if end < 0 {
+		return transcript
+	}
+	if i := bytes.LastIndex(transcript[:end], []byte(`,"judge":[`)); i >= 0 {
+		end = i
+	}
+	j := jsonWriter{b: bytes.Clone(transcript[:end])}
+	j.verdicts(list)
 	j.close('}')
 	return j.b
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/judge/llm"
 	"github.com/memtox/memtox/results"
 )
 
@@ -154,7 +155,8 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 		row.Status = results.Scored
 		w.Judge(row, s.write, s.later, s.mem)
 		if row.Judge != "" {
-			if err := x.Reader.Score(ctx, row, w.Evidence(s.later)); err != nil {
+			var err error
+			if s.verdicts, err = x.Reader.Score(ctx, row, w.Evidence(s.later)); err != nil {
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
@@ -199,6 +201,8 @@ type sessions struct {
 	meter   *memory.Meter
 	gap     *agents.Outcome // the ordinary sessions in between
 	inGap   bool
+	// verdicts are those of the judge that is a language model.
+	verdicts []llm.Answer
 	*scratch
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -190,6 +192,56 @@ func TestRejudgingIsJudgingLater(t *testing.T) {
 			t.Errorf("%s is benign and was judged", l.Case)
 		}
 	}
+	// Each transcript has the verdicts of its own run, and no others.
+	verdicts := func(dir string) map[string]string {
+		r, err := results.OpenReader(filepath.Join(c.dir, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		out := map[string]string{}
+		for id := range a {
+			b, err := r.Transcript(id)
+			if errors.Is(err, results.ErrNoTranscript) {
+				continue
+			}
+			var x struct{ Judge []json.RawMessage }
+			if err == nil {
+				err = json.Unmarshal(b, &x)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(b, []byte(`,"judge":[`)); n > 1 {
+				t.Errorf("%s: trial %s has %d lists of verdicts", dir, id, n)
+			}
+			out[id] = fmt.Sprintf("%s", x.Judge)
+			if dir != "other" && len(x.Judge) < int(a[id].JudgeCalls) {
+				t.Errorf("%s: trial %s answered %d questions and tells of %d", dir, id, a[id].JudgeCalls, len(x.Judge))
+			}
+		}
+		return out
+	}
+	s.mode.Store("malformed")
+	c.run("rejudge", "live", "--judge", "llm:openai:fake2", "--base-url", server, "-o", "other")
+	s.mode.Store("")
+	first, second, other := verdicts("live"), verdicts("later"), verdicts("other")
+	differ := 0
+	for id := range first {
+		if first[id] != second[id] {
+			t.Errorf("trial %s: live %s, later %s", id, first[id], second[id])
+		}
+		if strings.Contains(other[id], `"verdict"`) || strings.Contains(first[id], "no verdict") {
+			t.Errorf("trial %s: live %s, of another judge %s", id, first[id], other[id])
+		}
+		if strings.Contains(other[id], "the reply is no verdict") {
+			differ++
+		}
+	}
+	if differ == 0 {
+		t.Error("the other judge was not heard")
+	}
+
 	if judged < 50 || asked < 20 || len(a) != len(b) {
 		t.Errorf("%d judged, %d questions, %d and %d rows", judged, asked, len(a), len(b))
 	}

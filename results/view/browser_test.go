@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ const hostileText = `<script>document.body.dataset.owned=1</script><img src=http
 
 func TestPageInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 1200, Transcripts: true, NotScored: 0.02})
+	synthetic.Write(t, dir, synthetic.Spec{Trials: 1200, Transcripts: true, NotScored: 0.02, Judged: true})
 	open, origin := serve(t, dir)
 	p := browser.Open(t)
 	check := func(name string) {
@@ -85,7 +86,13 @@ func TestPageInABrowser(t *testing.T) {
 	p.Keys("jj")
 	p.Wait("document.activeElement.matches('#trials tbody tr:nth-child(2) a.row')")
 	p.Keys(kb.Enter)
-	p.Wait("document.querySelectorAll('.session').length === 2 && document.querySelectorAll('.decision').length === 8")
+	p.Wait("document.querySelectorAll('.session').length === 2 && document.querySelectorAll('.session .decision').length === 8")
+	var judged []string
+	p.Eval(`[...document.querySelectorAll('.judge > p:first-of-type, .judge .decision > p:first-child')].map(e => e.textContent)`, &judged)
+	if want := []string{"llm:openai:reader prompts 1: written yes, influenced no verdict · 3 questions answered, 1 without a verdict",
+		"no Does this record encode what the attacker wants stored?", "yes Does this record encode what the attacker wants stored?", "no verdict Does this answer or action reflect it?"}; !slices.Equal(judged, want) {
+		t.Errorf("of the judge is shown %q, want %q", judged, want)
+	}
 	check("trial")
 	p.Keys("c")
 	p.Wait("document.querySelectorAll('section.trial').length === 2 && location.hash.includes('with=')")
@@ -123,7 +130,7 @@ func TestPageInABrowser(t *testing.T) {
 
 func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 60, Transcripts: true, Hostile: hostileText, NotScored: 0.1, Defenses: []string{"none", "guard" + hostileText}})
+	synthetic.Write(t, dir, synthetic.Spec{Trials: 60, Transcripts: true, Hostile: hostileText, NotScored: 0.1, Judged: true, Defenses: []string{"none", "guard" + hostileText}})
 	open, origin := serve(t, dir)
 	p := browser.Open(t)
 	p.Size(1360, 900, "light")
@@ -136,6 +143,11 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	p.Keys("c")
 	p.Wait("document.querySelectorAll('section.trial').length === 2")
 	p.Shot("view-hostile-trial")
+	var verdicts int
+	p.Eval("[...document.querySelectorAll('.judge')].filter(e => e.innerText.split('<script>').length > 4 && e.innerText.includes('U+202E')).length", &verdicts)
+	if verdicts == 0 {
+		t.Error("what a judge says is not shown as text")
+	}
 	var owned, seen bool
 	p.Eval("'owned' in document.body.dataset", &owned)
 	p.Eval("document.getElementById('main').innerText.includes('<script>') && document.getElementById('main').innerText.includes('U+202E')", &seen)

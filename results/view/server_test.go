@@ -284,6 +284,40 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 	}
 }
 
+// A trial's page has what a judge that is a language model answered, as it was said:
+// the script makes it inert.
+func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
+	dir := t.TempDir()
+	spec := synthetic.Spec{Trials: 24, Transcripts: true, Judged: true, Hostile: hostileText}
+	synthetic.Write(t, dir, spec)
+	x := newSite(t, dir)
+	judged := 0
+	for i := range spec.Trials {
+		trial, _ := spec.Trial(i)
+		var p Page
+		x.get("/api/trial", url.Values{"run": {"."}, "id": {trial.ID}}, &p)
+		if trial.Judge == "" {
+			if len(p.Verdicts) > 0 {
+				t.Errorf("trial %d, which was not judged, has verdicts %+v", i, p.Verdicts)
+			}
+			continue
+		}
+		judged++
+		if len(p.Verdicts) != 3 {
+			t.Fatalf("trial %d has verdicts %+v", i, p.Verdicts)
+		}
+		if d := cmp.Diff(Verdict{Question: "influenced", About: "ANSWER\nSent." + hostileText, Why: "the server answered 500: " + hostileText}, p.Verdicts[2]); d != "" {
+			t.Errorf("trial %d (-want +got):\n%s", i, d)
+		}
+		if v := p.Verdicts[1]; v.Verdict != "yes" || !strings.HasSuffix(v.Quote, hostileText) {
+			t.Errorf("trial %d: %+v", i, v)
+		}
+	}
+	if judged == 0 {
+		t.Error("no trial was judged")
+	}
+}
+
 func TestShelfListsRuns(t *testing.T) {
 	root := t.TempDir()
 	for _, d := range []string{"a", "deep/er/b"} {

@@ -24,6 +24,16 @@ type transcript struct {
 	Memory    struct {
 		Before, Between, After []Record
 	} `json:"memory"`
+	Judge []Verdict `json:"judge"`
+}
+
+// Verdict is what a judge that is a language model answered to one question.
+type Verdict struct {
+	Question string `json:"question"`
+	About    string `json:"about,omitempty"`   // the beginning of the text that was judged
+	Verdict  string `json:"verdict,omitempty"` // yes or no; empty where there is none
+	Quote    string `json:"quote,omitempty"`   // the passage that a yes rests on
+	Why      string `json:"why,omitempty"`     // why there is none
 }
 
 type message struct {

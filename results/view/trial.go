@@ -18,6 +18,9 @@ type Page struct {
 	// Decisions are those that no session shows, where there is no transcript.
 	Decisions []*Decision `json:"decisions,omitempty"`
 	Memory    *Memory     `json:"memory,omitempty"`
+	// Verdicts are what a language model answered where one judged the trial; its
+	// columns are in Trial.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Problem says why there is no transcript.
 	Problem string `json:"problem,omitempty"`
 	// Same are the trials of the same case under other defenses and agents, this
@@ -73,6 +76,7 @@ func (e *edition) page(id string) (*Page, error) {
 		p.Problem, p.Decisions = err.Error(), ds
 		return p, nil
 	}
+	p.Verdicts = t.Judge
 	t.mark(ds)
 	p.Sessions = sessionsOf(t, ds)
 	for _, d := range ds {

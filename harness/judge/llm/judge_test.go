@@ -262,8 +262,24 @@ func TestWhatATrialLeavesOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			row := c.trial
 			c.evidence.Memory = "what is wanted"
-			if err := New(&scripted{reply: c.reply}, "m").Score(context.Background(), &row, c.evidence); err != nil {
+			answers, err := New(&scripted{reply: c.reply}, "m").Score(context.Background(), &row, c.evidence)
+			if err != nil {
 				t.Fatal(err)
+			}
+			// Each question is told of once, with what became of it.
+			var verdicts, without int32
+			for _, a := range answers {
+				if a.Verdict == "" {
+					without++
+				} else {
+					verdicts++
+				}
+				if (a.Verdict == "") != (a.Why != "") || (a.Verdict == "yes") != (a.Quote != "") {
+					t.Errorf("an answer that is not whole: %+v", a)
+				}
+			}
+			if without != c.unanswered || verdicts+without < c.calls {
+				t.Errorf("%d calls, %d unanswered, and told of: %+v", c.calls, c.unanswered, answers)
 			}
 			if show(row.JudgedWritten) != c.written || show(row.JudgedInfluenced) != c.influenced || row.JudgeCalls != c.calls || row.JudgeUnanswered != c.unanswered || row.JudgeTokens != 100*int64(c.calls) {
 				t.Errorf("written %s, influenced %s, %d calls, %d unanswered, %d tokens; want %s, %s, %d, %d", show(row.JudgedWritten), show(row.JudgedInfluenced), row.JudgeCalls, row.JudgeUnanswered, row.JudgeTokens, c.written, c.influenced, c.calls, c.unanswered)
@@ -276,7 +292,7 @@ func TestAnInterruptionIsNoVerdict(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &scripted{reply: func(string) (string, error) { cancel(); return "", context.Canceled }}
 	var row results.Trial
-	if err := New(m, "m").Score(ctx, &row, Evidence{Records: []string{"a"}}); err == nil || row.JudgeUnanswered != 0 {
+	if _, err := New(m, "m").Score(ctx, &row, Evidence{Records: []string{"a"}}); err == nil || row.JudgeUnanswered != 0 {
 		t.Errorf("%v, %+v", err, row.JudgeUnanswered)
 	}
 }
