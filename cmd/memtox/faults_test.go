@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -79,6 +80,102 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 	t.Logf("%d trials, %d requests, faults %v", len(rows), stats.Requests, stats.Faults)
 	<-served
 	goleak.VerifyNone(t, before)
+}
+
+// A tool call that cannot be read costs a turn in which the model makes it again, and
+// the answer to that may be another one. Whatever comes of it, no trial is lost, and
+// nothing that could not be read is carried out or counted: a trial is scored on calls
+// that were made well, or not scored, with the reason.
+func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
+	c := newConsole(t)
+	args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --limit 25")
+	c.must(append(args, "--out", "clean")...)
+	clean := map[string]results.Trial{}
+	for _, e := range rowsOf(t, filepath.Join(c.dir, "clean")) {
+		clean[e.Trial.ID] = e.Trial
+	}
+	influenced := 0
+	for _, r := range clean {
+		if r.Influenced {
+			influenced++
+		}
+	}
+	for name, share := range map[string]float64{"some": 0.15, "all": 1} {
+		s, url := serve(t, server.Options{Seed: 3, Faults: server.Faults{server.MalformedCall: share}})
+		code := c.run(append(args, "--out", name, "--model", "openai:reference", "--base-url", url+"/v1", "--concurrency", "16", "--max-not-scored", "1000")...)
+		if want := map[string]Code{"some": Done, "all": Inconclusive}[name]; code != want {
+			t.Fatalf("%s: exit code %d, want %d: %s", name, code, want, c.err.String())
+		}
+		r, err := results.OpenReader(filepath.Join(c.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		rows := rowsOf(t, filepath.Join(c.dir, name))
+		var corrected, failed, retries int64
+		for _, e := range rows {
+			row := &e.Trial
+			want := ofCase(clean, row)
+			retries += int64(row.Retries)
+			switch row.Status {
+			case results.Error:
+				failed++
+				if !strings.Contains(row.Reason, "malformed tool call") {
+					t.Errorf("%s: case %s was not scored for another reason than the injected one: %s", name, row.Case, row.Reason)
+				}
+				if row.Written || row.Influenced || row.Detected != nil || row.Utility != nil {
+					t.Errorf("%s: case %s was not scored and has an outcome: %+v", name, row.Case, row)
+				}
+			case results.Scored:
+				if row.Retries > 0 {
+					corrected++
+				} else if row.Digest != want.Digest {
+					t.Errorf("%s: case %s under %s: digest %s, without faults %s", name, row.Case, row.Defense, row.Digest, want.Digest)
+				}
+				var said struct {
+					Sessions []struct {
+						Messages []struct {
+							Calls []struct{ Args map[string]string }
+						}
+					}
+				}
+				b, err := r.Transcript(row.ID)
+				if err == nil {
+					err = json.Unmarshal(b, &said)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				var calls int32
+				for _, x := range said.Sessions {
+					for _, m := range x.Messages {
+						calls += int32(len(m.Calls))
+					}
+				}
+				if calls != row.ToolCalls || bytes.Contains(b, []byte("could not be read")) {
+					t.Errorf("%s: case %s carried out %d calls and was sent %d that could be read:\n%s", name, row.Case, row.ToolCalls, calls, b)
+				}
+			}
+		}
+		injected := s.Stats().Faults[server.MalformedCall]
+		if len(rows) != len(clean) || injected != retries+failed {
+			t.Errorf("%s: %d rows of %d; %d calls were spoilt, %d made again, %d trials given up", name, len(rows), len(clean), injected, retries, failed)
+		}
+		if share == 1 && failed != int64(len(rows)) || share < 1 && (failed == 0 || corrected == 0) || influenced == 0 {
+			t.Errorf("%s: %d trials of %d corrected, %d not scored; %d are influenced without faults", name, corrected, len(rows), failed, influenced)
+		}
+		t.Logf("%s: %d trials, %d calls spoilt, %d corrected, %d not scored", name, len(rows), injected, corrected, failed)
+	}
+}
+
+// ofCase is the row of the same case in the same arm.
+func ofCase(rows map[string]results.Trial, like *results.Trial) results.Trial {
+	for _, r := range rows {
+		if r.Case == like.Case && r.Agent == like.Agent && r.Defense == like.Defense {
+			return r
+		}
+	}
+	return results.Trial{}
 }
 
 // A recorded run that is killed again and again ends with the rows of an
