@@ -685,8 +685,12 @@ func TestKilledAtAnyMomentNothingAcknowledgedIsLostOrDoubled(t *testing.T) {
 	for kills, runs := 0, 0; kills < 20; runs++ {
 		dir := filepath.Join(t.TempDir(), "run")
 		acked := map[int64]bool{}
-		for !runAndKill(t, dir, time.Duration(10+rng.IntN(200))*time.Millisecond, acked) {
+		// A slow machine may not come to the end in the time that a fast one needs:
+		// it is given more after each kill.
+		patience := time.Duration(1)
+		for !runAndKill(t, dir, patience*time.Duration(10+rng.IntN(200))*time.Millisecond, acked) {
 			kills++
+			patience++
 			if exists(filepath.Join(dir, runFile)) {
 				checkAcknowledged(t, dir, acked)
 			}

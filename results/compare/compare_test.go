@@ -82,6 +82,10 @@ func write(t *testing.T, r *compare.Report, format string) []byte {
 }
 
 func TestReportsAreWrittenAsTheGoldenFilesHaveThem(t *testing.T) {
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	spec().Write(t, "one")
 	other := spec()
@@ -98,18 +102,10 @@ func TestReportsAreWrittenAsTheGoldenFilesHaveThem(t *testing.T) {
 	for _, f := range compare.Formats() {
 		outputs["within."+f], outputs["between."+f] = write(t, within, f), write(t, between, f)
 	}
-	t.Chdir(filepath.Join(filepath.Dir(thisFile(t))))
+	t.Chdir(home)
 	for name, b := range outputs {
 		golden(t, name, b)
 	}
-}
-
-func thisFile(t *testing.T) string {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("no caller")
-	}
-	return file
 }
 
 func TestRatesAreThoseOfTheSummary(t *testing.T) {
