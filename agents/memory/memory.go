@@ -83,6 +83,7 @@ type Memory struct {
 	said      []Segment // what the user said in this session
 	asked     map[int]bool
 	recalled  []entered // what recall brought into the context in this session
+	distinct  int       // of recalled, when repetitions were last left out
 	srcs      []source  // of the window and of what was recalled, as sources last found them
 	heard     int       // how many of srcs are the window's
 	past      []Record  // past turns of earlier sessions
@@ -166,6 +167,23 @@ func (m *Memory) Session() int { return m.session }
 // Window is what entered the context in this session.
 func (m *Memory) Window() []Segment { return m.window }
 
+// Context is how many contents the session's context holds, segments and recalled
+// records, and where the least trusted of them comes from; AGENT_AUTHORED for none.
+func (m *Memory) Context() (contents int, least Origin) {
+	least = Origin{Class: Agent, Medium: Chat}
+	for i := range m.window {
+		if o := m.window[i].Origin; i == 0 || o.Less(least) {
+			least = o
+		}
+	}
+	for i := range m.recalled {
+		if o := m.recalled[i].origin; len(m.window) == 0 && i == 0 || o.Less(least) {
+			least = o
+		}
+	}
+	return len(m.window) + len(m.recalled), least
+}
+
 // Records visits every record in every state in the order of commits. An error of
 // the store ends it early: see Err.
 func (m *Memory) Records(yield func(Record) bool) {
@@ -184,7 +202,7 @@ func (m *Memory) NextSession() {
 	}
 	m.session++
 	m.window, m.said, m.recalled, m.inbox = nil, nil, nil, nil
-	m.srcs, m.heard = nil, 0
+	m.srcs, m.heard, m.distinct = nil, 0, 0
 	m.risk = "session start"
 	clear(m.asked)
 	m.Tick(24 * time.Hour)

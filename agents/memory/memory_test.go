@@ -427,3 +427,37 @@ func TestPastTurnsAreSearchedInChunks(t *testing.T) {
 		t.Errorf("origin %+v, want the mail's", got[0].Record.Origin)
 	}
 }
+
+// Who lists a large memory again and again has each record once in the context, and
+// what they then write derives from the same ones.
+func TestAContextHoldsARecallOnce(t *testing.T) {
+	const records, times = 1500, 20
+	m := newMemory(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md", Kind: memory.Entries}}})
+	for i := range records {
+		o := memory.Origin{Class: memory.Agent}
+		if i == records/2 {
+			o = fromMail
+		}
+		m.Inject(memory.Record{Store: "memory", Key: fmt.Sprint("k", i), Text: fmt.Sprintf("Shelf %d holds binder %d.", i, i), Origin: o, Lineage: memory.Lineage{{Segment: 1, Origin: o}}})
+	}
+	if n, least := m.Context(); n != 0 || least.Class != memory.Agent {
+		t.Errorf("an empty context has %d contents, the least trusted of %v", n, least)
+	}
+	take(t, m, fromUser, 1, "What is on the shelves?")
+	for i := range times {
+		if got, err := m.Snapshot(ctx, "memory", memory.Query{Route: memory.RouteSnapshot}); err != nil || len(got) != records {
+			t.Fatalf("%d recalled (%v)", len(got), err)
+		}
+		e := write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory", Text: fmt.Sprintf("Shelf %d holds binder %d.", records/2, records/2)})
+		if got := e[0].Proposal.Record; got.Origin != fromMail || len(got.Lineage) != 1 || got.Lineage[0].Record != fmt.Sprint("r", 1+records/2) {
+			t.Fatalf("after %d lists: origin %v, lineage %v", i+1, got.Origin, got.Lineage)
+		}
+		// It is a record of the memory now: not in the next list.
+		if _, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: "memory", Record: e[0].Committed.ID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, least := m.Context(); n > 3*records+5000 || least != fromMail {
+		t.Errorf("the context has %d contents after %d lists of %d, the least trusted of %v", n, times, records, least)
+	}
+}

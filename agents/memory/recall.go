@@ -99,7 +99,33 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 		m.recalled = append(m.recalled, entry)
 		out = append(out, shown)
 	}
+	m.leaveOutRepetitions()
 	return out, nil
+}
+
+// manyRecalled is how many recalled records a context holds before it is looked for
+// some that came twice. The sessions of a benchmark stay far below it; those of a
+// server do not, whose client may list the whole memory again and again.
+const manyRecalled = 4096
+
+// leaveOutRepetitions keeps each recalled record once: a second one with the same
+// text and origin changes no lineage.
+func (m *Memory) leaveOutRepetitions() {
+	if len(m.recalled) <= max(manyRecalled, 2*m.distinct) {
+		return
+	}
+	type what struct {
+		id, text string
+		origin   Origin
+	}
+	had := make(map[what]bool, len(m.recalled))
+	m.recalled = slices.DeleteFunc(m.recalled, func(e entered) bool {
+		k := what{e.id, e.text, e.origin}
+		twice := had[k]
+		had[k] = true
+		return twice
+	})
+	m.distinct, m.srcs = len(m.recalled), nil
 }
 
 // rank scores records by the profile's recall and returns those above the floor,

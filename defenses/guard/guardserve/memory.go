@@ -92,39 +92,69 @@ type Client struct {
 
 	mu       sync.Mutex
 	session  *memory.Session
-	seen     int // contents that the session's context holds, about
+	most     int  // contents, MaxContext but for tests
+	contents int  // that the session's context holds
+	lost     bool // external content was in a context that is forgotten
 	snapshot *string
 }
 
-// maxContext bounds what a conversation remembers of its own context. One that goes
-// beyond it begins anew: its later writes derive from nothing earlier.
-const maxContext = 1 << 14
+// MaxContext bounds how many contents a conversation remembers of its own context. One
+// that goes beyond it forgets them all. Where there was external content among them,
+// nobody can tell any more what derives from it: from then on whatever the agent
+// itself says in this conversation counts as external.
+const MaxContext = 1 << 14
+
+// forgotten is where the words of an agent come from whose context was forgotten.
+var forgotten = memory.Origin{Class: memory.External, Medium: memory.MCP, Source: "earlier in the conversation"}
 
 // NewClient begins a conversation.
 func (m *Memory) NewClient() *Client {
-	return &Client{memory: m, session: m.shared.Session(m.principal)}
+	return &Client{memory: m, session: m.shared.Session(m.principal), most: MaxContext}
 }
 
-// do runs f in the conversation.
-func (c *Client) do(ctx context.Context, f func(*memory.Memory) error) error {
+// do runs f in the conversation. f is told the origin of what the client says itself:
+// o, or less where the context was forgotten.
+func (c *Client) do(ctx context.Context, o memory.Origin, f func(m *memory.Memory, o memory.Origin) error) error {
 	c.mu.Lock()
-	if c.seen > maxContext {
-		c.session, c.seen = c.memory.shared.Session(c.memory.principal), 0
+	if c.contents > c.most {
+		if err := c.renew(ctx); err != nil {
+			c.mu.Unlock()
+			return err
+		}
 	}
 	s := c.session
+	if c.lost && o.Class == memory.Agent {
+		o = forgotten
+	}
 	c.mu.Unlock()
-	n := 0
+	contents, external := 0, false
 	err := s.Do(ctx, func(m *memory.Memory) error {
 		c.memory.read = nil
-		err := f(m)
-		if r := c.memory.read; r != nil {
-			n = len(r.Candidates)
-		}
+		err := f(m, o)
+		n, least := m.Context()
+		contents, external = n, least.Class == memory.External
 		return err
 	})
 	c.mu.Lock()
-	c.seen += 1 + n
+	if c.session == s {
+		c.contents = contents
+	} else { // it was forgotten meanwhile
+		c.lost = c.lost || external
+	}
 	c.mu.Unlock()
+	return err
+}
+
+// renew forgets the context.
+func (c *Client) renew(ctx context.Context) error {
+	err := c.session.Do(ctx, func(m *memory.Memory) error {
+		_, least := m.Context()
+		c.lost = c.lost || least.Class == memory.External
+		return nil
+	})
+	if err == nil {
+		c.session, c.contents = c.memory.shared.Session(c.memory.principal), 0
+	}
 	return err
 }
 
@@ -181,7 +211,7 @@ func (c *Client) write(ctx context.Context, from Source, d memory.Draft) (out St
 	if strings.TrimSpace(d.Text) == "" {
 		return out, &guard.Rejection{Message: "Nothing to store: the content is empty."}
 	}
-	err = c.do(ctx, func(m *memory.Memory) error {
+	err = c.do(ctx, o, func(m *memory.Memory, o memory.Origin) error {
 		if d.Op == memory.Replace {
 			if _, err := c.own(ctx, m, d.Record); err != nil {
 				return err
@@ -276,7 +306,7 @@ func shown(r *memory.Record, d *memory.Decision) Entry {
 // them.
 func (c *Client) List(ctx context.Context, reveal bool) ([]Entry, error) {
 	out := []Entry{}
-	err := c.do(ctx, func(m *memory.Memory) error {
+	err := c.do(ctx, memory.Origin{}, func(m *memory.Memory, _ memory.Origin) error {
 		_, err := m.Snapshot(ctx, StoreName, memory.Query{Route: memory.RouteSnapshot})
 		if err != nil || c.memory.read == nil {
 			return err
@@ -301,7 +331,7 @@ func (c *Client) List(ctx context.Context, reveal bool) ([]Entry, error) {
 // best first.
 func (c *Client) Search(ctx context.Context, query string, k int) ([]Entry, error) {
 	out := []Entry{}
-	err := c.do(ctx, func(m *memory.Memory) error {
+	err := c.do(ctx, memory.Origin{}, func(m *memory.Memory, _ memory.Origin) error {
 		found, err := m.Search(ctx, memory.Query{Route: memory.RouteSearch, Text: query, K: k}, StoreName)
 		if err != nil || c.memory.read == nil {
 			return err
@@ -351,7 +381,7 @@ func (c *Client) Snapshot(ctx context.Context) (string, error) {
 // Delete removes an entry. One that the guard blocks can always be removed; one that
 // is trusted more than whoever removes it cannot.
 func (c *Client) Delete(ctx context.Context, id string) error {
-	return c.do(ctx, func(m *memory.Memory) error {
+	return c.do(ctx, memory.Origin{Class: c.memory.writer, Medium: memory.Chat}, func(m *memory.Memory, o memory.Origin) error {
 		r, err := c.own(ctx, m, id)
 		if err != nil {
 			return err
@@ -367,7 +397,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		if len(m.Window()) == 0 {
-			if _, err := m.Take(ctx, memory.Origin{Class: c.memory.writer, Medium: memory.Chat}, 1, "delete an entry of the memory"); err != nil {
+			if _, err := m.Take(ctx, o, 1, "delete an entry of the memory"); err != nil {
 				return err
 			}
 		}

@@ -155,6 +155,119 @@ func TestAClientCannotRaiseAnOrigin(t *testing.T) {
 	}
 }
 
+// A conversation that has forgotten its context cannot tell what derives from the
+// external content that was in it: the agent's words are external from then on. What
+// the operator says is the user's stays the user's, and without external content
+// nothing changes.
+func TestAForgottenContextIsTakenForExternal(t *testing.T) {
+	ctx := context.Background()
+	page := guardserve.Source{Name: "https://a.example"}
+	const bound = 8
+	for name, c := range map[string]struct {
+		writer        memory.Class
+		taint         func(m *guardserve.Memory, c *guardserve.Client) error
+		before, after string
+	}{
+		"it wrote something external": {memory.Agent, func(_ *guardserve.Memory, c *guardserve.Client) error {
+			_, err := c.Add(ctx, "", "The harbour museum opens at ten.", page)
+			return err
+		}, "AGENT_AUTHORED", "EXTERNAL_TOOL"},
+		"it recalled something external": {memory.Agent, func(m *guardserve.Memory, c *guardserve.Client) error {
+			if _, err := m.NewClient().Add(ctx, "", "The harbour museum opens at ten.", page); err != nil {
+				return err
+			}
+			found, err := c.Search(ctx, "harbour museum", 5)
+			if err == nil && len(found) != 1 {
+				err = fmt.Errorf("found %+v", found)
+			}
+			return err
+		}, "AGENT_AUTHORED", "EXTERNAL_TOOL"},
+		"others wrote something external": {memory.Agent, func(m *guardserve.Memory, _ *guardserve.Client) error {
+			_, err := m.NewClient().Add(ctx, "", "The harbour museum opens at ten.", page)
+			return err
+		}, "AGENT_AUTHORED", "AGENT_AUTHORED"},
+		"the user speaks": {memory.User, func(_ *guardserve.Memory, c *guardserve.Client) error {
+			_, err := c.Add(ctx, "", "The harbour museum opens at ten.", page)
+			return err
+		}, "USER", "USER"},
+	} {
+		m := newMemory(t, guardserve.MemoryOptions{Guard: newGuard(t, "extends: standard\nrate: {writes: 0}\n", nil), Writer: c.writer})
+		client := m.NewClient()
+		client.Bound(bound)
+		class := func(content string) guardserve.Entry {
+			t.Helper()
+			stored, err := client.Add(ctx, "", content, guardserve.Source{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			all, err := m.NewClient().List(ctx, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if e.ID == stored.ID {
+					return e
+				}
+			}
+			t.Fatalf("%s: %s is not listed", name, stored.ID)
+			return guardserve.Entry{}
+		}
+		class("Dana keeps a spare key.")
+		if err := c.taint(m, client); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if e := class("Rota begins on Monday."); e.Class != c.before {
+			t.Errorf("%s: before it is forgotten: %+v", name, e)
+		}
+		for range 3 * bound { // more than once
+			if _, err := client.Search(ctx, "Where is the spare key?", 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := class("Garden has four beds.")
+		if e.Class != c.after || (e.Class == "EXTERNAL_TOOL") != (e.Scope == memory.ContextOnly.String() && e.Source == "earlier in the conversation") {
+			t.Errorf("%s: after it was forgotten: %+v, want %s", name, e, c.after)
+		}
+		// A new conversation knows nothing of this one.
+		client = m.NewClient()
+		if e := class("Shed door is green."); e.Class != c.before {
+			t.Errorf("%s: in another conversation: %+v", name, e)
+		}
+	}
+}
+
+// A restart forgets which contents a conversation held, and nothing of the records:
+// the class of each stays, and what is recalled again is what later words derive from.
+func TestARestartKeepsTheClassOfRecords(t *testing.T) {
+	ctx := context.Background()
+	store, g := openStore(t), newGuard(t, "", nil)
+	before := newMemory(t, guardserve.MemoryOptions{Guard: g, Store: store, Writer: memory.Agent}).NewClient()
+	if _, err := before.Add(ctx, "", "The harbour museum opens at ten.", guardserve.Source{Name: "https://a.example"}); err != nil {
+		t.Fatal(err)
+	}
+	const same = "Note: the harbour museum opens at ten on Sundays too."
+	for recalls, want := range map[bool]string{false: "AGENT_AUTHORED", true: "EXTERNAL_TOOL"} {
+		after := newMemory(t, guardserve.MemoryOptions{Guard: newGuard(t, "", nil), Store: store, Writer: memory.Agent}).NewClient()
+		if recalls {
+			found, err := after.Search(ctx, "When does the museum open?", 5)
+			if err != nil || len(found) == 0 || !found[len(found)-1].Attributed && !found[0].Attributed {
+				t.Fatalf("%v %+v", err, found)
+			}
+		}
+		stored, err := after.Add(ctx, "", same, guardserve.Source{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, ok, err := store.Get(ctx, stored.ID)
+		if err != nil || !ok || r.Origin.Class.String() != want {
+			t.Errorf("recalled %v: %v %+v, want %s", recalls, err, r.Origin, want)
+		}
+		if err := after.Delete(ctx, stored.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAnotherPrincipalsEntriesAreNotThere(t *testing.T) {
 	ctx := context.Background()
 	store := openStore(t)
