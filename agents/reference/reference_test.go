@@ -363,16 +363,47 @@ func TestRepliesAreThoseOfAFreshModel(t *testing.T) {
 	}
 }
 
-// The newest exchanges stay within their bound.
+// The newest exchanges stay within their bound, however long their texts are.
 func TestRepliesAreBounded(t *testing.T) {
-	m := New(Naive, nil)
-	for i := range 20_000 {
-		req := model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("What is item %d?", i)}}}
-		if _, err := m.Next(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(m.replies.young) + len(m.replies.old); n == 0 || n > 2*(repliesBytes/600+1) {
-		t.Errorf("%d exchanges are kept", n)
+	text := strings.Repeat("The offsite is in May. ", 20)
+	long := strings.Repeat("x", repliesBytes/20) // one word
+	for _, tt := range []struct {
+		name string
+		ask  func(i int) model.Request
+		n    int
+	}{
+		{"many", func(i int) model.Request {
+			return model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("What is item %d?", i)}}}
+		}, 20_000},
+		{"long", func(i int) model.Request {
+			return model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("%d%s %s", i, long, text)}}}
+		}, 100},
+		{"many tools", func(i int) model.Request {
+			return model.Request{Messages: []model.Message{{Role: model.User, Content: "Hello"}}, Tools: []model.Tool{{Name: fmt.Sprintf("tool_%d", i), Description: long}}}
+		}, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := New(Naive, nil)
+			for i := range tt.n {
+				if _, err := m.Next(t.Context(), tt.ask(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n, bytes := 0, 0
+			for _, gen := range []map[uint64]*exchange{m.replies.young, m.replies.old} {
+				for _, e := range gen {
+					n++
+					for _, msg := range e.msgs {
+						bytes += len(msg.Content)
+					}
+					for _, tool := range e.tools {
+						bytes += len(tool.Description)
+					}
+				}
+			}
+			if n == 0 || n > 2*(repliesBytes/400+1) || bytes > 2*repliesBytes {
+				t.Errorf("%d exchanges with %d bytes of text are kept; a generation may hold %d", n, bytes, repliesBytes)
+			}
+		})
 	}
 }

@@ -23,8 +23,9 @@ type replies struct {
 }
 
 // repliesBytes bounds a generation: what the cases ask that are worked on at once.
-// The contents of the messages are not counted; most of them stand in the cases.
-var repliesBytes = runtime.GOMAXPROCS(0) << 17
+// Every text counts, although an exchange may share it with others or with its
+// case: a server's requests share nothing.
+var repliesBytes = runtime.GOMAXPROCS(0) << 21
 
 type exchange struct {
 	msgs  []model.Message
@@ -73,12 +74,46 @@ func (r *replies) find(key uint64, req *model.Request) (model.Reply, bool) {
 }
 
 func (r *replies) keep(key uint64, req *model.Request, reply model.Reply) {
-	e := &exchange{msgs: slices.Clone(req.Messages), tools: req.Tools, reply: reply}
+	size := weigh(req, &reply)
+	if size > repliesBytes/8 {
+		return // it would push out everything else
+	}
+	e := &exchange{msgs: slices.Clone(req.Messages), tools: req.Tools, reply: reply, size: size}
 	e.reply.Calls = slices.Clone(reply.Calls)
-	e.size = 200*len(e.msgs) + len(reply.Text) + 400
 	r.mu.Lock()
 	r.add(key, e)
 	r.mu.Unlock()
+}
+
+// weigh is about how many bytes an exchange keeps from being freed.
+func weigh(req *model.Request, reply *model.Reply) int {
+	n := 400 + len(reply.Text) + callsSize(reply.Calls)
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		n += 112 + len(m.Content) + callsSize(m.Calls)
+	}
+	for i := range req.Tools {
+		t := &req.Tools[i]
+		n += 64 + len(t.Name) + len(t.Description) + 128*len(t.Params)
+		for j := range t.Params {
+			p := &t.Params[j]
+			n += len(p.Description)
+			for _, s := range p.Enum {
+				n += 16 + len(s)
+			}
+		}
+	}
+	return n
+}
+
+func callsSize(calls []model.Call) int {
+	n := 64 * len(calls)
+	for i := range calls {
+		for _, a := range calls[i].Args {
+			n += 32 + len(a.Name) + len(a.Value)
+		}
+	}
+	return n
 }
 
 func (r *replies) add(key uint64, e *exchange) {

@@ -463,10 +463,14 @@ func embed(input json.RawMessage) (vectors [][]float32, tokens int, err error) {
 type toolCache struct {
 	mu    sync.Mutex
 	known map[string][]model.Tool
+	bytes int
 }
 
-// maxToolLists bounds the lists that are kept.
-const maxToolLists = 256
+// maxToolLists and maxToolBytes bound the lists that are kept, and their texts.
+const (
+	maxToolLists = 256
+	maxToolBytes = 4 << 20
+)
 
 func (c *toolCache) parse(raw json.RawMessage) ([]model.Tool, error) {
 	if len(raw) == 0 || string(raw) == "null" {
@@ -482,11 +486,15 @@ func (c *toolCache) parse(raw json.RawMessage) ([]model.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(raw) > maxToolBytes/4 {
+		return t, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxToolLists {
-		c.known = map[string][]model.Tool{}
+	if c.known == nil || len(c.known) >= maxToolLists || c.bytes+len(raw) > maxToolBytes {
+		c.known, c.bytes = map[string][]model.Tool{}, 0
 	}
 	c.known[string(raw)] = t
+	c.bytes += len(raw)
 	return t, nil
 }
