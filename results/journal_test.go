@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -411,6 +412,75 @@ func TestATornBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRun(t, d, upTo(6))
+	}
+}
+
+// What was said of one trial's frame does not vouch for what the index says of
+// another's, although it is the same frame.
+func TestEachRowOfTheIndexIsHeldToItsFrame(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	appendTogether(t, j, 1, 2, 3)
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.ReadFile[indexRow](in(dir, indexFile))
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for name, damage := range map[string]func(*indexRow){
+		"crc":            func(x *indexRow) { x.CRC ^= 1 },
+		"length":         func(x *indexRow) { x.Length-- },
+		"start":          func(x *indexRow) { x.Start = -1 },
+		"end":            func(x *indexRow) { x.Size += 1 << 20 },
+		"a sum too far":  func(x *indexRow) { x.Start, x.Size = math.MaxInt64, math.MaxInt64 },
+		"negative":       func(x *indexRow) { x.Size = -x.Size },
+		"a huge frame":   func(x *indexRow) { x.Length = math.MaxInt64 },
+		"far off":        func(x *indexRow) { x.Offset = math.MaxInt64 },
+		"a missing part": func(x *indexRow) { x.Part = 9 },
+	} {
+		changed := slices.Clone(rows)
+		damage(&changed[1])
+		if err := parquet.WriteFile(in(dir, indexFile), changed); err != nil {
+			t.Fatal(err)
+		}
+		r, err := OpenReader(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range changed {
+			if _, err := r.Transcript(x.Trial); (err != nil) != (i == 1) {
+				t.Errorf("%s: the transcript of row %d: %v", name, i, err)
+			}
+		}
+		r.Close()
+	}
+}
+
+// A reader does not hold on to a huge frame.
+func TestAHugeFrameIsNotRemembered(t *testing.T) {
+	dir := t.TempDir()
+	j := mustCreate(t, dir, Options{})
+	huge, next := finishedTrial(1), finishedTrial(2)
+	huge.Transcript = []byte(`"` + strings.Repeat("x", maxRemembered) + `"`)
+	if err := j.AppendAll([]Finished{huge, next}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, f := range []Finished{next, huge, next} {
+		if got, err := r.Transcript(f.Trial.ID); err != nil || string(got) != string(f.Transcript)+"\n" {
+			t.Errorf("a transcript of %d bytes has %d, %v", len(f.Transcript)+1, len(got), err)
+		}
+		if len(r.frame) > maxRemembered {
+			t.Errorf("%d bytes are remembered", len(r.frame))
+		}
 	}
 }
 

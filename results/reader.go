@@ -195,22 +195,29 @@ func (r *Reader) Transcript(id string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) {
 		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id, in(r.dir, transcriptPart(at.part)), at.offset, err)
 	}
-	if r.frame == nil || r.last.part != at.part || r.last.offset != at.offset {
-		frame, err := r.unpack(at)
-		if err != nil {
+	frame := r.frame
+	if frame == nil || r.last.part != at.part || r.last.offset != at.offset || r.last.length != at.length || r.last.crc != at.crc {
+		if frame, err = r.unpack(at); err != nil {
 			return fail(err)
 		}
 		r.last, r.frame = at, frame
+		if len(frame) > maxRemembered {
+			r.frame = nil
+		}
 	}
 	end := at.start + at.size
 	if at.size == 0 {
-		end = int64(len(r.frame))
+		end = int64(len(frame))
 	}
-	if at.start < 0 || end < at.start || end > int64(len(r.frame)) {
+	if at.start < 0 || end < at.start || end > int64(len(frame)) {
 		return fail(errors.New("it ends behind its frame; the index is damaged"))
 	}
-	return r.frame[at.start:end:end], nil
+	return frame[at.start:end:end], nil
 }
+
+// maxRemembered bounds the frame that a reader holds on to: a huge one is not
+// worth its room.
+const maxRemembered = 8 << 20
 
 // unpack reads a frame. Nobody writes to what it returns.
 func (r *Reader) unpack(at place) ([]byte, error) {

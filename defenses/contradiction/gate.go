@@ -179,8 +179,9 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 		g.seeded = make(map[string]string, len(rs))
 	}
 	for i := range rs {
-		g.learn(&rs[i])
-		g.seeded[rs[i].ID] = rs[i].Text
+		if g.learn(&rs[i]); trusted(&rs[i]) {
+			g.seeded[rs[i].ID] = rs[i].Text
+		}
 	}
 	return rs, nil
 }

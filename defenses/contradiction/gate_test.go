@@ -83,6 +83,22 @@ func TestFactsComeFromTrustedRecordsOnly(t *testing.T) {
 	}
 }
 
+// A record that was held when it was seeded, and is live when it is committed,
+// is a fact from then on.
+func TestASeededRecordThatGoesLiveIsLearned(t *testing.T) {
+	tr := trial(t)
+	held := tr.Proposal(defensetest.FromUser("The alarm code is 9931.")).Record
+	held.State = memory.Staged
+	if _, err := tr.Gate.Seed(t.Context(), []memory.Record{held}); err != nil {
+		t.Fatal(err)
+	}
+	held.State = memory.Live
+	tr.Gate.Committed(memory.Change{Op: memory.Add, Route: memory.RouteSeed, Record: held})
+	if v := tr.Judge(tr.Proposal(defensetest.External("The alarm code is 1234."))); v.Action != memory.Quarantine {
+		t.Errorf("against the record: %s", v.Action)
+	}
+}
+
 func TestVerdictsTeachNothing(t *testing.T) {
 	tr := trial(t)
 	p := tr.Proposal(defensetest.FromUser("The alarm code is 9931."))
