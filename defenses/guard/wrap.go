@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,9 +25,35 @@ type KeyValue interface {
 	Has(ctx context.Context, key string) (bool, error)
 }
 
-// ErrWaits is what Set and Delete return where the policy wants a person to decide:
-// a KeyValue has no place for what waits, so that nothing was changed.
+// ErrWaits is in the error of Set, SetFrom and Delete, a [*Waiting], where the policy
+// wants a person to decide: nothing was changed.
 var ErrWaits = errors.New("a person must decide; nothing was changed")
+
+// Waiting is a write or a removal that waits for a person's decision. A KeyValue has
+// no place for it, so that the [Wrapped] keeps it: see Pending, Approve and Reject.
+type Waiting struct {
+	ID     string // for Approve and Reject
+	Op     memory.Op
+	Key    string
+	Value  string // what would be stored, or is there and would be removed
+	Origin memory.Origin
+	Since  time.Time
+	Checks []string // ids of the checks why it waits
+
+	proposal memory.Proposal
+}
+
+// Error implements error. It quotes nothing of the value.
+func (w *Waiting) Error() string {
+	return fmt.Sprintf("%v: the change of key %q waits as %s (%s)", ErrWaits, memory.Clip(w.Key, 80), w.ID, strings.Join(w.Checks, ", "))
+}
+
+// Unwrap makes errors.Is find ErrWaits.
+func (w *Waiting) Unwrap() error { return ErrWaits }
+
+// maxWaiting bounds what a Wrapped keeps for a person. Beyond it the oldest is let go,
+// as if it had been rejected.
+const maxWaiting = 1024
 
 // Wrapped is a [KeyValue] behind the guard, and one itself. It is safe for
 // concurrent use as far as the store behind it is used through it alone.
@@ -41,6 +68,7 @@ type Wrapped struct {
 	gate    memory.Gate
 	records map[string]memory.Record // by key
 	order   []string                 // keys, by when they came
+	waiting []*Waiting               // oldest first
 	next    int
 	seed    uint64 // of the key, where the options have none
 }
@@ -101,7 +129,7 @@ func (w *Wrapped) Set(ctx context.Context, key, value string) error {
 }
 
 // SetFrom stores a value with its origin, as the guard leaves it. A refusal is a
-// [*Rejection], or [ErrWaits].
+// [*Rejection]; what a person must decide about is a [*Waiting].
 func (w *Wrapped) SetFrom(ctx context.Context, key, value string, o memory.Origin) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,9 +162,116 @@ func (w *Wrapped) judge(ctx context.Context, p memory.Proposal) (memory.Verdict,
 	case v.Action.Stops():
 		return v, Rejected(&v)
 	case v.Action == memory.Defer:
-		return v, ErrWaits
+		return v, w.wait(p, &v)
 	}
 	return v, nil
+}
+
+// wait keeps a proposal for a person. What waits already is not kept twice: an agent
+// that tries again and again must not push out what others wait for.
+func (w *Wrapped) wait(p memory.Proposal, v *memory.Verdict) error {
+	if v.Text != "" && p.Op != memory.Remove {
+		p.Record.Text = v.Text
+	}
+	for _, x := range w.waiting {
+		if x.Op == p.Op && x.Key == p.Record.Key && x.Value == p.Record.Text && x.Origin == p.Record.Origin && sameRecord(x.proposal.Prior, p.Prior) {
+			return x.copy()
+		}
+	}
+	x := &Waiting{ID: p.Record.ID, Op: p.Op, Key: p.Record.Key, Value: p.Record.Text, Origin: p.Record.Origin, Since: p.Record.Created, proposal: p}
+	for _, f := range v.Findings {
+		if !slices.Contains(x.Checks, f.Check) {
+			x.Checks = append(x.Checks, f.Check)
+		}
+	}
+	if len(w.waiting) >= maxWaiting {
+		w.waiting = slices.Delete(w.waiting, 0, 1)
+	}
+	w.waiting = append(w.waiting, x)
+	return x.copy()
+}
+
+// copy is for the caller to keep.
+func (w *Waiting) copy() *Waiting {
+	out := *w
+	out.Checks = slices.Clone(w.Checks)
+	return &out
+}
+
+// sameRecord reports whether both are the same version of a record, or none.
+func sameRecord(a, b *memory.Record) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ID == b.ID
+}
+
+// Pending lists what waits for a person's decision, oldest first. It is kept as long
+// as the Wrapped lives.
+func (w *Wrapped) Pending() []Waiting {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]Waiting, len(w.waiting))
+	for i, x := range w.waiting {
+		out[i] = *x.copy()
+	}
+	return out
+}
+
+// decided takes what waits under an id from the list.
+func (w *Wrapped) decided(id string) (*Waiting, error) {
+	for i, x := range w.waiting {
+		if x.ID == id {
+			w.waiting = slices.Delete(w.waiting, i, i+1)
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("%q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+}
+
+// Approve makes a change that waits, for a person who has decided so. The value's origin
+// stays what it is; it has the authority to act. Where the key holds another value now
+// than when the change was proposed, the error is [memory.ErrMovedOn] and the change is
+// gone: it must be proposed anew.
+func (w *Wrapped) Approve(ctx context.Context, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x, err := w.decided(id)
+	if err != nil {
+		return fmt.Errorf("approving a change: %w", err)
+	}
+	p := x.proposal
+	var now *memory.Record
+	if r, ok := w.records[x.Key]; ok {
+		now = &r
+	}
+	if !sameRecord(now, p.Prior) {
+		return fmt.Errorf("approving the change %q: %w", id, memory.ErrMovedOn)
+	}
+	if p.Op == memory.Remove {
+		err = w.remove(ctx, p, memory.RouteOperator)
+	} else {
+		r := w.gate.(*gate).Approve(p.Record)
+		if err = w.kv.Set(ctx, x.Key, r.Text); err == nil {
+			w.keep(memory.Change{Op: p.Op, Route: memory.RouteOperator, Record: r, Prior: p.Prior})
+		}
+	}
+	if err != nil { // it still waits
+		w.waiting = append(w.waiting, x)
+		slices.SortStableFunc(w.waiting, func(a, b *Waiting) int { return a.Since.Compare(b.Since) })
+		return fmt.Errorf("approving the change %q: %w", id, err)
+	}
+	return nil
+}
+
+// Reject turns a change down that waits.
+func (w *Wrapped) Reject(id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.decided(id); err != nil {
+		return fmt.Errorf("rejecting a change: %w", err)
+	}
+	return nil
 }
 
 // Get returns a value as a prompt may hold it: what came from outside is told with
@@ -187,11 +322,16 @@ func (w *Wrapped) Delete(ctx context.Context, key string) error {
 	if _, err := w.judge(ctx, p); err != nil {
 		return err
 	}
-	if err := w.kv.Delete(ctx, key); err != nil {
+	return w.remove(ctx, p, p.Route)
+}
+
+func (w *Wrapped) remove(ctx context.Context, p memory.Proposal, route memory.Route) error {
+	if err := w.kv.Delete(ctx, p.Prior.Key); err != nil {
 		return err
 	}
-	prior.State, prior.ValidTo = memory.Retired, time.Now()
-	w.keep(memory.Change{Op: memory.Remove, Route: p.Route, Record: prior, Prior: p.Prior})
+	gone := *p.Prior
+	gone.State, gone.ValidTo = memory.Retired, time.Now()
+	w.keep(memory.Change{Op: memory.Remove, Route: route, Record: gone, Prior: p.Prior})
 	return nil
 }
 
