@@ -35,9 +35,9 @@ type Grouped interface {
 }
 
 // Trials of one case that were run by one worker wait for each other on the way to
-// a Grouped sink, but neither long nor in great numbers: what waits is lost with
-// the process. One that took long does not wait: it is work that counts, and so is
-// the next.
+// a Grouped sink. What waits is lost with the process, so that it is never more than
+// about groupWait of work: one that took long does not wait. Quick ones may wait as
+// long as the slow one behind them takes.
 const (
 	groupWait  = time.Second
 	groupSlow  = 50 * time.Millisecond
