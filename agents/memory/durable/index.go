@@ -40,12 +40,13 @@ func (s *Store) checkIndex(ctx context.Context, told func(seq uint64, record, wh
 			told(uint64(before.seq), string(before.id), "the index says that a later version replaced it, and there is none")
 		}
 	}
-	citations, whole := 0, true
+	citations, whole, last := 0, true, int64(0)
 	for rows.Next() {
 		var x row
 		if err := rows.Scan(&x.seq, &x.first, &x.until, &x.id, &x.store, &x.key, &x.principal, &x.source, &x.state, &x.size, &x.enc); err != nil {
 			return err
 		}
+		last = max(last, x.seq)
 		bad := func(what string) { told(uint64(x.seq), string(x.id), what) }
 		first := x.seq
 		if string(x.id) == string(before.id) && before.seq != 0 {
@@ -85,7 +86,8 @@ func (s *Store) checkIndex(ctx context.Context, told func(seq uint64, record, wh
 	}
 	ended()
 	var all int
-	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM cite WHERE seq IN (SELECT seq FROM version)`).Scan(&all); err != nil {
+	// Of the versions that were read: another process may have written more since.
+	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM cite WHERE seq IN (SELECT seq FROM version) AND seq <= ?`, last).Scan(&all); err != nil {
 		return err
 	}
 	if whole && all > citations {

@@ -3,9 +3,11 @@ package forensics_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,13 +62,15 @@ func sealOften(path, key string) error {
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
 	}
-	sealed := 0
+	sealed, before := 0, ""
 	for range rounds {
 		id, err := s.NextID(ctx)
 		if err != nil {
 			return err
 		}
-		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: "The rota starts on Monday.", Origin: ada, Principal: "ada", Version: 1}
+		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: "The rota starts on Monday.", Origin: ada, Principal: "ada", Version: 1,
+			Lineage: memory.Lineage{{Record: before, Origin: ada}}}
+		before = id
 		if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "ada", Records: []memory.Record{r}}); err != nil {
 			return err
 		}
@@ -83,7 +87,8 @@ func sealOften(path, key string) error {
 	return s.Close()
 }
 
-// TestSealingTogether lets processes seal one store at the same time.
+// TestSealingTogether lets processes write to one store and seal it at the same time,
+// while it is verified.
 func TestSealingTogether(t *testing.T) {
 	key, _, err := merkle.GenerateKey(bytes.NewReader(bytes.Repeat([]byte{7}, 64)), "memtox.test/ada")
 	if err != nil {
@@ -139,14 +144,6 @@ func TestSealingTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, wait := range finish {
-		if err := wait(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if total != processes*rounds {
-		t.Errorf("the processes say that they sealed %d snapshots, of %d: some were sealed twice", total, processes*rounds)
-	}
 	_, verifier, err := merkle.ParseSigner(key)
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +151,35 @@ func TestSealingTogether(t *testing.T) {
 	l, err := forensics.NewLedger(s)
 	if err != nil {
 		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, wait := range finish {
+			errs = append(errs, wait())
+		}
+		ended <- errors.Join(errs...)
+	}()
+	for n, running := 0, true; running; n++ {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+			t.Logf("verified %d times meanwhile", n)
+		default:
+			v, err := l.Verify(ctx, verifier, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Sealed > 0 && !v.OK() {
+				t.Errorf("while others write: %+v", v.Problems)
+			}
+		}
+	}
+	if total != processes*rounds {
+		t.Errorf("the processes say that they sealed %d snapshots, of %d: some were sealed twice", total, processes*rounds)
 	}
 	v, err := l.Verify(ctx, verifier, nil)
 	if err != nil {
@@ -258,5 +284,103 @@ func TestSealingBetween(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"first", "second", "third", "", ""}) {
 		t.Errorf("the snapshots are %q", names)
+	}
+}
+
+// restless is a store in which something happens before one of the reads.
+type restless struct {
+	*durable.Store
+	reads, at int
+	happens   func()
+}
+
+func (r *restless) read() {
+	if r.reads++; r.reads == r.at {
+		r.happens()
+	}
+}
+
+func (r *restless) Page(ctx context.Context, name string) ([]byte, bool, error) {
+	r.read()
+	return r.Store.Page(ctx, name)
+}
+
+func (r *restless) Snapshots(ctx context.Context) ([]memory.Snapshot, error) {
+	r.read()
+	return r.Store.Snapshots(ctx)
+}
+
+func (r *restless) Tombstones(ctx context.Context) ([]memory.Tombstone, error) {
+	r.read()
+	return r.Store.Tombstones(ctx)
+}
+
+func (r *restless) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit, error] {
+	return func(yield func(memory.Audit, error) bool) {
+		r.read()
+		r.Store.Log(ctx, f)(yield)
+	}
+}
+
+func (r *restless) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.Version, error] {
+	return func(yield func(memory.Version, error) bool) {
+		r.read()
+		r.Store.Versions(ctx, f)(yield)
+	}
+}
+
+// TestVerifyingWhileOthersWrite changes the store before each of the reads of a
+// verification in turn: what others do lawfully is no fault, and what was changed
+// behind the store's back is found all the same.
+func TestVerifyingWhileOthersWrite(t *testing.T) {
+	for at := 1; ; at++ {
+		f := newFile(t)
+		for i := range 4 {
+			f.put(fmt.Sprint("r", i+1), "The rota starts on Monday.", ada)
+			f.snapshot("")
+		}
+		f.seal()
+		// Its own connections, as another process has them. What is forgotten cannot be
+		// erased while the verification reads: no need to wait long for that.
+		other := *f
+		var err error
+		if other.store, err = durable.Open(ctx, f.path, durable.Options{Wait: 10 * time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		x := &restless{Store: f.store, at: at, happens: func() {
+			other.put("late", "The room is 4.", ada, "r2")
+			if _, err := other.curator().Forget(ctx, "asked for", fmt.Sprint("r", 1+at%4)); err != nil && !errors.Is(err, durable.ErrNotErased) {
+				t.Fatal(err)
+			}
+			other.snapshot("late")
+			other.seal()
+			other.put("later", "The door is blue.", ada)
+		}}
+		l, err := forensics.NewLedger(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := l.Verify(ctx, f.verifier, nil)
+		if err != nil || !v.OK() {
+			t.Fatalf("changed before read %d: %+v (%v)", at, v.Problems, err)
+		}
+		if x.reads < at { // it was over before
+			if at < 10 {
+				t.Errorf("a verification has only %d reads", x.reads)
+			}
+			other.store.Close()
+			break
+		}
+		if err := other.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f.tamper(func(db *sql.DB) {
+			if _, err := db.Exec("DELETE FROM entry WHERE record = ?", []byte("late")); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := f.verify(nil); len(got) == 0 {
+			t.Errorf("changed before read %d: an entry that was deleted since is not found out", at)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"golang.org/x/mod/sumdb/note"
@@ -78,7 +77,8 @@ func (v *Verification) add(p Problem) {
 // Verify reads everything and names what is not as it was sealed. Without a
 // verifier's key signatures are not checked, which the result says (Signed); kept
 // is a signed checkpoint from earlier, or nil. An error is one of reading, not a
-// finding.
+// finding. Others may write, seal and forget meanwhile; what they add is verified the
+// next time.
 func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
 	v := openVault(ctx, l.pager)
 	out, entries, err := l.log(ctx, v, verifier, kept)
@@ -282,7 +282,19 @@ func (v *Verification) snapshots(snaps []memory.Snapshot, entries []merkle.Entry
 // records replays the journal and compares the records of every sealed snapshot
 // with its root.
 func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []merkle.Entry) error {
+	// Each of these is a read of its own, and others may write between them. The
+	// journal is the first to be opened: whatever it tells of, the rest has, and what
+	// the rest has more is not about it.
+	journal, stopJournal := iter.Pull2(store.Log(ctx, memory.Filter{}))
+	defer stopJournal()
+	a, torn, more := journal()
 	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{}, state: map[string]merkle.Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]uint64{}}
+	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
+	defer stop()
+	w.next = next
+	if err := w.advance(); err != nil {
+		return err
+	}
 	if err := w.tombstones(ctx, store); err != nil {
 		return err
 	}
@@ -294,19 +306,13 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 		w.snapshots[s.ID] = s.Seq
 	}
 	slices.SortStableFunc(entries, func(a, b merkle.Entry) int { return int(a.Number - b.Number) })
-	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
-	defer stop()
-	w.next = next
-	if err := w.advance(); err != nil {
-		return err
-	}
 	var space []byte
 	var h merkle.Hash
 	var saved merkle.Tree
 	at := 0
-	for a, err := range store.Log(ctx, memory.Filter{}) {
-		if err != nil {
-			return fmt.Errorf("reading the journal: %w", err)
+	for ; more; a, torn, more = journal() {
+		if torn != nil {
+			return fmt.Errorf("reading the journal: %w", torn)
 		}
 		if err := w.entry(&a); err != nil {
 			return err
@@ -320,7 +326,7 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 			at++
 		}
 	}
-	if err := w.putIn(math.MaxUint64); err != nil {
+	if err := w.later(ctx, store); err != nil {
 		return err
 	}
 	for ; at < len(entries); at++ {
@@ -391,6 +397,33 @@ func (w *walk) advance() error {
 	w.version, w.torn, w.more = w.next()
 	if w.torn != nil && w.version.Seq == 0 {
 		return fmt.Errorf("reading versions: %w", w.torn)
+	}
+	return nil
+}
+
+// later looks at the versions behind the end of the journal as it was read: the
+// journal tells of them by now, or they were put in.
+func (w *walk) later(ctx context.Context, store memory.Store) error {
+	if !w.more {
+		return nil
+	}
+	told := map[uint64]bool{}
+	for a, err := range store.Log(ctx, memory.Filter{From: w.last.Seq + 1}) {
+		if err != nil {
+			return fmt.Errorf("reading the journal: %w", err)
+		}
+		told[a.Seq] = a.Record != ""
+	}
+	for w.more {
+		if !told[w.version.Seq] {
+			if err := w.putIn(w.version.Seq + 1); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.advance(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
