@@ -29,7 +29,9 @@ func listRun(dir string) (*runFiles, error) {
 	for _, f := range files {
 		name := f.Name()
 		if strings.HasSuffix(name, tmpSuffix) {
-			r.temporary = append(r.temporary, name)
+			if !f.IsDir() { // one is another's: what waits on the queue's own server is there
+				r.temporary = append(r.temporary, name)
+			}
 		} else if n, ok := number(name, journalPrefix, ""); ok {
 			r.journals = append(r.journals, n)
 		} else if n, ok := number(name, trialsPrefix, parquetSuffix); ok {

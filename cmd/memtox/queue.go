@@ -20,6 +20,9 @@ import (
 	"github.com/memtox/memtox/results/inert"
 )
 
+// queueDir is where in a run's directory its own server keeps what waits.
+const queueDir = "queue.tmp"
+
 // queueOptions are how the settings reach a queue.
 func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
 	token, _ := e.lookup("MEMTOX_QUEUE_TOKEN")
@@ -61,7 +64,7 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 	}
 	end, over := func() {}, false
 	if c.Listen != "" {
-		so := queue.ServerOptions{Addr: c.Listen, Dir: filepath.Join(dir, "queue.tmp"), Token: o.Token, Log: o.Log}
+		so := queue.ServerOptions{Addr: c.Listen, Dir: filepath.Join(dir, queueDir), Token: o.Token, Log: o.Log}
 		if c.QueueCert != "" {
 			so.Cert = e.path(c.QueueCert)
 		}

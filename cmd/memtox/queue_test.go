@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/harness/queue"
 	"github.com/memtox/memtox/results"
 )
@@ -526,4 +528,254 @@ func parcelOf(row []byte) []byte {
 	}
 	b = append(append(b, byte(n)), row...)
 	return append(b, 0)
+}
+
+// What a coordinator keeps in its own server it finds again: whoever stops or
+// kills it loses nothing.
+func TestACoordinatorWithItsOwnServerGoesOn(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	want := spreadCases(c, 2)
+	address := func(p *process) string {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if url := regexp.MustCompile(`nats://[0-9.:]+`).FindString(p.text()); url != "" {
+				return url
+			}
+		}
+		t.Fatalf("the coordinator names no address:\n%s", p.text())
+		return ""
+	}
+	run := c.spawn(append(spreadRun, "--listen", "127.0.0.1:0", "--out", "spread")...)
+	url := address(run)
+	for _, stop := range []os.Signal{os.Kill, os.Interrupt} {
+		worker := c.spawn("worker", "--queue", url, "--concurrency", "1")
+		time.Sleep(time.Duration(300+rand.IntN(300)) * time.Millisecond)
+		_ = run.Process.Signal(stop)
+		_ = run.Wait()
+		worker.kill()
+		run = c.spawn("run", "--resume", "--out", "spread", "--listen", strings.TrimPrefix(url, "nats://"))
+		address(run)
+	}
+	c.spawn("worker", "--queue", url)
+	run.ends(t)
+	sameRows(t, want, filepath.Join(c.dir, "spread"))
+	if _, err := os.Stat(filepath.Join(c.dir, "spread", "queue.tmp")); !os.IsNotExist(err) {
+		t.Errorf("the server left its files: %v", err)
+	}
+}
+
+// A stopped run hands nothing out, though its queue is empty and trials are missing.
+func TestAStoppedRunLeavesNothingOnTheQueue(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	c := newConsole(t)
+	c.manyCases("cases.jsonl", 1)
+	_, url := c.queueServer("127.0.0.1:0")
+	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	// A worker that never finishes anything, so that the coordinator waits for it.
+	quit := make(chan struct{})
+	defer close(quit)
+	go func() {
+		for {
+			_ = nc.Publish("memtox.default.status", []byte(`{"worker":"idle","slots":1,"busy":1}`))
+			select {
+			case <-quit:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	spans := func() int {
+		var s struct{ Spans int }
+		if err := json.Unmarshal([]byte(c.must("queue", "status", "--queue", url, "--format", "json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Spans
+	}
+	for end := time.Now().Add(30 * time.Second); spans() != 120; {
+		if time.Now().After(end) {
+			t.Fatalf("nothing is handed out:\n%s", run.text())
+		}
+	}
+	_ = run.Process.Signal(os.Interrupt)
+	if _ = run.Wait(); run.ProcessState.ExitCode() != int(Inconclusive) {
+		t.Errorf("the stopped run: %v\n%s", run.ProcessState, run.text())
+	}
+	if n := spans(); n != 0 {
+		t.Errorf("%d spans are on the queue of a run that was stopped:\n%s", n, run.text())
+	}
+}
+
+// Whoever may speak on the queue's plain subjects cannot end a run with that, nor
+// have trials dropped.
+func TestSpeakersOnPlainSubjectsEndNothing(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	c := newConsole(t)
+	want := spreadCases(c, 2)
+	_, url := c.queueServer("127.0.0.1:0")
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	// It answers before the coordinator does, and lies.
+	if _, err := nc.Subscribe("memtox.default.done", func(m *nats.Msg) { _ = m.Respond([]byte("done")) }); err != nil {
+		t.Fatal(err)
+	}
+	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Spans that this peer takes and gives back count as ones that somebody had.
+	given := 0
+	for end := time.Now().Add(20 * time.Second); given == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if s, err := js.Stream(t.Context(), "memtox-default-jobs"); err != nil || s.CachedInfo().State.Msgs < 240 {
+			continue
+		}
+		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs", jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second, MaxAckPending: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch, err := cons.Fetch(30, jetstream.FetchMaxWait(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for m := range batch.Messages() {
+			_ = m.Nak()
+			given++
+		}
+	}
+	if given == 0 {
+		t.Fatal("there was no span to take")
+	}
+	id := ""
+	if kv, err := js.KeyValue(t.Context(), "memtox-default"); err == nil {
+		if e, err := kv.Get(t.Context(), "run"); err == nil {
+			id = regexp.MustCompile(`"run_id":"([^"]+)"`).FindStringSubmatch(string(e.Value()))[1]
+		}
+	}
+	quit := make(chan struct{})
+	defer close(quit)
+	go func() {
+		for {
+			_ = nc.Publish("memtox.default.over", []byte(id))
+			select {
+			case <-quit:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	worker := c.spawn("worker", "--queue", url, "--concurrency", "1")
+	done := make(chan error, 1)
+	go func() { done <- run.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("%v\n%s", err, run.text())
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("the run does not end:\n%s\n%s", run.text(), worker.text())
+	}
+	worker.ends(t)
+	sameRows(t, want, filepath.Join(c.dir, "spread"))
+	if !strings.Contains(run.text(), "they are handed out again") {
+		t.Errorf("no span was dropped, so nothing was shown:\n%s", run.text())
+	}
+}
+
+// A worker that comes too late goes home like any other.
+func TestAWorkerWhoseRunEndsWhileItPreparesGoesHome(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	_, url := c.queueServer("127.0.0.1:0")
+	c.spawn("run", "--dataset", "memtox-smoke", "--queue", url, "--out", "spread")
+	o := queue.Options{URL: url, Name: "default"}
+	w := &queue.Worker{Options: o, Version: versionString(), Wait: 30 * time.Second, Prepare: func(ctx context.Context, s harness.Config) (*harness.Experiment, error) {
+		if _, err := queue.Drain(ctx, o); err != nil {
+			t.Error(err)
+		}
+		nc, err := nats.Connect(url)
+		if err != nil {
+			return nil, err
+		}
+		defer nc.Close()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return nil, err
+		}
+		if err := js.DeleteObjectStore(ctx, "memtox-default-large"); err != nil {
+			t.Error(err)
+		}
+		return harness.Prepare(ctx, s, harness.Builtin())
+	}}
+	if err := w.Run(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// lastStops is a sink that calls then when it has all trials.
+type lastStops struct {
+	mu   sync.Mutex
+	have map[string]bool
+	want int
+	then func()
+}
+
+func (s *lastStops) Done(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.have[id]
+}
+
+func (s *lastStops) Append(row *results.Trial, _ []results.Decision, _ []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.have[row.ID] = true; len(s.have) == s.want {
+		s.then()
+	}
+	return nil
+}
+
+// A run whose trials are all there has succeeded, whatever becomes of the server,
+// and one that comes back hears of it.
+func TestAServerThatDiesAtTheLastTrialFailsNoRun(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		c := newConsole(t)
+		server, url := c.queueServer("127.0.0.1:0")
+		s := harness.DefaultConfig()
+		s.Dataset, s.Limit, s.Out = "memtox-smoke", 3, "spread"
+		x, err := harness.Prepare(t.Context(), s, harness.Builtin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		worker := c.spawn("worker", "--queue", url)
+		again := make(chan struct{})
+		sink := &lastStops{have: map[string]bool{}, want: int(x.Plan.Len()), then: func() {
+			_ = server.Process.Kill()
+			_ = server.Wait()
+			go func() {
+				defer close(again)
+				if time.Sleep(500 * time.Millisecond); back {
+					c.queueServer(strings.TrimPrefix(url, "nats://"))
+				}
+			}()
+		}}
+		co := &queue.Coordinator{Options: queue.Options{URL: url, Name: "default"}, Experiment: x, Record: x.Record("last", versionString(), time.Now())}
+		progress := new(harness.Progress)
+		if err := co.Run(t.Context(), sink, progress, nil); err != nil || progress.Done() != x.Plan.Len() {
+			t.Errorf("the server comes back: %v: %d of %d trials, %v", back, progress.Done(), x.Plan.Len(), err)
+		}
+		<-again
+		if back {
+			worker.ends(t)
+		}
+	}
 }

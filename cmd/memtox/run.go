@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -304,6 +305,9 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 			return told{errInconclusive}
 		}
 		return fmt.Errorf("%w; go on with: %s", err, f.again(c))
+	}
+	if c.Listen == "" {
+		os.RemoveAll(filepath.Join(dir, queueDir)) // of an earlier part of the run: all trials are here
 	}
 	return finish(env, journal, c, progress)
 }

@@ -130,7 +130,7 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 			if idle++; !q.empty(ctx) {
 				idle = 0
 			}
-			if idle == 3 && progress.Done() < x.Plan.Len() {
+			if idle == 3 && progress.Done() < x.Plan.Len() && !closed(stop) {
 				idle = 0
 				c.logf("the queue is empty and %d trials are missing: they are handed out again", x.Plan.Len()-progress.Done())
 				if err := c.handOut(ctx, q, sink, stop); err != nil && ctx.Err() == nil {
@@ -150,12 +150,18 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 		cancel(nil)
 		<-collected
 	case <-stop:
-		_ = q.jobs.Purge(context.WithoutCancel(ctx))
-		select {
-		case <-collected:
-		case <-time.After(10 * time.Second):
-		case <-ctx.Done():
+		back, end := context.WithTimeout(ctx, 10*time.Second)
+		_ = q.jobs.Purge(back)
+		for gone := false; !gone && len(c.Workers()) > 0; { // with nobody there nothing is in flight
+			select {
+			case <-collected:
+				gone = true
+			case <-back.Done():
+				gone = true
+			case <-time.After(200 * time.Millisecond):
+			}
 		}
+		end()
 		cancel(nil)
 		<-collected
 	}
@@ -165,7 +171,11 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	if progress.Done() == x.Plan.Len() {
 		last, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer end()
-		return c.told(last, c.dismiss(last, q))
+		// All trials are here: that a server went away with the last of them takes
+		// nothing from the run.
+		if err := c.dismiss(last, q); err != nil {
+			c.logf("all trials are here, but the queue %s could not be taken down: %v", c.Name, err)
+		}
 	}
 	return nil
 }
@@ -303,6 +313,9 @@ func (q *queue) empty(ctx context.Context) bool {
 // handOut fills the work queue with what the sink lacks, unless it is stopped.
 func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, stop <-chan struct{}) error {
 	for {
+		if closed(stop) {
+			return nil
+		}
 		// The consumer goes too. A server that was killed may have kept it and lost
 		// the last of the spans; then it would take new ones for those.
 		err := q.jobs.DeleteConsumer(ctx, "workers")
@@ -371,10 +384,8 @@ func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, 
 			if err := flush(); err != nil {
 				return err
 			}
-			select {
-			case <-stop:
+			if closed(stop) {
 				return nil
-			default:
 			}
 		}
 	}
@@ -550,7 +561,11 @@ func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed
 // server may end with this process, and takes the queue down.
 func (c *Coordinator) dismiss(ctx context.Context, q *queue) error {
 	q.note.Over = true
-	if err := q.announce(ctx); err != nil {
+	if err := persist(ctx, func() error {
+		once, end := context.WithTimeout(ctx, 2*time.Second)
+		defer end()
+		return q.announce(once)
+	}); err != nil {
 		return err
 	}
 	_ = q.js.Conn().Publish(q.over, []byte(q.run))
@@ -635,5 +650,14 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-time.After(d):
 		return nil
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

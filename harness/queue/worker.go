@@ -66,7 +66,9 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	if err := persist(ctx, func() (err error) {
 		large, err = js.ObjectStore(ctx, n.large)
 		return err
-	}); err != nil {
+	}); errors.Is(err, jetstream.ErrBucketNotFound) && w.ended(ctx, js, note.RunID) {
+		return nil // while this worker read its data
+	} else if err != nil {
 		return fmt.Errorf("using the queue %s at %s: %w", w.Name, w.URL, err)
 	}
 	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
@@ -77,10 +79,14 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go t.report(ctx, nc)
-	go t.watch(ctx, cancel)
+	hint := make(chan struct{}, 1)
+	go t.watch(ctx, cancel, hint)
 	over, err := nc.Subscribe(n.over, func(m *nats.Msg) {
 		if string(m.Data) == t.run {
-			cancel(errOver)
+			select {
+			case hint <- struct{}{}:
+			default:
+			}
 		}
 	})
 	if err != nil {
@@ -113,12 +119,8 @@ func workerName() string {
 // await waits for a run on the queue.
 func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan struct{}) (*Announcement, error) {
 	for end := time.Now().Add(w.Wait); ; {
-		bucket, err := js.KeyValue(ctx, namesOf(w.Name).bucket)
-		if err == nil {
-			var a *Announcement
-			if a, err = announced(ctx, bucket); err == nil && !a.Over {
-				return a, nil
-			}
+		if a, err := w.note(ctx, js); err == nil && !a.Over {
+			return a, nil
 		}
 		if time.Now().After(end) {
 			return nil, &harness.Problem{Where: "--queue", What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait), Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
@@ -191,18 +193,45 @@ func (t *toil) tell(nc *nats.Conn, left bool) {
 	}
 }
 
-// watch ends the work when the run is over or another one has taken its place.
-func (t *toil) watch(ctx context.Context, cancel context.CancelCauseFunc) {
-	for pause(ctx, statusGap/2) == nil {
-		bucket, err := t.js.KeyValue(ctx, t.names.bucket)
-		if err != nil {
-			continue
+// watch ends the work when the run is over or another one has taken its place. A
+// hint makes it look at once. It is not believed, for whoever may send one need not
+// be who may write what the queue says of its run; only where the server goes
+// before it can be asked, as one in the coordinator's process does, a hint is all
+// there is.
+func (t *toil) watch(ctx context.Context, cancel context.CancelCauseFunc, hint <-chan struct{}) {
+	for hinted := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hint:
+			hinted = true
+		case <-time.After(statusGap / 2):
 		}
-		if a, err := announced(ctx, bucket); err == nil && (a.Over || a.RunID != t.run) {
+		ask, end := context.WithTimeout(ctx, 5*time.Second)
+		a, err := t.Worker.note(ask, t.js)
+		end()
+		switch {
+		case err == nil && (a.Over || a.RunID != t.run), err != nil && hinted && !t.js.Conn().IsConnected():
 			cancel(errOver)
 			return
+		case err == nil:
+			hinted = false
 		}
 	}
+}
+
+func (w *Worker) note(ctx context.Context, js jetstream.JetStream) (*Announcement, error) {
+	bucket, err := js.KeyValue(ctx, namesOf(w.Name).bucket)
+	if err != nil {
+		return nil, err
+	}
+	return announced(ctx, bucket)
+}
+
+// ended reports whether the queue says that the run is over, or carries another.
+func (w *Worker) ended(ctx context.Context, js jetstream.JetStream, run string) bool {
+	a, err := w.note(ctx, js)
+	return err == nil && (a.Over || a.RunID != run)
 }
 
 // work runs one goroutine a slot; each takes a span, runs it and leaves what came
