@@ -464,7 +464,7 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 		return failed
 	}
 	if err := unpack(m.Data(), func(kind byte, row, packed []byte) error {
-		e, transcript, err := c.read(ctx, q, kind, row, packed, unzip)
+		e, transcript, err := c.read(ctx, q, kind, row, packed, sink, unzip)
 		switch {
 		case err != nil && passing(err):
 			later = err
@@ -508,8 +508,9 @@ const runHeader = "Memtox-Run"
 // parts.
 const mostUnpacked = 1 << 20
 
-// read checks that a row is one that the plan asks for, and that it is whole.
-func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed []byte, unzip *zstd.Decoder) (*results.Entry, []byte, error) {
+// read checks that a row is one that the plan asks for, and that it is whole. Of a
+// trial that is there already it reads no transcript.
+func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed []byte, sink harness.Sink, unzip *zstd.Decoder) (*results.Entry, []byte, error) {
 	e := new(results.Entry)
 	if err := results.ParseMessage(row, e); err != nil {
 		return nil, nil, err
@@ -536,6 +537,9 @@ func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed
 	}
 	if results.OutcomeDigest(t, e.Decisions) != t.Digest {
 		return nil, nil, fmt.Errorf("trial %s: what happened does not fit its digest", t.ID)
+	}
+	if sink.Done(t.ID) {
+		return e, nil, nil // and what it had in the object store may be gone
 	}
 	if kind == object {
 		o, err := q.large.Get(ctx, t.ID)
