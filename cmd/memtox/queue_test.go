@@ -163,6 +163,38 @@ func TestWorkersGiveTheRowsOfOneProcess(t *testing.T) {
 	c.must(append(spreadRun, "--queue", url, "--out", "again", "--limit", "20")...)
 }
 
+// A trial whose rows alone are more than a message may hold, and its transcript
+// too, arrives all the same.
+func TestATrialThatNoMessageHoldsArrives(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	long := strings.Fields("run --dataset memtox-smoke --limit 1 --agent hermes --defense guard --set gap=1000 --set write_sessions=50")
+	c.must(append(long, "--out", "whole")...)
+	want := rowsOf(t, filepath.Join(c.dir, "whole"))
+	if n := len(results.AppendMessage(nil, &want[0].Trial, want[0].Decisions)); n < 900<<10 {
+		t.Fatalf("its rows take only %d bytes", n)
+	}
+	_, url := c.queueServer("127.0.0.1:0")
+	worker := c.spawn("worker", "--queue", url)
+	c.must(append(long, "--queue", url, "--out", "spread")...)
+	worker.ends(t)
+	sameRows(t, want, filepath.Join(c.dir, "spread"))
+	var scripts [2][]byte
+	for i, dir := range []string{"whole", "spread"} {
+		r, err := results.OpenReader(filepath.Join(c.dir, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if scripts[i], err = r.Transcript(want[0].Trial.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(scripts[0], scripts[1]) {
+		t.Errorf("the transcripts differ: %d and %d bytes", len(scripts[0]), len(scripts[1]))
+	}
+}
+
 // Whoever may join may also throw work away: it is handed out again.
 func TestSpansThatWereThrownAwayAreHandedOutAgain(t *testing.T) {
 	t.Parallel() // it waits more than it works
@@ -253,7 +285,7 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	}
 	// The same rows from another worker, whose transcript was taken with the first:
 	// nothing is missing, and nothing is to be said.
-	again := parcelOf(results.AppendMessage(nil, &want[span.First].Trial, want[span.First].Decisions))
+	again := parcelOf([]byte(want[span.First].Trial.ID + ".0123456789abcdef0123456789abcdef"))
 	again[0] = 2 // in the object store
 	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {span.Run}}, Data: again}); err != nil {
 		t.Fatal(err)

@@ -463,20 +463,16 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 		batch, transcripts = batch[:0], 0
 		return failed
 	}
-	if err := unpack(m.Data(), func(kind byte, row, packed []byte) error {
-		e, transcript, err := c.read(ctx, q, kind, row, packed, sink, unzip)
-		switch {
-		case err != nil && passing(err):
-			later = err
-			return err
-		case err != nil:
+	known := func(id string) bool {
+		return sink.Done(id) || slices.ContainsFunc(batch, func(f results.Finished) bool { return f.Trial.ID == id })
+	}
+	one := func(kind byte, row, packed []byte) error {
+		e, transcript, err := c.read(kind, row, packed, unzip)
+		if err != nil {
 			refuse(err)
 			return nil // the others may be whole
 		}
-		if kind == object {
-			large = append(large, e.Trial.ID)
-		}
-		if sink.Done(e.Trial.ID) || slices.ContainsFunc(batch, func(f results.Finished) bool { return f.Trial.ID == e.Trial.ID }) {
+		if known(e.Trial.ID) {
 			return nil
 		}
 		batch = append(batch, results.Finished{Trial: &e.Trial, Decisions: e.Decisions, Transcript: transcript})
@@ -484,6 +480,32 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 			return hand()
 		}
 		return nil
+	}
+	if err := unpack(m.Data(), func(kind byte, row, packed []byte) error {
+		if kind != object {
+			return one(kind, row, packed)
+		}
+		name := string(row)
+		if id, _, _ := strings.Cut(name, "."); known(id) {
+			large = append(large, name)
+			return nil // and the object may be gone
+		}
+		data, err := c.fetch(ctx, q, name)
+		switch {
+		case err != nil && passing(err):
+			later = err
+			return err
+		case err != nil:
+			refuse(err)
+			return nil
+		}
+		large = append(large, name)
+		return unpack(data, func(kind byte, row, packed []byte) error {
+			if kind == object {
+				return errParcel
+			}
+			return one(kind, row, packed)
+		})
 	}); errors.Is(err, errParcel) {
 		refuse(err)
 	}
@@ -510,7 +532,7 @@ const mostUnpacked = 1 << 20
 
 // read checks that a row is one that the plan asks for, and that it is whole. Of a
 // trial that is there already it reads no transcript.
-func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed []byte, sink harness.Sink, unzip *zstd.Decoder) (*results.Entry, []byte, error) {
+func (c *Coordinator) read(kind byte, row, packed []byte, unzip *zstd.Decoder) (*results.Entry, []byte, error) {
 	e := new(results.Entry)
 	if err := results.ParseMessage(row, e); err != nil {
 		return nil, nil, err
@@ -538,19 +560,6 @@ func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed
 	if results.OutcomeDigest(t, e.Decisions) != t.Digest {
 		return nil, nil, fmt.Errorf("trial %s: what happened does not fit its digest", t.ID)
 	}
-	if sink.Done(t.ID) {
-		return e, nil, nil // and what it had in the object store may be gone
-	}
-	if kind == object {
-		o, err := q.large.Get(ctx, t.ID)
-		if err != nil {
-			return nil, nil, fmt.Errorf("trial %s: fetching its transcript: %w", t.ID, err)
-		}
-		packed, err = io.ReadAll(io.LimitReader(o, maxLarge))
-		if err = errors.Join(err, o.Close()); err != nil {
-			return nil, nil, fmt.Errorf("trial %s: fetching its transcript: %w", t.ID, err)
-		}
-	}
 	if kind == bare {
 		return e, nil, nil
 	}
@@ -559,6 +568,25 @@ func (c *Coordinator) read(ctx context.Context, q *queue, kind byte, row, packed
 		return nil, nil, fmt.Errorf("trial %s: its transcript is damaged", t.ID)
 	}
 	return e, transcript, nil
+}
+
+// fetch gets an object that holds a trial.
+func (c *Coordinator) fetch(ctx context.Context, q *queue, name string) ([]byte, error) {
+	if len(name) > 64 {
+		return nil, fmt.Errorf("the name of an object, %.80q, is none that a worker gives", name)
+	}
+	o, err := q.large.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("fetching the object %q: %w", name, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(o, maxLarge))
+	if err = errors.Join(err, o.Close()); err != nil {
+		return nil, fmt.Errorf("fetching the object %q: %w", name, err)
+	}
+	if id, _, _ := strings.Cut(name, "."); objectName(id, data) != name {
+		return nil, fmt.Errorf("the object %q does not hold what its name says", name)
+	}
+	return data, nil
 }
 
 // dismiss sends the workers home, waits a moment for them to hear of it, for the

@@ -22,7 +22,7 @@
 //	memtox-NAME         key-value bucket: key run is the Announcement
 //	memtox-NAME-jobs    work queue of spans
 //	memtox-NAME-rows    work queue of finished trials
-//	memtox-NAME-large   object store of transcripts that no message holds
+//	memtox-NAME-large   object store of trials that no message holds
 //	memtox.NAME.status  plain subject: a line a worker every two seconds
 //	memtox.NAME.over    plain subject: the run that is over
 //	memtox.NAME.done    plain subject: questions about a span, answered by the coordinator

@@ -76,14 +76,14 @@ const (
 	farewell = time.Second
 )
 
-// largest is what a message may hold; larger transcripts go through the object
-// store.
+// largest is what a message may hold; a trial that is larger goes through the
+// object store.
 const largest = 900 << 10
 
 // inFlight is how many spans are on their way to the server at once.
 const inFlight = 256
 
-// maxLarge bounds a transcript in the object store.
+// maxLarge bounds a trial in the object store.
 const maxLarge = 1 << 30
 
 // Options say how a queue is reached.

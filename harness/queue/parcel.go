@@ -1,24 +1,36 @@
 package queue
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 )
 
-// parcel is a message of finished trials: for each a byte that says where its
-// transcript is, the length of its row (see [results.AppendMessage]) and the row,
-// the length of its transcript, packed with zstd, and the transcript.
+// parcel is a message of finished trials: for each a byte that says what follows,
+// the length of its row (see [results.AppendMessage]) and the row, the length of its
+// transcript, packed with zstd, and the transcript. A trial that no message holds
+// stands in the object store, as a parcel of its own, and the message has that
+// object's name in the place of the row.
 type parcel struct {
 	data      []byte
 	n, failed int64
 }
 
-// Where a transcript is.
+// What follows.
 const (
-	bare   byte = iota // there is none
-	inside             // in the parcel
-	object             // in the object store, under the trial's id
+	bare   byte = iota // a row
+	inside             // a row and its transcript
+	object             // the name of an object that holds the trial
 )
+
+// objectName names a parcel of one trial: by the trial, so that whoever has it
+// already need not fetch it, and by what it holds, so that the same trial from
+// another worker is another object and none can be put in the place of another.
+func objectName(trial string, data []byte) string {
+	sum := sha256.Sum256(data)
+	return trial + "." + hex.EncodeToString(sum[:16])
+}
 
 func (p *parcel) add(kind byte, row, packed []byte) {
 	p.data = binary.AppendUvarint(append(p.data, kind), uint64(len(row)))

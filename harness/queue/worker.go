@@ -529,27 +529,31 @@ func (t *toil) pack(ctx context.Context, out *parcel, row *results.Trial, ds []r
 	if len(transcript) > 0 {
 		kind, packed = inside, t.zip.EncodeAll(bytes.TrimRight(transcript, "\n"), nil)
 	}
-	if len(body)+len(packed) > largest {
+	var one parcel
+	one.add(kind, body, packed)
+	if len(one.data) > largest {
+		name := objectName(row.ID, one.data)
 		for {
-			_, err := t.large.PutBytes(ctx, row.ID, packed)
+			_, err := t.large.PutBytes(ctx, name, one.data)
 			if err == nil {
 				break
 			}
-			t.logf("putting the transcript of trial %s: %v", row.ID, err)
+			t.logf("putting trial %s into the object store: %v", row.ID, err)
 			if err := pause(ctx, 500*time.Millisecond); err != nil {
 				return err
 			}
 		}
-		kind, packed = object, nil
+		one = parcel{}
+		one.add(object, []byte(name), nil)
 	}
-	if len(out.data)+len(body)+len(packed) > largest {
+	if len(out.data)+len(one.data) > largest {
 		t.leave(finished{parcel: *out})
 		*out = parcel{}
 	}
-	out.add(kind, body, packed)
 	if row.Status == results.Error {
-		out.failed++
+		one.failed++
 	}
+	out.join(one)
 	t.unsent.Add(1)
 	return nil
 }
