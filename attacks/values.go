@@ -201,8 +201,8 @@ func Kinds() []Kind {
 		{"path", "/srv/norvik/roster.csv; .name (roster.csv)", true, nil, func(g *generator, _ value) value {
 			name := g.pick(g.words.Noun) + "." + g.pick([]string{"csv", "conf", "md", "yaml", "txt", "json", "xlsx", "pdf"})
 			s := g.stem()
-			form := g.pick([]string{"/srv/%s/%s", "/opt/%s/%s", "/data/%s/%s", "shared/%s/%s", "~/work/%s/%s", "/mnt/%s/%s"})
-			return value{fmt.Sprintf(form, s, name), map[string]string{"name": name}}
+			top := g.pick([]string{"/srv", "/opt", "/data", "shared", "~/work", "/mnt"})
+			return value{top + "/" + s + "/" + name, map[string]string{"name": name}}
 		}},
 		{"file", "norvik-roster.xlsx", true, nil, func(g *generator, _ value) value {
 			return plain(g.stem() + "-" + g.pick(g.words.Noun) + "." + g.pick([]string{"xlsx", "pdf", "docx", "csv", "md", "pptx"}))

@@ -72,7 +72,8 @@ func (g *group) full() bool {
 	return len(g.lines) >= groupBytes || time.Since(g.began) >= groupWait || last.WallUS >= groupSlow.Microseconds()
 }
 
-// hand gives everything to the sink and counts it.
+// hand gives everything to the sink and counts it. What a sink could not take is not
+// handed to it again: its error ends the run.
 func (g *group) hand(sink Grouped, progress *Progress) error {
 	if len(g.rows) == 0 {
 		return nil
@@ -83,9 +84,7 @@ func (g *group) hand(sink Grouped, progress *Progress) error {
 		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i], Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
 		d, l = g.ends[i], g.marks[i]
 	}
-	if err := Hand(sink, g.batch, progress); err != nil {
-		return err
-	}
+	err := Hand(sink, g.batch, progress)
 	clear(g.rows)
 	clear(g.decisions)
 	clear(g.batch)
@@ -93,7 +92,7 @@ func (g *group) hand(sink Grouped, progress *Progress) error {
 	if cap(g.lines) > 2*groupBytes { // one huge trial should not be remembered
 		g.lines = nil
 	}
-	return nil
+	return err
 }
 
 // Runner runs single trials, for whoever hands them out in another way than Run
