@@ -130,7 +130,16 @@ func (m *memoryCommand) writeKey(name, text string, mode os.FileMode) error {
 	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
+	switch err := os.Link(tmp.Name(), path); {
+	case err == nil:
+		// A log must not outlive the only key that it goes on with. Some file systems
+		// cannot sync a folder; then they keep its order themselves.
+		if dir, err := os.Open(filepath.Dir(path)); err == nil {
+			_ = dir.Sync()
+			_ = dir.Close()
+		}
+		return nil
+	case errors.Is(err, fs.ErrExist):
 		return err
 	}
 	// A file system without hard links.
