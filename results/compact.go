@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // tables are the three files that rows go to.
 type tables struct {
+	disk      disk.FS
 	dir       string
 	trials    *table[Trial]
 	decisions *table[Decision]
@@ -21,13 +24,13 @@ type tables struct {
 
 // createTables begins the three files; that of the transcripts only when the
 // first comes.
-func createTables(dir string, names [3]string, page int) (*tables, error) {
-	t := &tables{dir: dir, names: names, page: page}
+func createTables(d disk.FS, dir string, names [3]string, page int) (*tables, error) {
+	t := &tables{disk: d, dir: dir, names: names, page: page}
 	var err error
-	if t.trials, err = createTable[Trial](dir, names[0], page, trialsGroup); err != nil {
+	if t.trials, err = createTable[Trial](d, dir, names[0], page, trialsGroup); err != nil {
 		return nil, err
 	}
-	if t.decisions, err = createTable[Decision](dir, names[1], page, callsGroup); err != nil {
+	if t.decisions, err = createTable[Decision](d, dir, names[1], page, callsGroup); err != nil {
 		t.abandon()
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func (t *tables) add(e *Entry) error {
 	}
 	if t.places == nil {
 		var err error
-		if t.places, err = createTable[indexRow](t.dir, t.names[2], t.page, trialsGroup); err != nil {
+		if t.places, err = createTable[indexRow](t.disk, t.dir, t.names[2], t.page, trialsGroup); err != nil {
 			return err
 		}
 	}
@@ -76,20 +79,20 @@ func (t *tables) publish() ([]File, error) {
 		if err := t.places.publish(); err != nil {
 			return nil, err
 		}
-		if err := syncDir(in(t.dir, transcriptsDir)); err != nil {
+		if err := syncDir(t.disk, in(t.dir, transcriptsDir)); err != nil {
 			return nil, err
 		}
 	}
 	if err := t.decisions.publish(); err != nil {
 		return nil, err
 	}
-	if err := syncDir(t.dir); err != nil {
+	if err := syncDir(t.disk, t.dir); err != nil {
 		return nil, err
 	}
 	if err := t.trials.publish(); err != nil {
 		return nil, err
 	}
-	return files, syncDir(t.dir)
+	return files, syncDir(t.disk, t.dir)
 }
 
 func (t *tables) abandon() {
@@ -105,8 +108,8 @@ func (t *tables) abandon() {
 }
 
 // writePart makes a part of a full journal file and removes the file.
-func writePart(dir string, w *writing) error {
-	t, err := createTables(dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage)
+func writePart(d disk.FS, dir string, w *writing) error {
+	t, err := createTables(d, dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage)
 	if err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func writePart(dir string, w *writing) error {
 		return err
 	}
 	path := in(dir, journalName(w.n))
-	if err := os.Remove(path); err != nil {
+	if err := d.Remove(path); err != nil {
 		return diskError("removing", path, err)
 	}
 	return nil
@@ -181,7 +184,7 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 	}()
 	sources := []source{newJournalSource(j.cur.f.Name(), j.cur.n, j.cur.f, j.cur.slots)}
 	for _, n := range j.parts {
-		p, err := openPart(j.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		p, err := openPart(j.disk, j.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +200,7 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 		return nil, err
 	}
 	defer m.close()
-	t, err := createTables(j.dir, [3]string{trialsFile, decisionsFile, indexFile}, finalPage)
+	t, err := createTables(j.disk, j.dir, [3]string{trialsFile, decisionsFile, indexFile}, finalPage)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +226,7 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 		}
 		man.Transcripts = append(man.Transcripts, File{Name: transcriptPart(n), Bytes: st.Size()})
 	}
-	if err := writeJSON(in(j.dir, manifestFile), man); err != nil {
+	if err := writeJSON(j.disk, in(j.dir, manifestFile), man); err != nil {
 		return nil, err
 	}
 	// The run is finished. What cannot be removed now is removed when somebody
@@ -232,9 +235,9 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 		p.close()
 	}
 	j.cur.f.Close()
-	if left, err := listRun(j.dir); err == nil {
+	if left, err := listRun(j.disk, j.dir); err == nil {
 		for _, name := range left.working() {
-			os.Remove(in(j.dir, name))
+			j.disk.Remove(in(j.dir, name))
 		}
 	}
 	return man, nil

@@ -7,8 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // diskError says what was being written and, where the cause is known, what
@@ -31,16 +32,8 @@ func diskError(doing, path string, err error) error {
 }
 
 // syncDir makes renames and removals in dir durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // directories cannot be synced there
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return diskError("opening", dir, err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+func syncDir(d disk.FS, dir string) error {
+	if err := d.SyncDir(dir); err != nil {
 		return diskError("syncing", dir, err)
 	}
 	return nil
@@ -48,9 +41,9 @@ func syncDir(dir string) error {
 
 // writeFile replaces a small file in one step: whoever reads it sees the old
 // content or the new one.
-func writeFile(path string, b []byte) error {
+func writeFile(d disk.FS, path string, b []byte) error {
 	tmp := path + tmpSuffix
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
+	f, err := d.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return diskError("creating", tmp, err)
 	}
@@ -62,21 +55,21 @@ func writeFile(path string, b []byte) error {
 		err = e
 	}
 	if err == nil {
-		err = os.Rename(tmp, path)
+		err = d.Rename(tmp, path)
 	}
 	if err != nil {
-		os.Remove(tmp)
+		d.Remove(tmp)
 		return diskError("writing", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return syncDir(d, filepath.Dir(path))
 }
 
-func writeJSON(path string, v any) error {
+func writeJSON(d disk.FS, path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return writeFile(path, append(b, '\n'))
+	return writeFile(d, path, append(b, '\n'))
 }
 
 // dangling returns the path, or the nearest one above it, if it is a symbolic link

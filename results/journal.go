@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // Errors that callers tell apart with errors.Is.
@@ -43,6 +45,8 @@ type Options struct {
 	// the machine (rows are safe against a death of the process as soon as
 	// Append returns); DefaultSyncEvery if 0.
 	SyncEvery time.Duration
+	// Disk is what files are written with; the operating system's if nil.
+	Disk disk.FS
 }
 
 // Journal takes the rows of a run as trials finish and compacts them to Parquet
@@ -71,6 +75,7 @@ type Options struct {
 // the number N says where it must not be looked for twice.
 type Journal struct {
 	dir    string
+	disk   disk.FS
 	run    *Run
 	opts   Options
 	unlock func()
@@ -95,10 +100,10 @@ type Journal struct {
 // writing is the journal file that takes records, and its transcripts.
 type writing struct {
 	n      int
-	f      *os.File
+	f      disk.File
 	size   int64
 	slots  []slot
-	t      *os.File // nil until the first transcript
+	t      disk.File // nil until the first transcript
 	tSize  int64
 	buffer []byte
 }
@@ -106,13 +111,14 @@ type writing struct {
 // Create makes a run directory and writes run.json. A directory that exists
 // must be empty, or hold a run of which nothing was written yet.
 func Create(dir string, run *Run, o Options) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	o.complete()
+	if err := disk.MkdirAll(o.Disk, dir); err != nil {
 		if link := dangling(dir); link != "" {
 			return nil, fmt.Errorf("creating run directory %s: %s %w", dir, link, ErrDangling)
 		}
 		return nil, diskError("creating run directory", dir, err)
 	}
-	files, err := os.ReadDir(dir)
+	files, err := o.Disk.ReadDir(dir)
 	if err != nil {
 		return nil, diskError("reading run directory", dir, err)
 	}
@@ -137,7 +143,7 @@ func Create(dir string, run *Run, o Options) (*Journal, error) {
 	r := *run
 	r.Format = RunFormat
 	j := newJournal(dir, &r, o, unlock)
-	if err := writeRun(dir, &r); err != nil {
+	if err := writeRun(o.Disk, dir, &r); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -173,18 +179,25 @@ func Resume(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
+func (o *Options) complete() {
 	if o.PartRows <= 0 {
 		o.PartRows = DefaultPartRows
 	}
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = DefaultSyncEvery
 	}
+	if o.Disk == nil {
+		o.Disk = disk.OS
+	}
+}
+
+func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
+	o.complete()
 	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constant
 	}
-	return &Journal{dir: dir, run: run, opts: o, unlock: unlock, zip: zip, done: map[uint64]struct{}{}, stop: make(chan struct{})}
+	return &Journal{dir: dir, disk: o.Disk, run: run, opts: o, unlock: unlock, zip: zip, done: map[uint64]struct{}{}, stop: make(chan struct{})}
 }
 
 func isNumbered(name string) bool {
@@ -197,7 +210,7 @@ func isNumbered(name string) bool {
 // begin starts journal file n.
 func (j *Journal) begin(n int) error {
 	path := in(j.dir, journalName(n))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := j.disk.OpenFile(path, os.O_CREATE|os.O_RDWR)
 	if err == nil {
 		_, err = f.WriteAt([]byte(journalHeader), 0)
 	}
@@ -208,7 +221,7 @@ func (j *Journal) begin(n int) error {
 		return diskError("creating", path, err)
 	}
 	j.cur = &writing{n: n, f: f, size: int64(len(journalHeader))}
-	return syncDir(j.dir)
+	return syncDir(j.disk, j.dir)
 }
 
 // start begins to sync by time, and to compact the journal files that were full
@@ -243,7 +256,7 @@ func (j *Journal) recover() (full []*writing, err error) {
 			return nil, err
 		}
 	}
-	files, err := listRun(j.dir)
+	files, err := listRun(j.disk, j.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +275,7 @@ func (j *Journal) recover() (full []*writing, err error) {
 		}
 	}
 	for _, name := range drop {
-		if err := os.Remove(in(j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := j.disk.Remove(in(j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, diskError("removing", in(j.dir, name), err)
 		}
 	}
@@ -309,7 +322,7 @@ type idRow struct {
 
 func (j *Journal) recoverPart(n int) error {
 	path := in(j.dir, trialsPart(n))
-	p, err := openParquet(path)
+	p, err := openParquet(j.disk, path)
 	if err != nil {
 		return err
 	}
@@ -337,14 +350,14 @@ func (j *Journal) recoverPart(n int) error {
 // transcripts behind the last one that a record names.
 func (j *Journal) recoverJournal(n int) (*writing, error) {
 	path := in(j.dir, journalName(n))
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := j.disk.OpenFile(path, os.O_RDWR)
 	if err != nil {
 		return nil, diskError("opening", path, err)
 	}
 	w := &writing{n: n, f: f}
 	slots, good, err := scanJournal(path, n, f)
 	if err == nil {
-		err = w.recoverTranscripts(j.dir, &slots, &good)
+		err = w.recoverTranscripts(j.disk, j.dir, &slots, &good)
 	}
 	if err != nil {
 		w.close()
@@ -375,9 +388,9 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 // recoverTranscripts opens the transcripts of a journal file. After a failure of
 // the machine a record may have reached the disk and its transcript not; then
 // that record and all after it are taken for torn.
-func (w *writing) recoverTranscripts(dir string, slots *[]slot, good *int64) error {
+func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good *int64) error {
 	path := in(dir, transcriptPart(w.n))
-	t, err := os.OpenFile(path, os.O_RDWR, 0)
+	t, err := d.OpenFile(path, os.O_RDWR)
 	var have int64
 	if err == nil {
 		w.t = t
@@ -506,7 +519,7 @@ func (j *Journal) AppendAll(batch []Finished) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := j.cur.append(j.dir, fresh, frame); err != nil {
+	if err := j.cur.append(j.disk, j.dir, fresh, frame); err != nil {
 		for _, a := range fresh {
 			delete(j.done, a.id)
 		}
@@ -547,10 +560,10 @@ func lay(lines []byte, adds []addition) []byte {
 // buffers are for transcripts, plain and compressed.
 var buffers = sync.Pool{New: func() any { return new([2][]byte) }}
 
-func (w *writing) append(dir string, adds []addition, frame []byte) error {
+func (w *writing) append(d disk.FS, dir string, adds []addition, frame []byte) error {
 	if len(frame) > 0 {
 		if w.t == nil {
-			if err := w.openTranscripts(dir); err != nil {
+			if err := w.openTranscripts(d, dir); err != nil {
 				return err
 			}
 		}
@@ -586,17 +599,17 @@ func (w *writing) append(dir string, adds []addition, frame []byte) error {
 	return nil
 }
 
-func (w *writing) openTranscripts(dir string) error {
-	if err := os.MkdirAll(in(dir, transcriptsDir), 0o777); err != nil {
+func (w *writing) openTranscripts(d disk.FS, dir string) error {
+	if err := disk.MkdirAll(d, in(dir, transcriptsDir)); err != nil {
 		return diskError("creating", in(dir, transcriptsDir), err)
 	}
 	path := in(dir, transcriptPart(w.n))
-	t, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o666)
+	t, err := d.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC)
 	if err != nil {
 		return diskError("creating", path, err)
 	}
 	w.t = t
-	return errors.Join(syncDir(in(dir, transcriptsDir)), syncDir(dir))
+	return syncDir(d, in(dir, transcriptsDir))
 }
 
 // sync makes the records durable, and before them the transcripts that they name.
@@ -685,7 +698,7 @@ func (j *Journal) compactLocked(full []*writing) {
 		for _, w := range full {
 			err := w.sync()
 			if err == nil {
-				err = writePart(j.dir, w)
+				err = writePart(j.disk, j.dir, w)
 			}
 			w.close()
 			if err != nil {

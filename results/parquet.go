@@ -11,6 +11,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // The row groups and pages of the files. Small pages in the parts bound the
@@ -45,8 +47,9 @@ func (x *indexRow) place() place {
 
 // table writes one Parquet file under a temporary name.
 type table[T any] struct {
+	disk      disk.FS
 	dir, name string
-	f         *os.File
+	f         disk.File
 	sum       hash.Hash
 	w         *parquet.GenericWriter[T]
 	batch     []T
@@ -54,13 +57,13 @@ type table[T any] struct {
 	size      int64
 }
 
-func createTable[T any](dir, name string, page int, group int64) (*table[T], error) {
+func createTable[T any](d disk.FS, dir, name string, page int, group int64) (*table[T], error) {
 	path := in(dir, name) + tmpSuffix
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
+	f, err := d.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return nil, diskError("creating", path, err)
 	}
-	t := &table[T]{dir: dir, name: name, f: f, sum: sha256.New(), batch: make([]T, 0, rowBatch)}
+	t := &table[T]{disk: d, dir: dir, name: name, f: f, sum: sha256.New(), batch: make([]T, 0, rowBatch)}
 	t.w = parquet.NewGenericWriter[T](t.out(), parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.PageBufferSize(page), parquet.MaxRowsPerRowGroup(group), parquet.WriteBufferSize(writeBuffer),
 		parquet.DataPageStatistics(false), parquet.CreatedBy("memtox", metadataText, "results"),
@@ -123,7 +126,7 @@ func (t *table[T]) close() (File, error) {
 // not synced.
 func (t *table[T]) publish() error {
 	path := in(t.dir, t.name)
-	if err := os.Rename(path+tmpSuffix, path); err != nil {
+	if err := t.disk.Rename(path+tmpSuffix, path); err != nil {
 		return diskError("renaming to", path, err)
 	}
 	return nil
@@ -132,7 +135,7 @@ func (t *table[T]) publish() error {
 // abandon removes the temporary file. It may follow anything.
 func (t *table[T]) abandon() {
 	t.f.Close()
-	os.Remove(in(t.dir, t.name) + tmpSuffix)
+	t.disk.Remove(in(t.dir, t.name) + tmpSuffix)
 }
 
 // cursor reads the rows of one Parquet file in order.
@@ -193,13 +196,13 @@ func (c *cursor[T]) close() { c.r.Close() }
 
 // parquetFile is an opened Parquet file.
 type parquetFile struct {
-	f *os.File
+	f disk.File
 	p *parquet.File
 }
 
 // openParquet opens a file. A damaged one is an error, never a panic.
-func openParquet(path string) (pf *parquetFile, err error) {
-	f, err := os.Open(path)
+func openParquet(d disk.FS, path string) (pf *parquetFile, err error) {
+	f, err := d.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

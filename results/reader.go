@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // Want says which columns a pass over the entries needs. Less is faster.
@@ -72,19 +74,19 @@ func (r *Reader) open() error {
 		if _, err := ReadManifest(r.dir); err != nil {
 			return err
 		}
-		p, err := openPart(r.dir, [3]string{trialsFile, decisionsFile, indexFile})
+		p, err := openPart(disk.OS, r.dir, [3]string{trialsFile, decisionsFile, indexFile})
 		if err != nil {
 			return err
 		}
 		r.finished, r.parts = true, []*openedPart{p}
 		return nil
 	}
-	files, err := listRun(r.dir)
+	files, err := listRun(disk.OS, r.dir)
 	if err != nil {
 		return err
 	}
 	for _, n := range files.parts {
-		p, err := openPart(r.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		p, err := openPart(disk.OS, r.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
 		if err != nil {
 			return err
 		}
@@ -310,12 +312,12 @@ type openedPart struct {
 	places            *parquetFile // nil where no trial has a transcript
 }
 
-func openPart(dir string, names [3]string) (*openedPart, error) {
+func openPart(d disk.FS, dir string, names [3]string) (*openedPart, error) {
 	p := &openedPart{}
 	var err error
-	if p.trials, err = openParquet(in(dir, names[0])); err == nil {
-		if p.decisions, err = openParquet(in(dir, names[1])); err == nil {
-			if p.places, err = openParquet(in(dir, names[2])); errors.Is(err, fs.ErrNotExist) {
+	if p.trials, err = openParquet(d, in(dir, names[0])); err == nil {
+		if p.decisions, err = openParquet(d, in(dir, names[1])); err == nil {
+			if p.places, err = openParquet(d, in(dir, names[2])); errors.Is(err, fs.ErrNotExist) {
 				p.places, err = nil, nil
 			}
 		}

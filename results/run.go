@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // Run is run.json: what a run is, written before its first row. Unknown keys
@@ -142,4 +144,4 @@ func ReadRun(dir string) (*Run, error) {
 }
 
 // writeRun writes run.json in one step.
-func writeRun(dir string, r *Run) error { return writeJSON(in(dir, runFile), r) }
+func writeRun(d disk.FS, dir string, r *Run) error { return writeJSON(d, in(dir, runFile), r) }

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // runFiles says which files of memtox a run directory holds.
@@ -19,10 +20,10 @@ type runFiles struct {
 	temporary []string
 }
 
-func listRun(dir string) (*runFiles, error) {
+func listRun(d disk.FS, dir string) (*runFiles, error) {
 	var r runFiles
 	var decisions []int
-	files, err := os.ReadDir(dir)
+	files, err := d.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading run directory: %w", err)
 	}
@@ -42,7 +43,7 @@ func listRun(dir string) (*runFiles, error) {
 			r.final = append(r.final, name)
 		}
 	}
-	files, err = os.ReadDir(in(dir, transcriptsDir))
+	files, err = d.ReadDir(in(dir, transcriptsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading run directory: %w", err)
 	}

@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"slices"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // source yields entries in the order of the plan.
@@ -36,7 +37,7 @@ type slot struct {
 // scanJournal finds the whole records of a journal file, in the order in which
 // they were written, up to the first that is torn. good is where that begins.
 // An unfinished header is a file without records, with good 0.
-func scanJournal(path string, part int, f *os.File) (slots []slot, good int64, err error) {
+func scanJournal(path string, part int, f disk.File) (slots []slot, good int64, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
@@ -99,14 +100,14 @@ func (d *decoder) head(payload []byte, part int, s *slot) bool {
 type journalSource struct {
 	path  string
 	part  int
-	f     *os.File
+	f     disk.File
 	owned bool // close f with the source
 	slots []slot
 	buf   []byte
 	d     *decoder
 }
 
-func newJournalSource(path string, part int, f *os.File, slots []slot) *journalSource {
+func newJournalSource(path string, part int, f disk.File, slots []slot) *journalSource {
 	slots = slices.Clone(slots)
 	slices.SortFunc(slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id)) })
 	return &journalSource{path: path, part: part, f: f, slots: slots, d: newDecoder()}

@@ -54,6 +54,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/disk"
 )
 
 const (
@@ -86,11 +87,15 @@ type Options struct {
 	ReadOnly bool
 	// Wait is how long a writer waits for another; 0 is 10 seconds.
 	Wait time.Duration
+	// Disk is what the files are made and synced with, where SQLite does not do it;
+	// the operating system's if nil.
+	Disk disk.FS
 }
 
 // Store is a memory.Store in a file. It is safe for concurrent use.
 type Store struct {
 	path string
+	disk disk.FS
 	wait time.Duration
 	read *sql.DB // any number of connections, one a reader
 	db   *sql.DB // the one connection that writes; nil if read only
@@ -106,7 +111,7 @@ type Store struct {
 	written atomic.Uint64 // transactions committed
 	syncMu  sync.Mutex
 	synced  uint64 // of written, those that are on disk
-	wal     *os.File
+	wal     disk.File
 	broken  error // what made a sync fail
 }
 
@@ -128,10 +133,13 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if o.Wait == 0 {
 		o.Wait = 10 * time.Second
 	}
+	if o.Disk == nil {
+		o.Disk = disk.OS
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !o.MustExist && !o.ReadOnly:
-		if err := create(ctx, path); err != nil {
+		if err := create(ctx, o.Disk, path); err != nil {
 			return nil, err
 		}
 	case err != nil:
@@ -144,7 +152,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := check(ctx, path, o.Wait); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, wait: o.Wait}
+	s := &Store{path: path, disk: o.Disk, wait: o.Wait}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -199,12 +207,12 @@ func dsn(path, mode string, wait time.Duration, pragmas ...string) string {
 
 // create makes an empty store beside the path and puts it there whole, so that no
 // kill leaves half a store. Where somebody else was quicker, theirs stays.
-func create(ctx context.Context, path string) (err error) {
+func create(ctx context.Context, d disk.FS, path string) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
+	defer d.Remove(tmp.Name())
 	if err := tmp.Close(); err != nil {
 		return err
 	}
@@ -217,27 +225,16 @@ func create(ctx context.Context, path string) (err error) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := d.Link(tmp.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
 		// A file system without hard links.
 		if _, gone := os.Stat(path); !errors.Is(gone, os.ErrNotExist) {
 			return gone
 		}
-		if err := os.Rename(tmp.Name(), path); err != nil {
+		if err := d.Rename(tmp.Name(), path); err != nil {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // directories cannot be synced there
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return d.SyncDir(filepath.Dir(path))
 }
 
 // check looks whether the file is ours, through SQLite and read only: to open it
@@ -332,7 +329,7 @@ func (s *Store) Sync(context.Context) error {
 func (s *Store) syncWAL() (err error) {
 	if s.wal == nil {
 		// The log file stays the same one while a connection is open.
-		if s.wal, err = os.OpenFile(s.path+"-wal", os.O_RDWR, 0); err != nil {
+		if s.wal, err = s.disk.OpenFile(s.path+"-wal", os.O_RDWR); err != nil {
 			return err
 		}
 	}
