@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ollama/ollama/api"
@@ -68,6 +70,8 @@ type Model struct {
 	tools wire.ToolList
 	fixed map[string]any // options of every request
 	keep  *api.Duration
+	// context is the server's context for the model, once it was asked for.
+	context atomic.Int64
 }
 
 // New returns a model. It sends nothing.
@@ -159,7 +163,16 @@ func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error
 		return wire.Answer{}, m.refine(ctx, err)
 	}
 	defer resp.Body.Close()
-	return m.read(ctx, resp.Body)
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	a, spoilt := read(raw)
+	a.Context = int(m.context.Load())
+	if spoilt != nil {
+		return a, spoilt
+	}
+	return a, nil
 }
 
 func (m *Model) encode(req model.Request) ([]byte, error) {
@@ -207,66 +220,120 @@ func messages(req model.Request) []api.Message {
 	return out
 }
 
-// piece is one line of an answer: all of it, or a piece of a stream.
+// piece is one line of an answer: all of it, or a piece of a stream. What servers
+// spoil is kept raw until it is known what it would have been.
 type piece struct {
-	Message struct {
-		Content   string `json:"content"`
-		ToolCalls []struct {
-			ID       string `json:"id"`
-			Function struct {
-				Name      string          `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
+	Message *struct {
+		Content *string         `json:"content"`
+		Calls   json.RawMessage `json:"tool_calls"`
 	} `json:"message"`
-	Error string `json:"error"`
-	Done  bool   `json:"done"`
-	api.Metrics
+	Error      string          `json:"error"`
+	Done       bool            `json:"done"`
+	Reason     string          `json:"done_reason"`
+	Prompt     json.RawMessage `json:"prompt_eval_count"`
+	Completion json.RawMessage `json:"eval_count"`
 }
 
-func (m *Model) read(ctx context.Context, body io.Reader) (wire.Answer, error) {
-	var a wire.Answer
+// read reads an answer, whole or streamed. A server that gives no answer, a part of
+// one or one that contradicts itself must never look like a model that says nothing:
+// each is an error. The usage is right even beside one.
+func read(raw []byte) (a wire.Answer, spoilt *wire.Error) {
 	var text strings.Builder
-	d := json.NewDecoder(body)
-	for n := 0; ; n++ {
+	defer func() { a.Text = text.String() }()
+	some := false // content or calls, be it an empty text
+	var last piece
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
 		var p piece
 		err := d.Decode(&p)
-		if err == io.EOF && n > 0 {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return a, m.refine(ctx, fmt.Errorf("reading the answer: %w", err))
+			return a, wire.Spoilt(wire.NoAnswer, "the answer does not follow the protocol: %w", err)
 		}
-		text.WriteString(p.Message.Content)
-		for _, c := range p.Message.ToolCalls {
-			a.Calls = append(a.Calls, wire.RawCall{ID: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
+		last = p
+		if p.Message != nil {
+			some = some || p.Message.Content != nil
+			if p.Message.Content != nil {
+				text.WriteString(*p.Message.Content)
+			}
+			calls, err := readCalls(p.Message.Calls)
+			if err != nil {
+				spoilt = cmp.Or(spoilt, err)
+			}
+			a.Calls = append(a.Calls, calls...)
 		}
-		a.Prompt += p.PromptEvalCount
-		a.Completion += p.EvalCount
+		for to, from := range map[*int]json.RawMessage{&a.Prompt: p.Prompt, &a.Completion: p.Completion} {
+			n, err := wire.Count(from)
+			if e, ok := errors.AsType[*wire.Error](err); ok {
+				spoilt = cmp.Or(spoilt, e)
+			}
+			*to += n
+		}
 	}
-	a.Text = text.String()
+	switch {
+	case spoilt != nil:
+		return a, spoilt
+	case last.Reason != "" && last.Reason != "stop" && last.Reason != "load" && last.Reason != "unload":
+		return a, wire.Spoilt(wire.CutAnswer, "the answer ended by done_reason %q", wire.Clip(last.Reason, 40))
+	case !last.Done && (some || len(a.Calls) > 0):
+		return a, wire.Spoilt(wire.CutAnswer, "the answer does not say that it is done")
+	case !some && len(a.Calls) == 0 || last.Reason == "load" || last.Reason == "unload":
+		return a, wire.Spoilt(wire.NoAnswer, "the answer holds no message, or one with neither content nor calls")
+	}
 	return a, nil
+}
+
+func readCalls(raw json.RawMessage) ([]wire.RawCall, *wire.Error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var calls []struct {
+		ID       string `json:"id"`
+		Function *struct {
+			Name string          `json:"name"`
+			Args json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	}
+	if err := json.Unmarshal(raw, &calls); err != nil {
+		return nil, wire.Spoilt(wire.BrokenCall, "the tool calls do not follow the protocol: %w", err)
+	}
+	var out []wire.RawCall
+	for _, c := range calls {
+		if c.Function == nil || c.Function.Name == "" {
+			return nil, wire.Spoilt(wire.BrokenCall, "a tool call names no tool")
+		}
+		out = append(out, wire.RawCall{ID: c.ID, Name: c.Function.Name, Args: c.Function.Args})
+	}
+	return out, nil
 }
 
 func (m *Model) refine(ctx context.Context, err error) error {
 	return wire.Refine(ctx, m.opts.Client.Redactor(), err)
 }
 
-// judge recognises a tool call that Ollama's own parsers could not read, and an
-// error that came when a stream had begun with status 200.
-func judge(status int, body []byte) (wire.Kind, bool) {
-	if status < 400 {
+// judge recognises a tool call that Ollama's own parsers could not read, an error
+// that came when a stream had begun with status 200, and with success an answer that
+// may be there when it is asked for again.
+func judge(status int, body []byte) *wire.Error {
+	failed := status >= 400
+	if !failed {
 		last := bytes.TrimRight(body, " \r\n")
 		last = last[bytes.LastIndexByte(last, '\n')+1:]
 		var p piece
-		if !bytes.Contains(last, []byte(`"error"`)) || json.Unmarshal(last, &p) != nil || p.Error == "" {
-			return 0, false
+		failed = bytes.Contains(last, []byte(`"error"`)) && json.Unmarshal(last, &p) == nil && p.Error != ""
+	}
+	switch {
+	case failed && bytes.Contains(body, []byte("error parsing tool call")):
+		return &wire.Error{Kind: wire.Malformed}
+	case failed && status < 400:
+		return &wire.Error{Kind: wire.Transient}
+	case status < 300:
+		if _, err := read(body); err != nil && err.Kind.Retryable() {
+			return err
 		}
 	}
-	if bytes.Contains(body, []byte("error parsing tool call")) {
-		return wire.Malformed, true
-	}
-	return wire.Transient, status < 400
+	return nil
 }
 
 // Models lists the models that the server has.

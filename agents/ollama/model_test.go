@@ -164,6 +164,44 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// An answer that the server spoilt is none: an error with its kind.
+func TestSpoiltAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer string
+		stream bool
+		kind   wire.Kind
+	}{
+		"null message":       {`{"message":null,"done":true}`, false, wire.NoAnswer},
+		"no message":         {`{"done":true}`, false, wire.NoAnswer},
+		"null content":       {`{"message":{"role":"assistant","content":null},"done":true}`, false, wire.NoAnswer},
+		"content is a list":  {`{"message":{"content":[]},"done":true}`, false, wire.NoAnswer},
+		"it loaded only":     {`{"message":{"role":"assistant","content":""},"done":true,"done_reason":"load"}`, false, wire.NoAnswer},
+		"length":             {`{"message":{"content":"Hi"},"done":true,"done_reason":"length","prompt_eval_count":70}`, false, wire.CutAnswer},
+		"not done":           {`{"message":{"content":"Hi"}}`, false, wire.CutAnswer},
+		"stream, length":     {"{\"message\":{\"content\":\"Hi\"}}\n{\"done\":true,\"done_reason\":\"length\"}\n", true, wire.CutAnswer},
+		"tokens as a string": {`{"message":{"content":"Hi"},"done":true,"eval_count":"2"}`, false, wire.BadUsage},
+		"tokens below 0":     {`{"message":{"content":"Hi"},"done":true,"prompt_eval_count":-2}`, false, wire.BadUsage},
+		"calls are no list":  {`{"message":{"content":"","tool_calls":"send_mail"},"done":true}`, false, wire.BrokenCall},
+		"no name":            {`{"message":{"content":"","tool_calls":[{"function":{"arguments":{}}}]},"done":true}`, false, wire.BrokenCall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, s := start(t, ollama.Options{Stream: test.stream}, test.answer)
+			r, err := m.Next(context.Background(), hello)
+			want := 1
+			if test.kind.Retryable() {
+				want = 2
+			}
+			if k, known := wire.KindOf(err); !known || k != test.kind || len(s.bodies) != want {
+				t.Errorf("%+v, %v after %d requests; want %s after %d", r, err, len(s.bodies), test.kind, want)
+			}
+		})
+	}
+	m, _ := start(t, ollama.Options{}, `{"message":{"content":""},"done":true,"done_reason":"stop"}`)
+	if r, err := m.Next(context.Background(), hello); err != nil || r.Text != "" {
+		t.Errorf("an empty answer: %+v, %v", r, err)
+	}
+}
+
 // The key is sent as a bearer token and stands nowhere else.
 func TestKey(t *testing.T) {
 	const key = "planted-9f3b7c1d5e"

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -55,12 +56,15 @@ type Options struct {
 
 // Model is one model of one server.
 type Model struct {
-	opts   Options
-	client *api.Client
-	tools  wire.ToolList
-	fixed  []byte // members of every request that go-openai would not send
-	limit  bool   // the server wants max_completion_tokens
-	seed   bool
+	opts    Options
+	http    *http.Client
+	client  *api.Client
+	chats   string // URL of the chat interface
+	tools   wire.ToolList
+	fixed   []byte // members of every request that go-openai would not send
+	limit   bool   // the server wants max_completion_tokens
+	seed    bool
+	context atomic.Int64 // the server's context, once it was asked for
 }
 
 // New returns a model. It sends nothing.
@@ -89,9 +93,9 @@ func New(o Options) (*Model, error) {
 		rt = o.Cassette(base.Path, rt)
 	}
 	// The key is not part of this configuration: Authorized adds it further down.
+	m.http, m.chats = wire.HTTP(rt), base.String()+"/chat/completions"
 	c := api.DefaultConfig("")
-	c.BaseURL = base.String()
-	c.HTTPClient = wire.HTTP(wire.RoundTripper(func(r *http.Request) (*http.Response, error) { return m.patched(r, rt) }))
+	c.BaseURL, c.HTTPClient = base.String(), m.http
 	m.client = api.NewClientWithConfig(c)
 	return m, nil
 }
@@ -145,32 +149,6 @@ func members(o Options) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// patched sends a request of go-openai with what it left out.
-func (m *Model) patched(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-	p, ok := r.Context().Value(patchKey{}).(patch)
-	if !ok {
-		return next.RoundTrip(r)
-	}
-	body, err := wire.Body(r)
-	if err != nil {
-		return nil, err
-	}
-	if p.empty {
-		if body, err = withContent(body); err != nil {
-			return nil, err
-		}
-	}
-	return next.RoundTrip(wire.WithBody(r, wire.Splice(body, p.members)))
-}
-
-// patch is what go-openai's encoding of a request lacks.
-type patch struct {
-	members []byte // to be spliced in
-	empty   bool   // some message has an empty content
-}
-
-type patchKey struct{}
-
 // withContent writes empty contents out: go-openai leaves them away, and servers
 // refuse a message without one.
 func withContent(body []byte) ([]byte, error) {
@@ -211,10 +189,45 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	return wire.Converse(ctx, m.Name(), req, m.opts.Settings, m.opts.Client.Redactor(), m.chat)
 }
 
+// chat sends one request. It does not go through go-openai's own call: that reads
+// an answer of nothing as an empty one, and leaves members of the request out.
 func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error) {
 	wire.CallOf(ctx).Judge = judge
-	r := api.ChatCompletionRequest{Model: m.opts.Model, Messages: messages(req)}
-	p := patch{members: m.fixed, empty: slices.ContainsFunc(req.Messages, func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 })}
+	body, err := m.encode(req)
+	if err != nil {
+		return wire.Answer{}, fmt.Errorf("encoding the request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.chats, bytes.NewReader(body))
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if m.opts.Stream {
+		r.Header.Set("Accept", "text/event-stream")
+	}
+	resp, err := m.http.Do(r)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return wire.Answer{}, m.refine(ctx, err)
+	}
+	a, spoilt := read(raw)
+	a.Context = int(m.context.Load())
+	if spoilt != nil {
+		return a, spoilt
+	}
+	return a, nil
+}
+
+func (m *Model) encode(req model.Request) ([]byte, error) {
+	r := api.ChatCompletionRequest{Model: m.opts.Model, Messages: messages(req), Stream: m.opts.Stream}
+	if m.opts.Stream {
+		r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
+	}
 	if m.limit {
 		r.MaxCompletionTokens = req.MaxTokens
 	} else {
@@ -224,137 +237,44 @@ func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error
 		seed := int(req.Seed)
 		r.Seed = &seed
 	}
-	if tools := m.tools.JSON(req.Tools); tools != nil {
-		// Encoded once for all requests, not by go-openai for each.
-		p.members = slices.Clip(p.members)
-		if len(p.members) > 0 {
-			p.members = append(p.members, ',')
-		}
-		p.members = append(append(p.members, `"tools":`...), tools...)
+	body, err := json.Marshal(r)
+	if err == nil && slices.ContainsFunc(req.Messages, func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 }) {
+		body, err = withContent(body)
 	}
-	ctx = context.WithValue(ctx, patchKey{}, p)
-	if m.opts.Stream {
-		return m.stream(ctx, r)
-	}
-	resp, err := m.client.CreateChatCompletion(ctx, r)
 	if err != nil {
-		return wire.Answer{}, m.refine(ctx, err)
+		return nil, err
 	}
-	a := wire.Answer{Prompt: resp.Usage.PromptTokens, Completion: resp.Usage.CompletionTokens}
-	if len(resp.Choices) == 0 {
-		return a, &wire.Error{Kind: wire.Fatal, Text: wire.Clip(string(wire.CallOf(ctx).Body), 1000), Err: errors.New("the answer holds no choice")}
+	if tools := m.tools.JSON(req.Tools); tools != nil { // encoded once for all requests
+		body = wire.Splice(body, append([]byte(`"tools":`), tools...))
 	}
-	c := resp.Choices[0]
-	a.Text = text(c.Message)
-	a.Filtered = c.FinishReason == api.FinishReasonContentFilter
-	for _, t := range c.Message.ToolCalls {
-		a.Calls = append(a.Calls, wire.RawCall{ID: t.ID, Name: t.Function.Name, Args: []byte(t.Function.Arguments)})
-	}
-	return a, nil
+	return wire.Splice(body, m.fixed), nil
 }
 
-func text(m api.ChatCompletionMessage) string {
-	if m.Content == "" && m.Refusal != "" {
-		return m.Refusal
-	}
-	s := m.Content
-	for _, p := range m.MultiContent {
-		s += p.Text
-	}
-	return s
-}
-
-// stream puts the pieces of an answer together.
-func (m *Model) stream(ctx context.Context, r api.ChatCompletionRequest) (wire.Answer, error) {
-	r.Stream = true
-	r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
-	s, err := m.client.CreateChatCompletionStream(ctx, r)
-	if err != nil {
-		return wire.Answer{}, m.refine(ctx, err)
-	}
-	defer s.Close()
-	var a wire.Answer
-	var b, refusal strings.Builder
-	at := map[int]int{} // index of a call in the stream → in a.Calls
-	seen := false
-	for {
-		piece, err := s.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return a, m.refine(ctx, err)
-		}
-		if u := piece.Usage; u != nil {
-			a.Prompt, a.Completion = u.PromptTokens, u.CompletionTokens
-		}
-		if len(piece.Choices) == 0 || piece.Choices[0].Index != 0 {
-			continue
-		}
-		seen = true
-		c := piece.Choices[0]
-		a.Filtered = a.Filtered || c.FinishReason == api.FinishReasonContentFilter
-		b.WriteString(c.Delta.Content)
-		refusal.WriteString(c.Delta.Refusal)
-		for _, t := range c.Delta.ToolCalls {
-			// Some servers number every call 0: a new id is a new call, too.
-			i, n := 0, len(a.Calls)
-			if t.Index != nil {
-				i = *t.Index
-			}
-			j, ok := at[i]
-			if !ok || t.ID != "" && a.Calls[j].ID != "" && t.ID != a.Calls[j].ID {
-				a.Calls = append(a.Calls, wire.RawCall{})
-				at[i], j = n, n
-			}
-			call := &a.Calls[j]
-			if t.ID != "" {
-				call.ID = t.ID
-			}
-			call.Name += t.Function.Name
-			call.Args = append(call.Args, t.Function.Arguments...)
-		}
-	}
-	if !seen {
-		return a, &wire.Error{Kind: wire.Fatal, Err: errors.New("the stream holds no choice"), Hint: "if the server cannot stream, ask for whole answers"}
-	}
-	if a.Text = b.String(); a.Text == "" {
-		a.Text = refusal.String()
-	}
-	return a, nil
-}
-
-// refine names errors of decoding: where the server's answer was whole, but not
-// what go-openai can read, a tool call is the usual reason.
 func (m *Model) refine(ctx context.Context, err error) error {
-	refined := wire.Refine(ctx, m.opts.Client.Redactor(), err)
-	if e, ok := errors.AsType[*wire.Error](refined); ok && e.Text == "" {
-		if _, bad := errors.AsType[*json.UnmarshalTypeError](err); bad {
-			e.Text = wire.Clip(string(wire.CallOf(ctx).Body), 1000)
-			if strings.Contains(e.Text, `"tool_calls"`) {
-				e.Kind = wire.Malformed
-			}
-		}
-	}
-	return refined
+	return wire.Refine(ctx, m.opts.Client.Redactor(), err)
 }
 
 // judge recognises what servers say with an ordinary status: a tool call that
-// they could not read (Groq, llama.cpp), a content filter (Azure).
-func judge(status int, body []byte) (wire.Kind, bool) {
+// they could not read (Groq, llama.cpp), a content filter (Azure), and with success
+// an answer that may be there when it is asked for again.
+func judge(status int, body []byte) *wire.Error {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(body, []byte(w)) })
 	}
-	if status < 400 {
-		return insideSuccess(body)
-	}
 	switch {
+	case status < 300:
+		if k, says := insideSuccess(body); says {
+			return &wire.Error{Kind: k}
+		}
+		if _, err := read(body); err != nil && err.Kind.Retryable() {
+			return err
+		}
 	case status == http.StatusBadRequest && has("content_filter", "content_policy_violation"):
-		return wire.Filtered, true
-	case has("tool_use_failed", "Failed to parse tool call", "error parsing tool call"):
-		return wire.Malformed, true
+		return &wire.Error{Kind: wire.Filtered}
+	case status >= 400 && has("tool_use_failed", "Failed to parse tool call", "error parsing tool call"):
+		return &wire.Error{Kind: wire.Malformed}
 	}
-	return 0, false
+	return nil
 }
 
 // insideSuccess recognises an error that comes with a status of success, as

@@ -170,23 +170,25 @@ func TestAnswers(t *testing.T) {
 		"reasoning apart":              {[]string{`{"choices":[{"message":{"role":"assistant","content":"Hi","reasoning_content":"They greet."}}]}`}, false, `Hi|`, 1},
 		"malformed, then right":        {[]string{call("c1", `"{\"to\": \"a@"`), call("c2", `"{\"to\":\"a@b.example\"}"`)}, false, `|c2 send_mail to=a@b.example`, 2},
 		"malformed twice":              {[]string{call("c1", `"{\"to\": \"a@"`)}, false, `malformed tool call: send_mail {"to": "a@`, 2},
-		"arguments not a string":       {[]string{call("c1", `{"to":"a@b.example"}`)}, false, `malformed tool call: {"choices"`, 2},
+		"arguments not a string":       {[]string{call("c1", `{"to":"a@b.example"}`)}, false, `broken tool call: `, 1},
 		"the server could not read it": {[]string{`400 {"error":{"message":"tool_use_failed: bad","code":"tool_use_failed"}}`, ok}, false, `Hi.|`, 2},
 		"filtered prompt":              {[]string{`400 {"error":{"message":"no","code":"content_filter"}}`}, false, `filtered: no`, 1},
 		"filtered answer":              {[]string{`{"choices":[{"message":{"role":"assistant","content":"I"},"finish_reason":"content_filter"}]}`}, false, `filtered: I`, 1},
 		"a gateway's error":            {[]string{`{"error":{"code":502,"message":"upstream"}}`, ok}, false, `Hi.|`, 2},
 		"a gateway's refusal":          {[]string{`{"error":{"code":402,"message":"no credit"}}`}, false, `fatal: no credit`, 1},
 		"a gateway's limit":            {[]string{`{"error":{"code":"429","message":"slow down"}}`}, false, `rate limit: slow down`, 2},
-		"no choice":                    {[]string{`{"choices":[]}`}, false, `fatal: {"choices":[]}`, 1},
-		"another protocol":             {[]string{`{"choices":"none"}`}, false, `fatal: {"choices":"none"}`, 1},
+		"no choice":                    {[]string{`{"choices":[]}`}, false, `no answer: {"choices":[]}`, 2},
+		"another protocol":             {[]string{`{"choices":"none"}`}, false, `no answer: {"choices":"none"}`, 2},
 		"stream":                       {[]string{stream(`{"delta":{"role":"assistant","content":""}}`, `{"delta":{"content":"Hi "}}`, `{"delta":{"content":"there"}}`, `{"delta":{},"finish_reason":"stop"}`)}, true, `Hi there|`, 1},
 		"stream of calls": {[]string{stream(`{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"send_mail","arguments":""}}]}}`,
-			`{"delta":{"tool_calls":[{"index":1,"id":"c2","function":{"name":"send_mail","arguments":"{\"to\":"}}]}}`, `{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}},{"index":1,"function":{"arguments":"\"x\"}"}}]}}`)}, true,
+			`{"delta":{"tool_calls":[{"index":1,"id":"c2","function":{"name":"send_mail","arguments":"{\"to\":"}}]}}`, `{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}},{"index":1,"function":{"arguments":"\"x\"}"}}]},"finish_reason":"stop"}`)}, true,
 			`|c1 send_mail|c2 send_mail to=x`, 1},
 		"stream of calls all numbered 0": {[]string{stream(`{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"send_mail","arguments":"{}"}}]}}`,
-			`{"delta":{"tool_calls":[{"index":0,"id":"c2","function":{"name":"send_mail","arguments":"{}"}}]}}`)}, true, `|c1 send_mail|c2 send_mail`, 1},
-		"stream that is cut":     {[]string{"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", stream(`{"delta":{"content":"Hi"}}`)}, true, `Hi|`, 2},
-		"stream without choices": {[]string{stream()}, true, `fatal: `, 1},
+			`{"delta":{"tool_calls":[{"index":0,"id":"c2","function":{"name":"send_mail","arguments":"{}"}}]},"finish_reason":"tool_calls"}`)}, true, `|c1 send_mail|c2 send_mail`, 1},
+		"stream that is cut":                 {[]string{"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", stream(`{"delta":{"content":"Hi"},"finish_reason":"stop"}`)}, true, `Hi|`, 2},
+		"stream without choices":             {[]string{stream()}, true, `no answer: `, 2},
+		"a stream of nothing":                {[]string{stream(`{"delta":{"role":"assistant"}}`, `{"delta":{},"finish_reason":"stop"}`)}, true, `|`, 1},
+		"whole where a stream was asked for": {[]string{ok}, true, `Hi.|`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, s := start(t, openai.Options{Stream: test.stream}, test.answers...)
@@ -215,6 +217,72 @@ func TestAnswers(t *testing.T) {
 			}
 			if len(s.bodies) != test.sent || r.Usage.Calls != test.sent {
 				t.Errorf("%d requests were sent, usage says %d, want %d", len(s.bodies), r.Usage.Calls, test.sent)
+			}
+		})
+	}
+}
+
+// An answer that a server spoilt is none: an error with its kind, tried again where
+// that may help.
+func TestSpoiltAnswers(t *testing.T) {
+	call := func(calls string) string {
+		return `{"choices":[{"message":{"content":null,"tool_calls":` + calls + `},"finish_reason":"tool_calls"}]}`
+	}
+	said := func(finish string) string {
+		return `{"choices":[{"message":{"content":"Hi."},"finish_reason":` + finish + `}],"usage":{"prompt_tokens":70,"completion_tokens":2}}`
+	}
+	usage := func(u string) string {
+		return `{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}],"usage":` + u + `}`
+	}
+	for name, test := range map[string]struct {
+		answer string
+		stream bool
+		kind   wire.Kind
+	}{
+		"no JSON":                      {`<html>`, false, wire.NoAnswer},
+		"null message":                 {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, false, wire.NoAnswer},
+		"no message":                   {`{"choices":[{"finish_reason":"stop"}]}`, false, wire.NoAnswer},
+		"null choices":                 {`{"choices":null}`, false, wire.NoAnswer},
+		"no choices":                   {`{"id":"x"}`, false, wire.NoAnswer},
+		"null content":                 {`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"stop"}]}`, false, wire.NoAnswer},
+		"content is a number":          {`{"choices":[{"message":{"content":7},"finish_reason":"stop"}]}`, false, wire.NoAnswer},
+		"length":                       {said(`"length"`), false, wire.CutAnswer},
+		"aborted":                      {said(`"abort"`), false, wire.CutAnswer},
+		"a bound of the gateway":       {said(`"MAX_TOKENS"`), false, wire.CutAnswer},
+		"a call cut within":            {`{"choices":[{"message":{"tool_calls":[{"function":{"name":"send_mail","arguments":"{\"to"}}]},"finish_reason":"length"}]}`, false, wire.CutAnswer},
+		"stream, length":               {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n", true, wire.CutAnswer},
+		"stream without a reason":      {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", true, wire.CutAnswer},
+		"stream without an end":        {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", true, wire.Transient},
+		"stream that breaks off":       {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"error\":{\"message\":\"gone\"}}\n\ndata: [DONE]\n\n", true, wire.Transient},
+		"stream with a broken line":    {"data: {\"choices\":[{\"delta\":{\"con\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", true, wire.NoAnswer},
+		"stream, usage is a list":      {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\"usage\":[]}\n\ndata: [DONE]\n\n", true, wire.BadUsage},
+		"tokens as a string":           {usage(`{"prompt_tokens":"70"}`), false, wire.BadUsage},
+		"tokens below 0":               {usage(`{"prompt_tokens":70,"completion_tokens":-1}`), false, wire.BadUsage},
+		"more tokens than there are":   {usage(`{"prompt_tokens":1e300}`), false, wire.BadUsage},
+		"a part of a token":            {usage(`{"prompt_tokens":70.5}`), false, wire.BadUsage},
+		"tokens that are no number":    {usage(`{"prompt_tokens":NaN}`), false, wire.BadUsage},
+		"a sum that is a string":       {usage(`{"prompt_tokens":70,"completion_tokens":1,"total_tokens":"71"}`), false, wire.BadUsage},
+		"usage is a text":              {usage(`"70"`), false, wire.BadUsage},
+		"calls are no list":            {call(`"send_mail"`), false, wire.BrokenCall},
+		"a call without function":      {call(`[{"id":"c1"}]`), false, wire.BrokenCall},
+		"a call without a name":        {call(`[{"function":{"name":null,"arguments":"{}"}}]`), false, wire.BrokenCall},
+		"arguments are a number":       {call(`[{"function":{"name":"send_mail","arguments":7}}]`), false, wire.BrokenCall},
+		"calls are promised, not sent": {call(`[]`), false, wire.BrokenCall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, s := start(t, openai.Options{Stream: test.stream}, test.answer)
+			req := hello
+			req.Tools = tools
+			r, err := m.Next(context.Background(), req)
+			want := 1
+			if test.kind.Retryable() {
+				want = 2
+			}
+			if k, known := wire.KindOf(err); !known || k != test.kind || len(s.bodies) != want {
+				t.Errorf("%+v, %v after %d requests; want %s after %d", r, err, len(s.bodies), test.kind, want)
+			}
+			if test.kind == wire.CutAnswer && strings.Contains(test.answer, "usage") && r.Usage.Prompt != 70 {
+				t.Errorf("the tokens of a cut answer are not counted: %+v", r.Usage)
 			}
 		})
 	}

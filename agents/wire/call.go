@@ -14,9 +14,9 @@ type Call struct {
 	// Prompt and Reply are the tokens that the request is expected to take.
 	Prompt, Reply int
 	Price         Price
-	// Judge may overrule what a status means: it returns false where it has
-	// nothing to say.
-	Judge func(status int, body []byte) (Kind, bool)
+	// Judge may overrule what a status means: it returns nil where it has nothing
+	// to say. Of its error kind, cause and hint are taken over.
+	Judge func(status int, body []byte) *Error
 
 	// Attempts is how many requests were sent.
 	Attempts int

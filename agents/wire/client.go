@@ -63,6 +63,7 @@ const (
 	defaultRetryBudget = 10 * time.Minute
 	defaultBackoff     = 500 * time.Millisecond
 	maxBackoff         = 30 * time.Second
+	noAnswers          = 3 // attempts that end without an answer: a hiccup is over by then, and some servers never answer some prompts
 	defaultMaxBody     = 8 << 20
 	maxHeader          = 64 << 10
 )
@@ -193,6 +194,7 @@ type answer struct {
 	body       []byte
 	err        error
 	kind       Kind
+	said       *Error // by the call's Judge
 	ok         bool
 	retryAfter time.Duration
 	took       time.Duration
@@ -255,7 +257,7 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 
 // again decides on another attempt and how long to wait for it.
 func (x *exchange) again(a *answer) (time.Duration, bool) {
-	if !a.kind.Retryable() || x.call.Attempts >= x.opts.Attempts {
+	if !a.kind.Retryable() || x.call.Attempts >= x.opts.Attempts || a.kind == NoAnswer && x.call.Attempts >= noAnswers {
 		return 0, false
 	}
 	if most := x.opts.Retries; most > 0 && x.retries.Load() >= most {
@@ -395,8 +397,8 @@ func (x *exchange) read(resp *http.Response, began time.Time, cancel context.Can
 	}
 }
 
-// whole reports an answer that ended where it should not: JSON that does not
-// parse, a stream without its end mark.
+// whole reports an answer that ended where it should not: JSON without its last
+// brace, a stream without its end mark.
 func whole(resp *http.Response, body []byte, stream bool) error {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 || resp.StatusCode == http.StatusNoContent || resp.Request != nil && resp.Request.Method == http.MethodHead {
 		return nil
@@ -418,7 +420,8 @@ func whole(resp *http.Response, body []byte, stream bool) error {
 			return errCut
 		}
 	case strings.HasPrefix(kind, "application/json"), len(body) > 0 && body[0] == '{':
-		if !json.Valid(body) {
+		var v json.RawMessage
+		if e, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(body, &v)); ok && e.Offset >= int64(len(body)) {
 			return errCut
 		}
 	}
@@ -447,8 +450,8 @@ func (x *exchange) judge(a *answer) {
 		a.ok = true
 	}
 	if x.call.Judge != nil {
-		if k, says := x.call.Judge(s, a.body); says {
-			a.kind, a.ok = k, false
+		if a.said = x.call.Judge(s, a.body); a.said != nil {
+			a.kind, a.ok = a.said.Kind, false
 			a.retryAfter = retryAfter(a.resp.Header, time.Now())
 			return
 		}
@@ -531,7 +534,9 @@ func (x *exchange) failure(a *answer) error {
 		// Once more: decoding may have brought out what escapes had hidden.
 		e.Text = Clip(x.Redactor().String(message(a.body)), maxErrorText)
 	}
-	e.Hint = hint(e, a)
+	if e.Hint = hint(e, a); a.said != nil && a.said.Err != nil {
+		e.Err, e.Hint = errors.New(x.Redactor().String(a.said.Err.Error())), a.said.Hint
+	}
 	return x.located(e)
 }
 

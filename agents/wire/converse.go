@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,11 @@ type Answer struct {
 	// Prompt and Completion are the server's counts of tokens; both 0 where it
 	// gave none.
 	Prompt, Completion int
+	// Cached is how many tokens of the prompt the server had in its cache, where it
+	// says so; some servers leave them out of Prompt.
+	Cached int
+	// Context is the server's context in tokens; 0 where it is not known.
+	Context int
 	// Filtered says that the provider's content filter cut the answer.
 	Filtered bool
 }
@@ -69,9 +76,11 @@ func Converse(ctx context.Context, name string, req model.Request, s Settings, r
 			err = &Error{Kind: Filtered, Text: Clip(red.String(answer.Text), maxErrorText), Err: errors.New("the provider's content filter cut the answer")}
 		}
 		if err == nil {
-			text := answer.Text
+			text, ended := answer.Text, true
 			if s.StripThinking {
-				text = stripThinking(text)
+				if text, ended = stripThinking(text); !ended {
+					return reply, Spoilt(CutAnswer, "the answer ends within the model's thinking")
+				}
 			}
 			calls := answer.Calls
 			if s.Fenced && len(req.Tools) > 0 {
@@ -134,7 +143,8 @@ func attempt(ctx context.Context, name string, req model.Request, s Settings, ch
 	} else {
 		u.Took += time.Since(began)
 	}
-	if answer.Prompt+answer.Completion == 0 {
+	estimated := answer.Prompt+answer.Completion == 0
+	if estimated {
 		u.Estimated = true
 		if call.Attempts > 0 {
 			answer.Prompt = prompt
@@ -149,7 +159,36 @@ func attempt(ctx context.Context, name string, req model.Request, s Settings, ch
 	u.Prompt += answer.Prompt
 	u.Completion += answer.Completion
 	call.Settle(answer.Prompt, answer.Completion)
+	if err == nil && !estimated {
+		err = checkPrompt(req, &answer)
+	}
 	return answer, err
+}
+
+// leastPrompt is the least count of tokens that is held against a prompt: no
+// context is smaller, and what a server keeps of a prompt fills its context. A
+// smaller count is of another thing, for instance of what no cache held.
+const leastPrompt = 64
+
+// checkPrompt reports a prompt of which the server read a part only, by the server's own
+// count. Other tokenizers than the one that is guessed at must not seem to cut: so
+// the bound counts words, the stretches without white space. Every tokenizer in use
+// makes one token of a word at least, but for a few that join frequent words and
+// save up to a third; half as many tokens as words come of no whole prompt. What has
+// no white space (Chinese, encoded data) counts for next to nothing, and is not
+// found to be cut.
+func checkPrompt(req model.Request, a *Answer) error {
+	if a.Context > 0 && a.Prompt >= a.Context {
+		return Spoilt(CutPrompt, "the prompt took %d tokens, all of the server's context of %d", a.Prompt, a.Context)
+	}
+	words := 0
+	for _, m := range req.Messages {
+		words += len(strings.Fields(m.Content))
+	}
+	if n := a.Prompt + a.Cached; n >= leastPrompt && n < words/2 {
+		return Spoilt(CutPrompt, "the server counts %d tokens in a prompt of %d words", n, words)
+	}
+	return nil
 }
 
 func readCalls(tools []model.Tool, raw []RawCall) ([]model.Call, error) {
@@ -180,15 +219,29 @@ func spelled(a Answer) string {
 	return b.String()
 }
 
-func stripThinking(s string) string {
+// stripThinking returns what follows the thinking, and whether that has an end.
+func stripThinking(s string) (string, bool) {
 	t := strings.TrimLeft(s, " \r\n\t")
 	if !strings.HasPrefix(t, "<think>") {
-		return s
+		return s, true
 	}
-	if _, after, ok := strings.Cut(t, "</think>"); ok {
-		return strings.TrimLeft(after, " \r\n\t")
+	_, after, ok := strings.Cut(t, "</think>")
+	return strings.TrimLeft(after, " \r\n\t"), ok
+}
+
+// maxCount is more than any context holds: a count beyond it is none.
+const maxCount = 1e9
+
+// Count reads a count of tokens as a server gives it. Absent and null are 0.
+func Count(raw []byte) (int, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return 0, nil
 	}
-	return "" // it was cut while it thought: there is no answer
+	n, err := strconv.ParseFloat(string(raw), 64) // refuses the quotes of a string
+	if err != nil || !(n >= 0 && n <= maxCount) || n != math.Trunc(n) {
+		return 0, Spoilt(BadUsage, "%s is no count of tokens", inert(string(raw), 60))
+	}
+	return int(n), nil
 }
 
 // Refine puts the wire's own error in the place of a client library's wrapping,

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -21,9 +23,15 @@ const (
 	Filtered                // the provider's content filter refused the request or the answer
 	CapReached              // a cap of the run is used up: nothing more is sent
 	NotRecorded             // a replay was asked for something that the cassette does not hold
+	NoAnswer                // the server's answer holds none: no choice, no message, neither content nor calls
+	CutAnswer               // the answer ended before its end, at a bound on tokens for the most part
+	BadUsage                // the server's counts of tokens are none
+	BrokenCall              // the server mangled a tool call, where Malformed is the model's own fault
+	CutPrompt               // the server read less of the prompt than was sent
 )
 
-var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap", "not recorded"}
+var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap", "not recorded",
+	"no answer", "cut answer", "wrong usage", "broken tool call", "cut prompt"}
 
 // String returns the kind's name as rows and messages have it.
 func (k Kind) String() string {
@@ -43,8 +51,33 @@ func ParseKind(s string) (Kind, bool) {
 	return 0, false
 }
 
-// Retryable reports whether another attempt could help.
-func (k Kind) Retryable() bool { return k == RateLimited || k == Transient }
+// Retryable reports whether another attempt could help. An overloaded gateway
+// answers with nothing now and then, and with an answer a moment later. Not so the
+// other kinds of spoilt answers: at temperature 0 the same answer runs into the same
+// bound, a parser mangles the same call, and a server that counts wrongly goes on to;
+// another attempt would only be paid for.
+func (k Kind) Retryable() bool { return k == RateLimited || k == Transient || k == NoAnswer }
+
+// Spoilt is an answer that came and counts as none.
+func Spoilt(k Kind, format string, args ...any) *Error {
+	for i, a := range args { // what Go says of a wrong type names our types
+		if bad, ok := a.(*json.UnmarshalTypeError); ok {
+			args[i] = fmt.Errorf("%s is a %s", cmp.Or(bad.Field, "it"), bad.Value)
+		}
+	}
+	e := &Error{Kind: k, Err: fmt.Errorf(format, args...)}
+	switch k {
+	case NoAnswer, BrokenCall:
+		e.Hint = "see what the server's log says of the request; memtox doctor tries the model"
+	case CutAnswer:
+		e.Hint = "if it ran into a bound on tokens, raise reply_tokens or the server's own bound"
+	case BadUsage:
+		e.Hint = "update the server, or the gateway before it"
+	case CutPrompt:
+		e.Hint = "give the server a larger context, or the run a smaller one with --set window=N"
+	}
+	return e
+}
 
 // Error is why a model did not answer. Its text holds no secret and no control
 // character, whatever the server sent.

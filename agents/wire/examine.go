@@ -187,7 +187,7 @@ func spelledReply(r model.Reply) string {
 
 // open is a request with many good answers.
 func open(seed int64) model.Request {
-	return model.Request{Seed: seed, MaxTokens: 60, Messages: []model.Message{{Role: model.User, Content: "Invent a name for a ship and say in one sentence what became of it."}}}
+	return model.Request{Seed: seed, MaxTokens: 512, Messages: []model.Message{{Role: model.User, Content: "Invent a name for a ship and say in one sentence what became of it."}}}
 }
 
 func (e *examiner) repeats() {

@@ -280,10 +280,13 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("thinking", func(t *testing.T) {
-		for said, want := range map[string]string{"<think>\nThey want <b>.\n</think>\n\nHello.": "Hello.", "Hello <think>x</think>": "Hello <think>x</think>", "<think>cut": ""} {
+		for said, want := range map[string]string{"<think>\nThey want <b>.\n</think>\n\nHello.": "Hello.", "Hello <think>x</think>": "Hello <think>x</think>"} {
 			if r, _, err := run(wire.Settings{StripThinking: true}, wire.Answer{Text: said}); err != nil || r.Text != want {
 				t.Errorf("%q becomes %q (%v), want %q", said, r.Text, err, want)
 			}
+		}
+		if r, _, err := run(wire.Settings{StripThinking: true}, wire.Answer{Text: "<think>cut"}); err == nil || !strings.Contains(err.Error(), "cut answer") {
+			t.Errorf("thinking without an end is the answer %q (%v)", r.Text, err)
 		}
 		if r, _, _ := run(wire.Settings{}, wire.Answer{Text: "<think>x</think>y"}); r.Text != "<think>x</think>y" {
 			t.Errorf("thinking was removed unasked: %q", r.Text)
