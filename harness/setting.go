@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/external"
 )
 
 // Setting describes one setting of [Config].
@@ -240,6 +242,55 @@ func (v *stringValue) SetList([]string) error { return errNoList("value") }
 func (v *stringValue) Type() string           { return "string" }
 func (v *stringValue) JSON() any              { return string(*v) }
 
+// addressValue is where a model's server is, queueValue that of a queue. Settings
+// stand in run.json, in the announcement of a queue and in errors, so that an address
+// with a key in it is refused.
+type (
+	addressValue string
+	queueValue   string
+)
+
+func (v *addressValue) String() string         { return string(*v) }
+func (v *addressValue) SetList([]string) error { return errNoList("value") }
+func (v *addressValue) Type() string           { return "string" }
+func (v *addressValue) JSON() any              { return string(*v) }
+
+func (v *addressValue) Set(s string) error {
+	if holdsKey(s) {
+		return &Problem{What: keyInAddress, Hint: "keys come from the environment, key_file or judge_key_file"}
+	}
+	*v = addressValue(s)
+	return nil
+}
+
+func (v *queueValue) String() string         { return string(*v) }
+func (v *queueValue) SetList([]string) error { return errNoList("value") }
+func (v *queueValue) Type() string           { return "string" }
+func (v *queueValue) JSON() any              { return string(*v) }
+
+func (v *queueValue) Set(s string) error {
+	if slices.ContainsFunc(strings.Split(s, ","), holdsKey) { // a queue may have several servers
+		return &Problem{What: keyInAddress,
+			Hint: "put the token into MEMTOX_QUEUE_TOKEN, or name its file with --set queue_token_file=FILE"}
+	}
+	*v = queueValue(s)
+	return nil
+}
+
+const keyInAddress = "the address holds a user, a token, a password or a query"
+
+// holdsKey reports whether an address holds what may be a secret.
+func holdsKey(address string) bool {
+	if !strings.Contains(address, "//") {
+		address = "//" + address
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return strings.ContainsAny(address, "@?")
+	}
+	return u.User != nil || u.RawQuery != "" || u.Fragment != ""
+}
+
 type intValue int
 
 func (v *intValue) String() string { return strconv.Itoa(int(*v)) }
@@ -354,8 +405,8 @@ func (v *listValue) SetList(items []string) error {
 func (v *listValue) Type() string { return "list" }
 func (v *listValue) JSON() any    { return orEmpty(*v) }
 
-// specsValue is a list of defenses. What follows exec:, http: or judge: is one
-// command, address or model, and may hold commas.
+// specsValue is a list of defenses or agents. What follows exec:, http: or judge: is
+// one command, address or model, and may hold commas. An address holds no key.
 type specsValue []string
 
 func (v *specsValue) String() string { return strings.Join(*v, ",") }
@@ -363,6 +414,18 @@ func (v *specsValue) String() string { return strings.Join(*v, ",") }
 func (v *specsValue) Set(s string) error { return v.SetList(defenses.SplitList(s)) }
 
 func (v *specsValue) SetList(items []string) error {
+	for _, item := range items {
+		kind, address := "", item
+		if s, err := defenses.Parse(item); err == nil {
+			kind, address = s.Kind, s.Argument
+		} else if head, rest, ok := strings.Cut(item, ":"); ok {
+			kind, address = head[strings.LastIndexByte(head, '=')+1:], rest
+		}
+		if (kind == "http" || kind == "https") && holdsKey(address) {
+			return &Problem{What: kind + ": " + keyInAddress,
+				Hint: "a guard's token belongs into " + external.TokenVariable + ", an agent gets none"}
+		}
+	}
 	list, err := distinct(items)
 	if err != nil {
 		return err
