@@ -82,7 +82,7 @@ func BenchmarkPatterns(b *testing.B) {
 			list = append(list, v+" (all|any|the)? ...4 "+o)
 		}
 	}
-	p := MustPatterns(list)
+	p := mustPatterns(b, list)
 	s := Fold(sampleASCII)
 	tokens := Tokens(s)
 	b.Run(fmt.Sprintf("%d on text", len(list)), func(b *testing.B) {
@@ -100,7 +100,6 @@ func BenchmarkPatterns(b *testing.B) {
 }
 
 func BenchmarkParts(b *testing.B) {
-	set := Shingles(sampleASCII, 3)
 	for _, c := range []struct {
 		name string
 		run  func()
@@ -110,7 +109,6 @@ func BenchmarkParts(b *testing.B) {
 		{"Values", func() { Values(sampleASCII) }},
 		{"Decode", func() { Decode(sampleASCII) }},
 		{"Shingles", func() { Shingles(sampleASCII, 3) }},
-		{"MinHash", func() { MinHash(set) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -136,32 +134,4 @@ func BenchmarkEmbedInto(b *testing.B) {
 			Dot(v, v)
 		}
 	})
-}
-
-func BenchmarkBM25(b *testing.B) {
-	for _, n := range []int{50, 10000} {
-		x := NewBM25()
-		words := strings.Fields(Fold(sampleASCII))
-		for i := range n {
-			var doc []string
-			for j := range 20 {
-				doc = append(doc, words[(i*7+j*13)%len(words)], fmt.Sprintf("word%d", (i*31+j*j)%997))
-			}
-			x.Add(fmt.Sprint("record ", i), strings.Join(doc, " "))
-		}
-		hits := make([]Hit, 0, n)
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				hits = x.AppendHits(hits[:0], "which account should the Northwind invoice be paid to", 5)
-			}
-		})
-		b.Run(fmt.Sprint("add and remove among ", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				x.Add("new", sampleASCII)
-				x.Remove("new")
-			}
-		})
-	}
 }

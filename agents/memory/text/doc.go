@@ -12,8 +12,8 @@
 //     and gaps.
 //   - What is it made of? [Tokens], [Stem], [Sentences], and [Values]: the URLs,
 //     accounts, commands and names that a statement is about.
-//   - How like another text is it? [Hashing] turns a text into a vector, [BM25]
-//     ranks documents, [Shingles] and [MinHash] find near-duplicates.
+//   - How like another text is it? [Hashing] turns a text into a vector, [Shingles]
+//     and [Containment] find what one text took over from another.
 //
 // Every input is taken as hostile: any bytes will do, nothing panics, and time
 // and space grow linearly with the input. Results depend on the input alone,

@@ -5,27 +5,16 @@ import (
 	"sync"
 )
 
-// An Embedder turns a text into a vector of fixed length. Vectors of one
-// Embedder can be compared with each other and with no other's.
-type Embedder interface {
-	Embed(text string) []float32
-	Dim() int     // length of every vector
-	Name() string // names the method and its version; part of what makes results comparable
-}
-
 // HashDim is the length of a Hashing vector.
 const HashDim = 192
 
-// Hashing is the Embedder that needs no model and no network: stemmed words,
+// Hashing turns a text into a vector without a model and without a network: stemmed words,
 // weighted by how rare they are in English, and the three-letter pieces of
 // each word, hashed with a sign into HashDim buckets (Weinberger et al. 2009,
 // "Feature hashing for large scale multitask learning"), then scaled to length
 // 1. It sees shared words and shared spelling, not meaning. A text without any
 // word gives the zero vector.
 type Hashing struct{}
-
-func (Hashing) Dim() int     { return HashDim }
-func (Hashing) Name() string { return "hashing-192/1" }
 
 // Embed returns the vector of text.
 func (h Hashing) Embed(text string) []float32 {
@@ -146,16 +135,4 @@ func Dot(a, b []float32) float32 {
 		s0 += a[i] * b[i]
 	}
 	return (s0 + s1) + (s2 + s3)
-}
-
-// Cosine is the cosine of the angle between two vectors of the same length,
-// -1 to 1; 0 where one of them is zero. For vectors of length 1, as every
-// Embedder here makes them, Dot is the same and cheaper.
-func Cosine(a, b []float32) float32 {
-	d := float64(Dot(a, b))
-	n := float64(Dot(a, a)) * float64(Dot(b, b))
-	if n <= 0 {
-		return 0
-	}
-	return float32(max(-1, min(1, d/math.Sqrt(n))))
 }

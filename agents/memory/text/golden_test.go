@@ -61,6 +61,26 @@ func TestValuesGolden(t *testing.T) {
 	})
 }
 
+func (k SentenceKind) String() string {
+	switch k {
+	case Prose:
+		return "prose"
+	case Item:
+		return "item"
+	case Heading:
+		return "heading"
+	case Row:
+		return "row"
+	case Pair:
+		return "pair"
+	case Quote:
+		return "quote"
+	case Code:
+		return "code"
+	}
+	return "unknown"
+}
+
 func TestSentencesGolden(t *testing.T) {
 	golden(t, "sentences", true, func(s string) (out []string) {
 		for _, v := range Sentences(s) {

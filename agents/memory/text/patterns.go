@@ -92,15 +92,6 @@ func (p *Patterns) markFirst(places []place) {
 	}
 }
 
-// MustPatterns is NewPatterns for lists that are part of the program.
-func MustPatterns(sources []string) *Patterns {
-	p, err := NewPatterns(sources)
-	if err != nil {
-		panic("text: " + err.Error())
-	}
-	return p
-}
-
 // Len is the number of patterns.
 func (p *Patterns) Len() int { return len(p.list) }
 

@@ -46,15 +46,6 @@ func NewPhrases(texts []string) *Phrases {
 	return CompilePhrases(list)
 }
 
-// NewWholePhrases is NewPhrases for phrases that match whole words only.
-func NewWholePhrases(texts []string) *Phrases {
-	list := make([]Phrase, len(texts))
-	for i, t := range texts {
-		list[i] = Phrase{Text: t, Whole: true}
-	}
-	return CompilePhrases(list)
-}
-
 // CompilePhrases builds the automaton of a phrase list.
 func CompilePhrases(list []Phrase) *Phrases {
 	p := &Phrases{list: make([]Phrase, len(list))}

@@ -214,7 +214,7 @@ func TestPatternsAgainstBacktracking(t *testing.T) {
 			}
 		}
 		got := -1
-		MustPatterns([]string{strings.Join(src, " ")}).Find(strings.Join(words, " "), func(_, _, end int) bool {
+		mustPatterns(t, []string{strings.Join(src, " ")}).Find(strings.Join(words, " "), func(_, _, end int) bool {
 			got = (end + 1) / 2
 			return false
 		})
@@ -222,4 +222,12 @@ func TestPatternsAgainstBacktracking(t *testing.T) {
 			t.Fatalf("%q in %q: ends after word %d, want %d", src, words, got, want)
 		}
 	})
+}
+
+func mustPatterns(t interface{ Fatal(...any) }, sources []string) *Patterns {
+	p, err := NewPatterns(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

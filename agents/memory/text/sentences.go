@@ -19,26 +19,6 @@ const (
 	Code                 // a line of a fenced block
 )
 
-func (k SentenceKind) String() string {
-	switch k {
-	case Prose:
-		return "prose"
-	case Item:
-		return "item"
-	case Heading:
-		return "heading"
-	case Row:
-		return "row"
-	case Pair:
-		return "pair"
-	case Quote:
-		return "quote"
-	case Code:
-		return "code"
-	}
-	return "unknown"
-}
-
 // Sentence is one statement of a text, without white space at its ends.
 type Sentence struct {
 	Text       string
