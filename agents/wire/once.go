@@ -3,9 +3,13 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Once refuses a JSON object in which one of the fields stands twice: some readers
@@ -57,6 +61,78 @@ func Once(object []byte, fields, into []string) error {
 		}
 	}
 	return nil
+}
+
+// Exact refuses JSON in which any object, however deep, has a name twice, or one that
+// differs from another, or from one of fields, in letters' case alone: readers that
+// do not take the case for the same would not see the same message. Names that are
+// neither are nobody's affair.
+func Exact(data []byte, fields []string) error {
+	known := make(map[string]string, len(fields))
+	for _, f := range fields {
+		known[folded(f)] = f
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	var open []map[string]string // names that the objects have had; nil for a list
+	name := false                // whether a name comes next
+	for {
+		t, err := d.Token()
+		if errors.Is(err, io.EOF) && len(open) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch s, text := t.(string); {
+		case t == json.Delim('{'):
+			open, name = append(open, map[string]string{}), true
+			continue
+		case t == json.Delim('['):
+			open, name = append(open, nil), false
+			continue
+		case t == json.Delim('}'), t == json.Delim(']'):
+			open = open[:len(open)-1]
+		case name && text:
+			seen, f := open[len(open)-1], folded(s)
+			if before, ok := seen[f]; ok {
+				return fmt.Errorf("the fields %s and %s are one field twice", Quote(before), Quote(s))
+			}
+			if k, ok := known[f]; ok && k != s {
+				return fmt.Errorf("the field %s is written %s", Quote(s), Quote(k))
+			}
+			seen[f], name = s, false
+			continue
+		}
+		name = len(open) > 0 && open[len(open)-1] != nil
+	}
+}
+
+// folded is a name in which letters' case does not count, as for [json.Unmarshal].
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
+// Fields are the names that JSON has for the fields of a struct, and of the structs
+// in it.
+func Fields(t reflect.Type) (out []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return Fields(t.Elem())
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+				out = append(out, name)
+			}
+			out = append(out, Fields(f.Type)...)
+		}
+	}
+	return out
 }
 
 // Quote is what another program said, short and inert, for an error.

@@ -30,3 +30,27 @@ func TestOnce(t *testing.T) {
 		t.Error("half an object is no error")
 	}
 }
+
+func TestExact(t *testing.T) {
+	fields := []string{"id", "value", "list"}
+	for object, says := range map[string]string{
+		`{"id":1,"value":"x","list":[{"value":"a"},{"value":"b"}],"own":{"Own":1}}`: "",
+		`["id","id",{"id":1}]`:                    "",
+		`{"id":1,"id":1}`:                         "one field twice",
+		`{"own":1,"Own":2}`:                       "one field twice",
+		`{"a":{"b":[{"own":1,"own":2}]}}`:         "one field twice",
+		`{"a":{"own":1},"own":2}`:                 "",
+		`{"value":"x","val\u0075e":"y"}`:          "one field twice",
+		`{"Value":"x"}`:                           `is written "value"`,
+		`{"list":[{"id":{"LIST":[]}}]}`:           `is written "list"`,
+		"{\"li\u017ft\":1}":                       `is written "list"`, // what encoding/json takes for an s
+		`{"id":`:                                  "EOF",
+		`{"a":{},"a":[]}`:                         "one field twice",
+		`{"a":[],"value":"a","b":"value","c":""}`: "",
+	} {
+		err := Exact([]byte(object), fields)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", object, err)
+		}
+	}
+}

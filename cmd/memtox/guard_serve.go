@@ -67,7 +67,11 @@ end it in good order.`,
 	var limits guardserve.Limits
 	fs.Int64Var(&limits.Body, "max-body", 8<<20, "Most `BYTES` of a request")
 	fs.IntVar(&limits.Concurrent, "max-concurrent", 64, "Most requests at once")
-	fs.DurationVar(&limits.Time, "timeout", 30*time.Second, "Longest time of a request")
+	fs.DurationVar(&limits.Time, "timeout", 30*time.Second, "Longest time of a request, its body included")
+	fs.IntVar(&limits.Connections, "max-connections", 256, "Most connections at once; the slowest gives way to a new one")
+	idle := fs.Duration("trial-idle", external.DefaultIdle, "How long an open trial may go without a question before it expires")
+	trials := fs.Int("max-trials", external.DefaultTrials, "Most open trials; the one idle longest expires for a new one")
+	kept := fs.Int("max-trial-bytes", external.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case *useMCP && *addr != "":
@@ -78,8 +82,8 @@ end it in good order.`,
 			return &harness.Problem{What: "--tls-cert and --tls-key are for --http"}
 		case (*cert == "") != (*key == ""):
 			return &harness.Problem{What: "--tls-cert and --tls-key go together"}
-		case limits.Body < 1 || limits.Concurrent < 1 || limits.Time <= 0:
-			return &harness.Problem{What: "--max-body, --max-concurrent and --timeout must be more than 0"}
+		case limits.Body < 1 || limits.Concurrent < 1 || limits.Time <= 0 || limits.Connections < 1 || *idle <= 0 || *trials < 1 || *kept < 1:
+			return &harness.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, --max-trials and --max-trial-bytes must be more than 0"}
 		}
 		p, err := env.policy(*policy)
 		if err != nil {
@@ -107,7 +111,8 @@ end it in good order.`,
 		if err != nil {
 			return err
 		}
-		s := &external.Server{Identity: defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}, Open: g.Open}
+		s := &external.Server{Identity: defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}, Open: g.Open,
+			Idle: *idle, Trials: *trials, Memory: *kept}
 		if *addr == "" {
 			if err := guardserve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
 				return fmt.Errorf("serving the guard: %w", err)
@@ -126,7 +131,7 @@ end it in good order.`,
 			return fmt.Errorf("printing the address: %w", err)
 		}
 		h := guardserve.Handler(s, guardserve.HandlerOptions{Limits: limits, Token: env.Getenv(guardToken), Metrics: metrics})
-		if err := guardserve.ServeHTTP(ctx, l, h, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := guardserve.ServeHTTP(ctx, l, h, limits, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		return nil

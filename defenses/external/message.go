@@ -3,6 +3,7 @@ package external
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -158,6 +159,9 @@ func readAnswer(b []byte) (*Answer, error) {
 	}
 	return &a, nil
 }
+
+// requestFields are the fields of a [Request] and of what is in it.
+var requestFields = wire.Fields(reflect.TypeFor[Request]())
 
 // answerFields are the fields of [Answer] and [Judgement].
 var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope", "signature", "signed_by",

@@ -3,6 +3,8 @@ package external
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"container/list"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,14 +16,19 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
 )
 
 const (
 	// maxQuestion is the longest question in bytes: a read may bring a store.
 	maxQuestion = 64 << 20
-	// maxTrials bounds the trials that are open at once.
-	maxTrials = 1 << 14
+	// DefaultIdle is how long an open trial may go without a question.
+	DefaultIdle = 24 * time.Hour
+	// DefaultTrials bounds the trials that are open at once.
+	DefaultTrials = 1024
+	// DefaultMemory bounds what is kept of the records of all open trials, in bytes.
+	DefaultMemory = 256 << 20
 	// maxWaiting bounds the questions that were read and not yet answered.
 	maxWaiting = 256
 )
@@ -34,13 +41,31 @@ type Server struct {
 	Identity defenses.Identity
 	// Open opens a gate for a trial, as a defense does.
 	Open func(context.Context, memory.View) (memory.Gate, error)
+	// Idle, Trials and Memory bound what clients that never close leave behind:
+	// DefaultIdle, DefaultTrials and DefaultMemory where they are 0. Where one is
+	// reached the trials that were idle longest expire.
+	Idle   time.Duration
+	Trials int
+	Memory int
 
-	mu     sync.Mutex
-	trials map[uint64]*trial
+	mu      sync.Mutex
+	trials  map[uint64]*trial
+	idle    *list.List // of *trial without a question under way, the longest idle first
+	bytes   int        // that the mirrors keep
+	expired map[uint64]string
+	gone    uint64 // trials that have expired
+	timer   *time.Timer
 }
 
 // trial is an open trial. Its questions are answered one after another.
 type trial struct {
+	number uint64
+	// Guarded by the server's lock.
+	under int           // questions under way
+	place *list.Element // in the server's list while there are none
+	since time.Time     // when the last was answered
+	bytes int           // of the mirror, as the server has counted them
+
 	mu   sync.Mutex
 	view *mirror
 	gate memory.Gate
@@ -101,6 +126,10 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		if ctx.Err() != nil {
 			break
 		}
+		if err := wire.Exact(lines.Bytes(), requestFields); err != nil {
+			reply(&Answer{ID: q.ID, Error: err.Error()})
+			continue
+		}
 		t, direct := s.find(q)
 		if direct != nil {
 			reply(direct)
@@ -140,6 +169,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"the body is no question"}`, http.StatusBadRequest)
 		return
 	}
+	if err := wire.Exact(b, requestFields); err != nil {
+		b, _ := encode(&Answer{ID: q.ID, Error: err.Error()})
+		http.Error(w, string(b), http.StatusBadRequest)
+		return
+	}
 	line, err := encode(s.Answer(r.Context(), q))
 	if err != nil {
 		http.Error(w, `{"error":"the answer cannot be written"}`, http.StatusInternalServerError)
@@ -169,27 +203,109 @@ func (s *Server) find(q *Request) (*trial, *Answer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expire(time.Now())
+	most := cmp.Or(s.Trials, DefaultTrials)
 	t := s.trials[q.Trial]
-	switch {
+	switch why := s.expired[q.Trial]; {
 	case q.Op == Open && t != nil:
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is open already", q.Trial)}
-	case q.Op == Open && len(s.trials) >= maxTrials:
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("%d trials are open: close some", maxTrials)}
 	case q.Op == Open:
 		if s.trials == nil {
-			s.trials = make(map[uint64]*trial)
+			s.trials, s.idle, s.expired = make(map[uint64]*trial), list.New(), make(map[uint64]string)
 		}
-		t = &trial{view: newMirror(q)}
+		if len(s.trials) >= most && !s.end(s.idle.Front(), fmt.Sprintf("%d trials were open and it was idle longest", most)) {
+			return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
+		}
+		t = &trial{number: q.Trial, view: newMirror(q)}
 		s.trials[q.Trial] = t
+		delete(s.expired, q.Trial)
+	case t == nil && why != "":
+		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
 	case t == nil:
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
 	}
+	if t.under++; t.place != nil {
+		s.idle.Remove(t.place)
+		t.place = nil
+	}
 	return t, nil
+}
+
+// answered counts what a question has left in a trial.
+func (s *Server) answered(t *trial) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trials[t.number] != t { // closed
+		s.bytes -= t.bytes
+		t.bytes = 0
+		return
+	}
+	s.bytes += t.view.bytes - t.bytes
+	t.bytes = t.view.bytes
+	if t.under--; t.under == 0 {
+		t.since, t.place = time.Now(), s.idle.PushBack(t)
+	}
+	most := cmp.Or(s.Memory, DefaultMemory)
+	for s.bytes > most && s.end(s.idle.Front(), fmt.Sprintf("the records of all trials had more than %d bytes", most)) {
+	}
+	s.expire(time.Now())
+}
+
+// expire ends the trials that have been idle too long, and comes back for the next.
+func (s *Server) expire(now time.Time) {
+	if s.idle == nil {
+		return
+	}
+	most := cmp.Or(s.Idle, DefaultIdle)
+	for e := s.idle.Front(); e != nil; e = s.idle.Front() {
+		if left := most - now.Sub(e.Value.(*trial).since); left > 0 {
+			if s.timer == nil {
+				s.timer = time.AfterFunc(left, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.timer = nil
+					s.expire(time.Now())
+				})
+			}
+			return
+		}
+		s.end(e, fmt.Sprintf("nothing was asked for %s", most))
+	}
+}
+
+// end ends an idle trial and notes why, for a client that comes back. It reports
+// whether there was one.
+func (s *Server) end(e *list.Element, why string) bool {
+	if e == nil {
+		return false
+	}
+	t := s.idle.Remove(e).(*trial)
+	t.place = nil
+	delete(s.trials, t.number)
+	s.bytes -= t.bytes
+	s.gone++
+	if len(s.expired) >= 16*DefaultTrials { // who comes later is told that it is not open
+		clear(s.expired)
+	}
+	s.expired[t.number] = why
+	if c, ok := t.gate.(io.Closer); ok {
+		_ = c.Close() // nobody is there to be told
+	}
+	return true
+}
+
+// Load is how many trials are open, what is kept of their records in bytes, and how
+// many have expired.
+func (s *Server) Load() (open, bytes int, expired uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.trials), s.bytes, s.gone
 }
 
 func (s *Server) answer(ctx context.Context, t *trial, q *Request) (a *Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer s.answered(t)
 	a = &Answer{ID: q.ID}
 	defer func() {
 		if p := recover(); p != nil {
@@ -334,6 +450,7 @@ type mirror struct {
 	records   []memory.Record
 	byID      map[string]int
 	byKey     map[[2]string]int
+	bytes     int // about what the records take
 }
 
 func newMirror(q *Request) *mirror {
@@ -342,7 +459,9 @@ func newMirror(q *Request) *mirror {
 
 func (m *mirror) put(r memory.Record) {
 	i, ok := m.byID[r.ID]
+	m.bytes += sizeOf(&r)
 	if ok {
+		m.bytes -= sizeOf(&m.records[i])
 		m.records[i] = r
 	} else {
 		i = len(m.records)
@@ -355,6 +474,15 @@ func (m *mirror) put(r memory.Record) {
 	} else if at, ok := m.byKey[k]; ok && at == i {
 		delete(m.byKey, k)
 	}
+}
+
+// sizeOf is about what a record takes, in bytes.
+func sizeOf(r *memory.Record) int {
+	n := 512 + len(r.ID) + len(r.Key) + len(r.Store) + len(r.Text) + len(r.Origin.Source) + len(r.Signature)
+	for i := range r.Lineage {
+		n += 64 + len(r.Lineage[i].Record) + len(r.Lineage[i].Origin.Source)
+	}
+	return n
 }
 
 func (m *mirror) Now() time.Time    { return m.now }

@@ -1,17 +1,21 @@
 package guardserve
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses/guard"
 )
 
@@ -156,7 +160,7 @@ func bounded(n, missing, most int) int {
 // ServeMCP speaks the Model Context Protocol on a pair of streams until r ends or
 // ctx is over. Calls in flight are finished, for at most grace.
 func ServeMCP(ctx context.Context, s *mcp.Server, r io.ReadCloser, w io.WriteCloser, grace time.Duration) error {
-	session, err := s.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: r, Writer: w, MaxLineLength: MaxLine}, nil)
+	session, err := s.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: newExactLines(r), Writer: w, MaxLineLength: MaxLine}, nil)
 	if err != nil {
 		return err
 	}
@@ -179,6 +183,47 @@ func ServeMCP(ctx context.Context, s *mcp.Server, r io.ReadCloser, w io.WriteClo
 	return err
 }
 
+// exactLines are the messages of a client, a line each. One in which a name stands
+// twice, which readers take differently, is turned into one that nobody answers but
+// with an error.
+type exactLines struct {
+	io.Closer
+	lines *bufio.Scanner
+	rest  []byte
+}
+
+func newExactLines(r io.ReadCloser) *exactLines {
+	x := &exactLines{Closer: r, lines: bufio.NewScanner(r)}
+	x.lines.Buffer(make([]byte, 64<<10), MaxLine)
+	return x
+}
+
+func (x *exactLines) Read(p []byte) (int, error) {
+	for len(x.rest) == 0 {
+		if !x.lines.Scan() {
+			return 0, cmp.Or(x.lines.Err(), io.EOF)
+		}
+		line := x.lines.Bytes()
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := wire.Exact(line, nil); err != nil {
+			var asked struct{ ID json.RawMessage }
+			if bad := json.Unmarshal(line, &asked); bad != nil {
+				return 0, fmt.Errorf("reading a message: %w", err)
+			}
+			if asked.ID == nil {
+				continue // a notification has no answer
+			}
+			line = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%s}`, asked.ID, wire.Quote("refused: "+err.Error()))
+		}
+		x.rest = append(bytes.Clone(line), '\n')
+	}
+	n := copy(p, x.rest)
+	x.rest = x.rest[n:]
+	return n, nil
+}
+
 // tool describes a tool by the fields of its input.
 func tool[In any](name, about string, readOnly bool) *mcp.Tool {
 	schema, err := jsonschema.For[In](nil)
@@ -196,6 +241,9 @@ func parse[In any](args json.RawMessage) (in In, err error) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
+		return in, fmt.Errorf("the arguments are not right: %w", err)
+	}
+	if err := wire.Exact(args, wire.Fields(reflect.TypeFor[In]())); err != nil {
 		return in, fmt.Errorf("the arguments are not right: %w", err)
 	}
 	return in, nil

@@ -24,6 +24,7 @@ type Metrics struct {
 	requests  map[string]uint64    // status code
 	spent     time.Duration
 	inFlight  int
+	load      func() (open, bytes int, expired uint64) // of the server's trials; nil for none
 }
 
 // NewMetrics returns metrics that have counted nothing.
@@ -117,5 +118,14 @@ func (m *Metrics) String() string {
 	fmt.Fprintf(&b, "memtox_guard_http_request_seconds_count %d\nmemtox_guard_http_request_seconds_sum %g\n", all, m.spent.Seconds())
 	head("memtox_guard_http_requests_in_flight", "gauge", "Requests that are being answered.")
 	fmt.Fprintf(&b, "memtox_guard_http_requests_in_flight %d\n", m.inFlight)
+	if m.load != nil {
+		open, bytes, expired := m.load()
+		head("memtox_guard_open_trials", "gauge", "Trials that are open.")
+		fmt.Fprintf(&b, "memtox_guard_open_trials %d\n", open)
+		head("memtox_guard_trial_bytes", "gauge", "What is kept of the records of open trials, in bytes.")
+		fmt.Fprintf(&b, "memtox_guard_trial_bytes %d\n", bytes)
+		head("memtox_guard_trials_expired_total", "counter", "Trials that ended because nobody closed them.")
+		fmt.Fprintf(&b, "memtox_guard_trials_expired_total %d\n", expired)
+	}
 	return b.String()
 }

@@ -1,6 +1,8 @@
 package guardserve
 
 import (
+	"bytes"
+	"container/list"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -12,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/memtox/memtox/defenses/external"
@@ -36,7 +39,10 @@ func Lines(ctx context.Context, s *external.Server, r io.Reader, w io.Writer) er
 type Limits struct {
 	Body       int64         // bytes of a request; 0 is 8 MiB
 	Concurrent int           // requests at once; more are told to come back; 0 is 64
-	Time       time.Duration // of one request; 0 is 30 seconds
+	Time       time.Duration // of one request, its body included; 0 is 30 seconds
+	// Connections that are open at once; 0 is 256. Where there are more, the one that
+	// has brought no whole request for longest is closed.
+	Connections int
 }
 
 func (l Limits) filled() Limits {
@@ -48,6 +54,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.Time == 0 {
 		l.Time = 30 * time.Second
+	}
+	if l.Connections == 0 {
+		l.Connections = 256
 	}
 	return l
 }
@@ -68,9 +77,33 @@ func Handler(s *external.Server, o HandlerOptions) http.Handler {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
+	o.Metrics.load = s.Load
 	places := make(chan struct{}, o.Limits.Concurrent)
+	// What a place is taken for is neither the wait for a body nor that for a client to
+	// take the answer, which TimeoutHandler buffers: slow ones keep nobody out.
 	questions := http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, o.Limits.Body)
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, o.Limits.Body))
+		var long *http.MaxBytesError
+		switch {
+		case errors.As(err, &long):
+			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a question has at most %d bytes", o.Limits.Body))
+			return
+		case err != nil:
+			refuse(w, http.StatusBadRequest, "the body did not come whole")
+			return
+		}
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, "too many questions at once")
+			return
+		}
+		if f, ok := r.Context().Value(wholeKey{}).(func()); ok {
+			f()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(b))
 		s.ServeHTTP(w, r)
 	}), o.Limits.Time, `{"error":"it took too long"}`)
 	guarded := func(h http.Handler) http.Handler {
@@ -96,14 +129,6 @@ func Handler(s *external.Server, o HandlerOptions) http.Handler {
 	mux.Handle("/{$}", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > o.Limits.Body {
 			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a question has at most %d bytes", o.Limits.Body))
-			return
-		}
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		default:
-			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "too many questions at once")
 			return
 		}
 		questions.ServeHTTP(w, r)
@@ -142,13 +167,78 @@ func refused(r *http.Request, token string) string {
 	return ""
 }
 
+// crowd bounds the connections of a server. Where there are too many, the one gives
+// way that has brought no whole request for longest, of those first that never have.
+type crowd struct {
+	most int
+
+	mu      sync.Mutex
+	waiting [2]list.List // of net.Conn, the longest first: those that never brought one, and others
+	conns   map[net.Conn]*member
+}
+
+type member struct {
+	trusted int           // 1 once it has brought a whole request, in which list it waits
+	place   *list.Element // nil while it is answered
+}
+
+// wholeKey finds in a request's context what to call once the request is whole.
+type wholeKey struct{}
+
+func (c *crowd) context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, wholeKey{}, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if m := c.leave(conn); m != nil {
+			m.trusted = 1
+		}
+	})
+}
+
+func (c *crowd) leave(conn net.Conn) *member {
+	m := c.conns[conn]
+	if m != nil && m.place != nil {
+		c.waiting[m.trusted].Remove(m.place)
+		m.place = nil
+	}
+	return m
+}
+
+func (c *crowd) state(conn net.Conn, s http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.leave(conn)
+	if s == http.StateClosed || s == http.StateHijacked {
+		delete(c.conns, conn)
+		return
+	}
+	if m == nil {
+		m = new(member)
+		c.conns[conn] = m
+	}
+	m.place = c.waiting[m.trusted].PushBack(conn)
+	if s != http.StateNew || len(c.conns) <= c.most {
+		return
+	}
+	slow := c.waiting[0].Front() // there is one: this
+	if next := c.waiting[1].Front(); slow.Value == conn && next != nil {
+		slow = next
+	}
+	gone := slow.Value.(net.Conn)
+	c.leave(gone)
+	delete(c.conns, gone)
+	go gone.Close() // TLS says good-bye, which can take a while
+}
+
 // ServeHTTP answers on a listener until ctx is over, then lets requests in flight
 // finish for at most grace.
-func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, grace time.Duration) error {
+func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, limits Limits, grace time.Duration) error {
+	limits = limits.filled()
+	c := &crowd{most: limits.Connections, conns: map[net.Conn]*member{}}
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10,
-		ErrorLog:       log.New(io.Discard, "", 0), // what clients do wrong is theirs
+		Handler: h, ReadHeaderTimeout: min(limits.Time, 10*time.Second), ReadTimeout: limits.Time, WriteTimeout: 3 * limits.Time, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ConnContext: c.context, ConnState: c.state,
+		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is theirs
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
