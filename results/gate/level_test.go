@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -145,7 +146,11 @@ func TestPlantedRegressionsGoRedAtTheComputedPower(t *testing.T) {
 			// The power of an exact bound is a sum of binomial probabilities.
 			want := 0.0
 			for k := range cases + 1 {
-				if stats.ClopperPearson(k, cases, stats.OneSided(0.95)).Lo > limit {
+				families := slices.Repeat([]stats.Count{{N: 1}}, cases)
+				for i := range k {
+					families[i].K = 1
+				}
+				if stats.ClusteredClopperPearson(families, stats.OneSided(0.95)).Lo > limit {
 					want += distuv.Binomial{N: cases, P: p}.Prob(float64(k))
 				}
 			}

@@ -40,7 +40,7 @@ func TestAUCWithoutAStandardError(t *testing.T) {
 		{"infinite scores", []float64{math.Inf(1), 2, 3}, []float64{math.Inf(-1), 1, 1}, true, 1, 1 - u, 1, NoVariation},
 	} {
 		e := AUC(c.pos, c.neg, 0)
-		if v, ok := e.Value(); ok != c.measured || v != c.value || !HasWarning(e.Warnings, c.warning) {
+		if v, ok := e.Value(); ok != c.measured || v != c.value || !hasWarning(e.Warnings, c.warning) {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 		near(t, c.name+" lo", e.Lo, c.lo, 1e-12)
@@ -119,7 +119,7 @@ func TestKappaWhereItIsNotDefined(t *testing.T) {
 		{"full agreement", [][]int{{9, 0}, {0, 7}}, true, NoVariation},
 	} {
 		e := Kappa(c.table, 0)
-		if e.Measured() != c.measured || !HasWarning(e.Warnings, c.warning) {
+		if e.Measured() != c.measured || !hasWarning(e.Warnings, c.warning) {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 	}
@@ -137,11 +137,5 @@ func BenchmarkAUC100k(b *testing.B) {
 	}
 	for b.Loop() {
 		AUC(pos, neg, 0.95)
-	}
-}
-
-func BenchmarkFisher10k(b *testing.B) {
-	for b.Loop() {
-		Fisher(Count{3000, 10_000}, Count{3100, 10_000})
 	}
 }

@@ -6,32 +6,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-const methodClopperPearson = "clopper-pearson"
-
-// ClopperPearson returns the rate of k successes in n independent trials with
-// the exact interval, which never covers less often than its level and is
-// therefore wider than [Wilson]'s: for claims that others will quote. It knows
-// no clusters; see [ClusteredClopperPearson].
-//
-// Source: C. J. Clopper, E. S. Pearson (1934), The use of confidence or
-// fiducial limits illustrated in the case of the binomial, Biometrika 26:404–413.
-func ClopperPearson(k, n int, level float64) Rate {
-	r := Wilson(k, n, level)
-	r.Method = methodClopperPearson
-	return r.exact()
-}
-
 // ClusteredClopperPearson is [ClusteredWilson] with the exact interval in place
-// of Wilson's, on the same effective number of trials. Its coverage is no longer
-// guaranteed, for the correlation is estimated, but its one-sided bounds are not
-// biased towards ½ as Wilson's are.
+// of Wilson's, on the same effective number of trials: for claims that others
+// will quote. The exact interval of independent trials never covers less often
+// than its level; here that is not guaranteed, for the correlation is estimated,
+// but the one-sided bounds are not biased towards ½ as Wilson's are.
 //
-// Source: E. L. Korn, B. I. Graubard (1998), Confidence intervals for
+// Sources: C. J. Clopper, E. S. Pearson (1934), The use of confidence or
+// fiducial limits illustrated in the case of the binomial, Biometrika 26:404–413; E. L. Korn, B. I. Graubard (1998), Confidence intervals for
 // proportions with small expected number of positive counts estimated from
 // survey data, Survey Methodology 24:193–201.
 func ClusteredClopperPearson(families []Count, level float64) Rate {
 	r := ClusteredWilson(families, level)
-	r.Method = methodClopperPearson + "-clustered"
+	r.Method = "clopper-pearson-clustered"
 	return r.exact()
 }
 

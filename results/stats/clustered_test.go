@@ -51,14 +51,14 @@ func TestClusteredWilsonWhereFamiliesCannotDiffer(t *testing.T) {
 		lo, hi := wilson(float64(c.k)/float64(c.n), c.neff, 0.95)
 		near(t, c.name+": lo", r.Lo, lo, 1e-12)
 		near(t, c.name+": hi", r.Hi, hi, 1e-12)
-		if c.warning != "" && !HasWarning(r.Warnings, c.warning) || c.warning == "" && len(r.Warnings) > 0 {
+		if c.warning != "" && !hasWarning(r.Warnings, c.warning) || c.warning == "" && len(r.Warnings) > 0 {
 			t.Errorf("%s: warnings %v, want %q", c.name, r.Warnings, c.warning)
 		}
 	}
 }
 
 func TestClusteredWilsonSaysWhereSizesAreTooUnequal(t *testing.T) {
-	if r := ClusteredWilson([]Count{{1, 3}, {7, 9}, {20, 41}, {2, 2}, {0, 5}}, 0); !HasWarning(r.Warnings, UnequalClusters) {
+	if r := ClusteredWilson([]Count{{1, 3}, {7, 9}, {20, 41}, {2, 2}, {0, 5}}, 0); !hasWarning(r.Warnings, UnequalClusters) {
 		t.Errorf("%+v: no warning", r)
 	}
 	if r := ClusteredWilson([]Count{{1, 9}, {7, 9}, {5, 10}, {8, 9}}, 0); len(r.Warnings) > 0 {

@@ -14,22 +14,20 @@
 //
 // # What is here, by question
 //
-//   - How large is a rate? [Wilson], [ClusteredWilson]; [ClopperPearson] and
-//     [ClusteredClopperPearson] for claims that others will quote; [WorstCase]
-//     for trials that were not scored.
+//   - How large is a rate? [Wilson], [ClusteredWilson]; [ClusteredClopperPearson]
+//     for claims that others will quote; [WorstCase] for trials that were not
+//     scored.
 //   - Do two arms on the same cases differ? [McNemar] with [Newcombe] where
 //     cases are independent and run once; with families or repeats
 //     [PairedDifference], which takes the t interval of [PairedClustered] or,
 //     under [MinClusters] clusters, [PairedClusterBootstrap], and [SignFlip].
-//   - Is a rate within a limit? [AtMost] and [AtLeast]. Is an arm worse than its
-//     baseline by less than a margin? [NonInferior], [TangoNonInferiority].
+//   - Is an arm worse than its baseline by less than a margin? [NonInferior].
 //   - Several comparisons at once? [Holm] where they were declared,
 //     [BenjaminiHochberg] where they were explored.
 //   - How small a difference can a run see? [MinimumDetectableEffect].
-//   - How long does it take? [Quantile] and [QuantileDifference] of stored
-//     values, [Sketch] in bounded memory.
-//   - Unpaired arms, scores, judges, detectors: [Fisher] with
-//     [NewcombeIndependent], [AUC], [Kappa], [Confusion].
+//   - How long does it take? [Sketch] gives quantiles, and the difference of two
+//     arms, in bounded memory.
+//   - Unpaired arms, scores, judges: [NewcombeIndependent], [AUC], [Kappa].
 //
 // # Rules that hold everywhere
 //

@@ -38,9 +38,3 @@ func ExamplePairedDifference() {
 	// 6 clusters: the interval may cover less often than its level under 30
 	// p = 1.000
 }
-
-func ExampleAtMost() {
-	r := stats.ClopperPearson(3, 1000, stats.OneSided(0.95))
-	fmt.Println(stats.AtMost(r, 0.01), stats.AtMost(r, 0.005), stats.AtMost(r, 0.0005))
-	// Output: pass inconclusive fail
-}

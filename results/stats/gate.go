@@ -15,42 +15,6 @@ const (
 	Inconclusive Outcome = "inconclusive"
 )
 
-// AtMost judges the requirement that the rate be limit or less. Make r at
-// [OneSided](0.95) for a decision that is wrong in about 5% of runs in each
-// direction when the true rate is on the limit, and less often elsewhere.
-// [Wilson]'s one-sided bounds exceed that near 0 and 1 (with 100 trials, a rate
-// of 0.03 passes a limit of 0.03 in 8%); [ClopperPearson]'s never do.
-//
-// A rate that was not measured is inconclusive, and so is every rate for a limit
-// that is not a number.
-//
-// Source, for the bias: T. T. Cai (2005), One-sided confidence intervals in
-// discrete distributions, J. Statist. Plann. Inference 131:63–88.
-func AtMost(r Rate, limit float64) Outcome {
-	switch {
-	case !r.Measured():
-		return Inconclusive
-	case r.Hi <= limit:
-		return Pass
-	case r.Lo > limit:
-		return Fail
-	}
-	return Inconclusive
-}
-
-// AtLeast judges the requirement that the rate be limit or more; see [AtMost].
-func AtLeast(r Rate, limit float64) Outcome {
-	switch {
-	case !r.Measured():
-		return Inconclusive
-	case r.Lo >= limit:
-		return Pass
-	case r.Hi < limit:
-		return Fail
-	}
-	return Inconclusive
-}
-
 // A Direction says which way a figure is better.
 type Direction int
 

@@ -97,3 +97,16 @@ func counts(ks, ns []int) []Count {
 	}
 	return fs
 }
+
+// hasWarning reports whether ws holds a warning with the code.
+func hasWarning(ws []Warning, code WarningCode) bool {
+	for _, w := range ws {
+		if w.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// clopperPearson is the exact interval of k successes in n independent trials.
+func clopperPearson(k, n int, level float64) Rate { return Wilson(k, n, level).exact() }

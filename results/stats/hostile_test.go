@@ -28,11 +28,9 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 		}
 
 		for name, r := range map[string]Rate{
-			"Wilson": Wilson(a.K, a.N, level), "ClopperPearson": ClopperPearson(a.K, a.N, level),
+			"Wilson": Wilson(a.K, a.N, level), "ClopperPearson": clopperPearson(a.K, a.N, level),
 			"ClusteredWilson":         ClusteredWilson([]Count{a, b, {1, 3}}, level),
 			"ClusteredClopperPearson": ClusteredClopperPearson([]Count{a, b}, level),
-			"Accuracy":                Confusion{a.K, a.N, b.K, b.N}.Accuracy(level),
-			"Precision":               Confusion{a.K, a.N, b.K, b.N}.Precision(level),
 		} {
 			v, ok := r.Value()
 			if !ok {
@@ -48,7 +46,6 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 		for name, e := range map[string]Estimate{
 			"Newcombe": Newcombe(pairs, level), "NewcombeIndependent": NewcombeIndependent(a, b, level),
 			"PairedClustered": PairedClustered(cs, level), "PairedClusterBootstrap": PairedClusterBootstrap(cs, level, seed),
-			"Quantile": Quantile(sample, p, level), "QuantileDifference": QuantileDifference(sample, []float64{1, 2, x}, p, level, seed),
 			"Sketch.Quantile": sketch.Quantile(p, level), "Sketch.QuantileDifference": sketch.QuantileDifference(&sketch, p, level, seed),
 			"AUC":   AUC(sample, []float64{0, 1, x}, level),
 			"Kappa": Kappa([][]int{{a.K, a.N}, {b.K, b.N}}, level),
@@ -62,9 +59,7 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 			}
 		}
 		for name, test := range map[string]Test{
-			"McNemar": McNemar(pairs), "McNemarMidP": McNemarMidP(pairs), "Tango": TangoNonInferiority(pairs, p, LowerIsBetter),
-			"SignFlip": SignFlip(cs, seed), "PairedClusteredTest": PairedClusteredTest(cs),
-			"Fisher": Fisher(Count{a.K % 100, a.N % 100}, Count{b.K % 100, b.N % 100}),
+			"McNemar": McNemar(pairs), "SignFlip": SignFlip(cs, seed),
 		} {
 			if !(test.P >= 0 && test.P <= 1) || !test.Measured && test.P != 1 {
 				t.Fatalf("%s: %+v", name, test)
@@ -76,7 +71,6 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 		if v, _ := MinimumDetectableEffect(x, p, level, level); !(v >= 0 && v <= 1) {
 			t.Fatalf("effect %v", v)
 		}
-		PairsNeeded(p, x, level, level)
 		if lo, hi, _ := WorstCase(a.K, a.N, b.N); math.IsNaN(lo) || math.IsNaN(hi) {
 			t.Fatalf("bounds %v, %v", lo, hi)
 		}

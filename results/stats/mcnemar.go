@@ -25,22 +25,12 @@ func (p Pairs) check() *Warning {
 
 // McNemar tests whether two arms on the same independent cases have the same
 // rate: the exact conditional test. Where no case tells the arms apart, P is 1.
-// With repeats or template families use [SignFlip] or [PairedClusteredTest].
+// With repeats or template families use [SignFlip].
 //
 // Source: Q. McNemar (1947), Psychometrika 12:153–157; exact form in
 // A. Agresti, Categorical Data Analysis, 3rd ed. (2013), §11.1.
-func McNemar(p Pairs) Test { return mcnemar(p, "mcnemar-exact", 0) }
-
-// McNemarMidP is [McNemar] with half the probability of the observed table: it
-// is less conservative, and keeps its level in practice without guaranteeing it.
-//
-// Source: M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for
-// binary matched-pairs data: mid-p and asymptotic are better than exact
-// conditional, BMC Medical Research Methodology 13:91.
-func McNemarMidP(p Pairs) Test { return mcnemar(p, "mcnemar-mid-p", 1) }
-
-// mcnemar takes off share times the probability of the observed split.
-func mcnemar(p Pairs, method string, share float64) Test {
+func McNemar(p Pairs) Test {
+	const method = "mcnemar-exact"
 	if w := p.check(); w != nil {
 		return untested(method, *w)
 	}
@@ -49,20 +39,9 @@ func mcnemar(p Pairs, method string, share float64) Test {
 		t.Warnings = []Warning{warn(NoVariation, "no case of %d tells the arms apart", p.N())}
 		return t
 	}
-	n, small := float64(t.N), float64(min(p.OnlyA, p.OnlyB))
-	upTo := func(k float64) float64 { // P(X ≤ k), X ~ Bin(n, ½)
-		if k < 0 {
-			return 0
-		}
-		return mathext.RegIncBeta(n-k, k+1, 0.5)
+	if p.OnlyA != p.OnlyB { // else both tails hold the observed split
+		n, k := float64(t.N), float64(min(p.OnlyA, p.OnlyB))
+		t.P = min(2*mathext.RegIncBeta(n-k, k+1, 0.5), 1) // twice P(X ≤ k), X ~ Bin(n, ½)
 	}
-	cum := upTo(small)
-	observed := cum - upTo(small-1)
-	if p.OnlyA == p.OnlyB {
-		// Both tails hold the observed split, so together they exceed 1.
-		t.P = 1 - share*observed/2
-		return t
-	}
-	t.P = min(2*cum-share*observed, 1)
 	return t
 }

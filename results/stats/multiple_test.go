@@ -51,7 +51,7 @@ func TestWhatIsNoPValueCountsAsOne(t *testing.T) {
 	for name, f := range map[string]func([]float64) ([]float64, []Warning){"Holm": Holm, "BH": BenjaminiHochberg} {
 		got, ws := f(p)
 		want, _ := f([]float64{0.01, 1, 1, 1})
-		if !slices.Equal(got, want) || len(ws) != 3 || !HasWarning(ws, BadInput) {
+		if !slices.Equal(got, want) || len(ws) != 3 || !hasWarning(ws, BadInput) {
 			t.Errorf("%s: %v with %v", name, got, ws)
 		}
 		if got, ws := f(nil); len(got) != 0 || len(ws) != 0 {

@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
-)
+import "math"
 
 // MinClusters is the number of clusters below which the t interval of a
 // clustered difference is replaced by the bootstrap.
@@ -66,25 +62,6 @@ func fewClusters(n int) []Warning {
 		return nil
 	}
 	return []Warning{warn(FewClusters, "%d clusters: the interval may cover less often than its level under %d", n, MinClusters)}
-}
-
-// PairedClusteredTest tests whether the mean paired difference is 0, with the
-// standard error and degrees of freedom of [PairedClustered]. It needs many
-// clusters; [SignFlip] does not.
-func PairedClusteredTest(clusters []Cluster) Test {
-	const method = "paired-clustered-t"
-	e := PairedClustered(clusters, DefaultLevel)
-	switch {
-	case !e.measured:
-		return untested(method, e.Warnings[0])
-	case e.SE == 0:
-		t := untested(method, warn(NoVariation, "the %d clusters do not differ, so there is no standard error", e.Clusters))
-		t.N, t.Measured = e.Clusters, true
-		return t
-	}
-	t := Test{N: e.Clusters, Measured: true, Method: method, Warnings: e.Warnings}
-	t.P = min(2*distuv.StudentsT{Sigma: 1, Nu: e.DF}.CDF(-math.Abs(e.value)/e.SE), 1)
-	return t
 }
 
 // pairedMean returns the mean difference with its standard error. done means

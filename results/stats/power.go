@@ -52,31 +52,12 @@ func MinimumDetectableEffect(n, discordance, power, level float64) (delta float6
 	return hi, true
 }
 
-// PairsNeeded returns how many pairs find a true difference delta with the
-// given power, by Connor's formula
-//
-//	n = (z_{α/2}√ψ + z_β√(ψ−δ²))² / δ²
-//
-// with ψ the discordance, rounded up. ok is false where an argument is out of
-// range.
-func PairsNeeded(discordance, delta, power, level float64) (n int, ok bool) {
-	power = orDefaultPower(power)
-	delta = math.Abs(delta)
-	level, ws := checkLevel(level)
-	if len(ws) > 0 || !(power > 0 && power < 1) || !(discordance > 0 && discordance <= 1) || !(delta > 0 && delta <= discordance) {
-		return 0, false
-	}
-	s := criticalZ(level)*math.Sqrt(discordance) + normalQuantile(power)*math.Sqrt(discordance-delta*delta)
-	need := math.Ceil(max(s, 0) * max(s, 0) / (delta * delta))
-	if need > maxTrials {
-		return 0, false
-	}
-	return max(int(need), 1), true
-}
-
 func orDefaultPower(power float64) float64 {
 	if power == 0 {
 		return DefaultPower
 	}
 	return power
 }
+
+// normalTail is the probability of a standard normal above z.
+func normalTail(z float64) float64 { return 0.5 * math.Erfc(z/math.Sqrt2) }

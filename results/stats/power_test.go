@@ -36,20 +36,12 @@ func TestPowerProperties(t *testing.T) {
 		psi := rapid.Float64Range(0.001, 1).Draw(t, "discordance")
 		delta := psi * rapid.Float64Range(0.01, 1).Draw(t, "share")
 		power := rapid.Float64Range(0.2, 0.99).Draw(t, "power")
-		n, ok := PairsNeeded(psi, delta, power, 0)
-		if !ok {
-			t.Fatal("no number of pairs")
+		n := rapid.Float64Range(1, 10000).Draw(t, "n")
+		if p, ok := PairedPower(n, psi, delta, 0); !ok || p < power {
+			t.Skip("the pairs are too few")
 		}
-		if p, ok := PairedPower(float64(n), psi, delta, 0); !ok || p < power-1e-9 {
-			t.Fatalf("%d pairs give power %v, want %v", n, p, power)
-		}
-		if n > 1 {
-			if p, _ := PairedPower(float64(n-1), psi, delta, 0); p > power+1e-9 {
-				t.Fatalf("%d pairs already give power %v", n-1, p)
-			}
-		}
-		if d, ok := MinimumDetectableEffect(float64(n), psi, power, 0); !ok || d > delta*(1+1e-9) {
-			t.Fatalf("%d pairs find %v, yet were enough for %v", n, d, delta)
+		if d, ok := MinimumDetectableEffect(n, psi, power, 0); !ok || d > delta*(1+1e-9) {
+			t.Fatalf("%v pairs find %v, yet were enough for %v", n, d, delta)
 		}
 	})
 }
@@ -65,11 +57,6 @@ func TestPowerOutOfRangeHasNoAnswer(t *testing.T) {
 	for _, c := range [][4]float64{{5, 0.1, 0.8, 0}, {0, 0.1, 0.8, 0}, {100, 0.1, 1, 0}, {100, 0.1, nan, 0}, {100, 0.1, 0.8, 7}} {
 		if d, ok := MinimumDetectableEffect(c[0], c[1], c[2], c[3]); ok || d != 0 {
 			t.Errorf("MinimumDetectableEffect%v = %v, %v", c, d, ok)
-		}
-	}
-	for _, c := range [][4]float64{{0.1, 0, 0.8, 0}, {0.1, 0.2, 0.8, 0}, {0.1, 1e-300, 0.8, 0}, {0.1, 0.05, 1, 0}, {nan, 0.05, 0.8, 0}} {
-		if n, ok := PairsNeeded(c[0], c[1], c[2], c[3]); ok || n != 0 {
-			t.Errorf("PairsNeeded%v = %v, %v", c, n, ok)
 		}
 	}
 	if p, ok := PairedPower(10, 1, 1, 0); !ok || p != 1 {

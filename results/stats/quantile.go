@@ -2,7 +2,6 @@ package stats
 
 import (
 	"math"
-	"slices"
 	"sort"
 
 	"gonum.org/v1/gonum/mathext"
@@ -14,46 +13,7 @@ type ordered interface {
 	at(rank int) float64
 }
 
-type sortedSample []float64
-
-func (s sortedSample) size() int           { return len(s) }
-func (s sortedSample) at(rank int) float64 { return s[rank] }
-
-// Quantile returns the p-quantile of independent values (0.5 for the median),
-// with the interval between two order statistics, which needs no assumption
-// about the distribution. The values are not changed and need no order.
-//
-// The ranks are the closest that keep each tail at or under (1−level)/2. Where
-// the sample is too small to have them the end is infinite and the estimate
-// carries a [TooFew] warning: at 95%, the median needs 6 values, p95 needs 72
-// for an upper end. The value interpolates between neighbours as R's type 7 and
-// numpy do. Values that are not finite make the result not measured.
-//
-// Sources: H. A. David, H. N. Nagaraja, Order Statistics, 3rd ed. (2003), §7.1,
-// for the interval; R. J. Hyndman, Y. Fan (1996), Sample quantiles in
-// statistical packages, The American Statistician 50:361–365, for the value.
-func Quantile(values []float64, p, level float64) Estimate {
-	s, bad := sortSample(values)
-	if bad != nil {
-		level, ws := checkLevel(level)
-		return unmeasured(methodQuantile, level, math.Inf(-1), math.Inf(1), append(ws, *bad))
-	}
-	return quantileEstimate(s, p, level)
-}
-
 const methodQuantile = "order-statistics"
-
-func sortSample(values []float64) (sortedSample, *Warning) {
-	for i, v := range values {
-		if !(math.Abs(v) <= math.MaxFloat64/4) { // differences must be finite too
-			w := warn(BadInput, "value %d of %d is %v; quantiles need finite values", i+1, len(values), v)
-			return nil, &w
-		}
-	}
-	s := slices.Clone(values)
-	slices.Sort(s)
-	return s, nil
-}
 
 // checkQuantile returns why the p-quantile of s does not exist.
 func checkQuantile(s ordered, p float64) *Warning {
@@ -68,6 +28,19 @@ func checkQuantile(s ordered, p float64) *Warning {
 	return nil
 }
 
+// quantileEstimate is the p-quantile of independent values (0.5 for the median),
+// with the interval between two order statistics, which needs no assumption
+// about the distribution.
+//
+// The ranks are the closest that keep each tail at or under (1−level)/2. Where
+// the sample is too small to have them the end is infinite and the estimate
+// carries a [TooFew] warning: at 95%, the median needs 6 values, p95 needs 72
+// for an upper end. The value interpolates between neighbours as R's type 7 and
+// numpy do.
+//
+// Sources: H. A. David, H. N. Nagaraja, Order Statistics, 3rd ed. (2003), §7.1,
+// for the interval; R. J. Hyndman, Y. Fan (1996), Sample quantiles in
+// statistical packages, The American Statistician 50:361–365, for the value.
 func quantileEstimate(s ordered, p, level float64) Estimate {
 	level, ws := checkLevel(level)
 	if w := checkQuantile(s, p); w != nil {

@@ -8,7 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// QuantileDifference returns the p-quantile of a minus the p-quantile of b with
+const methodQuantileDifference = "quantile-bootstrap"
+
+// quantileDifference returns the p-quantile of a minus the p-quantile of b with
 // the percentile bootstrap interval of [Replicates] resamples: for differences
 // of median or p95 latency between two arms. The same seed gives the same
 // interval. Samples are taken as independent; latencies of two arms on the same
@@ -18,7 +20,7 @@ import (
 // the sample's value at rank ⌈nU⌉ with U distributed Beta(k, n−k+1), so one
 // resample costs a few draws, however many values there are.
 //
-// Where a sample is too small for its own interval ([Quantile]) the resamples
+// Where a sample is too small for its own interval ([Sketch.Quantile]) the resamples
 // cannot reach beyond its extremes; that end is infinite, with a [TooFew]
 // warning.
 //
@@ -26,20 +28,6 @@ import (
 // §13 and §16; J. S. Maritz, R. G. Jarrett (1978), A note on estimating the
 // variance of the sample median, JASA 73:194–196, for the beta distribution of
 // resampled order statistics.
-func QuantileDifference(a, b []float64, p, level float64, seed uint64) Estimate {
-	sa, badA := sortSample(a)
-	sb, badB := sortSample(b)
-	for _, bad := range []*Warning{badA, badB} {
-		if bad != nil {
-			level, ws := checkLevel(level)
-			return unmeasured(methodQuantileDifference, level, math.Inf(-1), math.Inf(1), append(ws, *bad))
-		}
-	}
-	return quantileDifference(sa, sb, p, level, seed)
-}
-
-const methodQuantileDifference = "quantile-bootstrap"
-
 func quantileDifference(a, b ordered, p, level float64, seed uint64) Estimate {
 	level, ws := checkLevel(level)
 	for _, s := range []ordered{a, b} {

@@ -16,8 +16,8 @@ const maxTrials = 1_000_000_000
 func (c Count) valid() bool { return c.K >= 0 && c.K <= c.N && c.N <= maxTrials }
 
 // A Rate is a proportion k/n with its interval. Functions of this package make
-// it ([Wilson], [ClusteredWilson], [ClopperPearson]). The zero Rate is not
-// measured.
+// it ([Wilson], [ClusteredWilson], [ClusteredClopperPearson]). The zero Rate is
+// not measured.
 //
 // The rate itself is behind [Rate.Value], so that 0/0 cannot be taken for 0.
 type Rate struct {
@@ -28,8 +28,8 @@ type Rate struct {
 	Lo, Hi float64
 	// Level is the two-sided confidence level of Lo and Hi.
 	Level float64
-	// Method names the interval: "wilson" or "clopper-pearson", each also with
-	// "-clustered".
+	// Method names the interval: "wilson", "wilson-clustered" or
+	// "clopper-pearson-clustered".
 	Method string
 	// Families is the number of clusters with trials, 0 where the method knows
 	// none; EffectiveN the number of independent trials that the interval

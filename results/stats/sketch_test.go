@@ -111,13 +111,13 @@ func TestSketchRefusesWhatIsNoLatencyAndSaysSo(t *testing.T) {
 	if s.Count() != 2 || s.Refused() != 4 {
 		t.Errorf("%d values, %d refused", s.Count(), s.Refused())
 	}
-	if e := s.Quantile(0.5, 0); !HasWarning(e.Warnings, BadInput) || !HasWarning(e.Warnings, TooFew) {
+	if e := s.Quantile(0.5, 0); !hasWarning(e.Warnings, BadInput) || !hasWarning(e.Warnings, TooFew) {
 		t.Errorf("%+v", e)
 	}
-	if e := (&Sketch{}).Quantile(0.5, 0); e.Measured() || !HasWarning(e.Warnings, NotMeasured) {
+	if e := (&Sketch{}).Quantile(0.5, 0); e.Measured() || !hasWarning(e.Warnings, NotMeasured) {
 		t.Errorf("%+v", e)
 	}
-	if e := s.QuantileDifference(&Sketch{}, 0.5, 0, 1); e.Measured() || !HasWarning(e.Warnings, NotMeasured) {
+	if e := s.QuantileDifference(&Sketch{}, 0.5, 0, 1); e.Measured() || !hasWarning(e.Warnings, NotMeasured) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -129,14 +129,14 @@ func TestSketchAgreesWithTheStoredSample(t *testing.T) {
 	}
 	sx, sy := sketchOf(x...), sketchOf(y...)
 	for _, p := range []float64{0.5, 0.95} {
-		a, b := Quantile(x, p, 0.95), sx.Quantile(p, 0.95)
+		a, b := quantileOf(x, p, 0.95), sx.Quantile(p, 0.95)
 		for _, c := range [][2]float64{{a.value, b.value}, {a.Lo, b.Lo}, {a.Hi, b.Hi}} {
 			if math.Abs(c[1]/c[0]-1) > SketchError {
 				t.Errorf("p=%v: %v of the sketch, %v of the sample", p, b, a)
 			}
 		}
-		d, e := QuantileDifference(y, x, p, 0.95, 1), sy.QuantileDifference(sx, p, 0.95, 1)
-		if tol := 2 * SketchError * 1.2 * a.Hi; math.Abs(d.Lo-e.Lo) > tol || math.Abs(d.Hi-e.Hi) > tol || !HasWarning(e.Warnings, Approximate) {
+		d, e := differenceOf(y, x, p, 0.95, 1), sy.QuantileDifference(sx, p, 0.95, 1)
+		if tol := 2 * SketchError * 1.2 * a.Hi; math.Abs(d.Lo-e.Lo) > tol || math.Abs(d.Hi-e.Hi) > tol || !hasWarning(e.Warnings, Approximate) {
 			t.Errorf("p=%v: difference %v of the sketches, %v of the samples", p, e, d)
 		}
 	}

@@ -44,13 +44,3 @@ const (
 func warn(code WarningCode, format string, args ...any) Warning {
 	return Warning{Code: code, Text: fmt.Sprintf(format, args...)}
 }
-
-// HasWarning reports whether ws holds a warning with the code.
-func HasWarning(ws []Warning, code WarningCode) bool {
-	for _, w := range ws {
-		if w.Code == code {
-			return true
-		}
-	}
-	return false
-}

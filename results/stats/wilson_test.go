@@ -54,7 +54,7 @@ func TestALevelThatIsNoneIsReplacedAndSaid(t *testing.T) {
 	want := Wilson(3, 10, 0.95)
 	for _, level := range []float64{-1, 1, 2, math.NaN(), math.Inf(1)} {
 		r := Wilson(3, 10, level)
-		if r.Lo != want.Lo || r.Hi != want.Hi || r.Level != 0.95 || !HasWarning(r.Warnings, BadInput) {
+		if r.Lo != want.Lo || r.Hi != want.Hi || r.Level != 0.95 || !hasWarning(r.Warnings, BadInput) {
 			t.Errorf("level %v: %+v, want the interval of 0.95 and a warning", level, r)
 		}
 	}
@@ -101,7 +101,7 @@ func TestOneSidedLevels(t *testing.T) {
 	for _, c := range []struct{ level, want float64 }{{0.95, 0.9}, {0, 0.9}, {0.975, 0.95}, {0.5, -1}, {1, -1}, {math.NaN(), -1}} {
 		near(t, "OneSided", OneSided(c.level), c.want, 1e-15)
 	}
-	if r := Wilson(1, 2, OneSided(0.3)); !HasWarning(r.Warnings, BadInput) {
+	if r := Wilson(1, 2, OneSided(0.3)); !hasWarning(r.Warnings, BadInput) {
 		t.Error("a one-sided level below one half must be refused by the interval")
 	}
 }

@@ -76,40 +76,23 @@ wilson <- function(k, n, level) suppressWarnings(prop.test(k, n, conf.level = le
 emit("paired", rows(unlist(lapply(c(0.9, 0.95), function(level) lapply(tables, function(x) {
   a <- x[1]; b <- x[2]; c <- x[3]; d <- x[4]; n <- sum(x); m <- b + c
   exact <- if (m == 0) 1 else binom.test(b, m)$p.value
-  midp <- if (m == 0) 1 else if (b == c) 1 - dbinom(b, m, 0.5) / 2 else exact - dbinom(b, m, 0.5)
   p1 <- (a + b) / n; p2 <- (a + c) / n
   w1 <- wilson(a + b, n, level); w2 <- wilson(a + c, n, level)
   prod <- (a + b) * (c + d) * (a + c) * (b + d)
   det <- a * d - b * c
   phi <- if (prod == 0) 0 else (if (det > n / 2) det - n / 2 else if (det > 0) 0 else det) / sqrt(prod)
   dl1 <- p1 - w1[1]; du1 <- w1[2] - p1; dl2 <- p2 - w2[1]; du2 <- w2[2] - p2
-  list(both = a, only_a = b, only_b = c, neither = d, level = level, exact = exact, midp = midp,
+  list(both = a, only_a = b, only_b = c, neither = d, level = level, exact = exact,
        diff = p1 - p2,
        lo = p1 - p2 - sqrt(dl1^2 - 2 * phi * dl1 * du2 + du2^2),
        hi = p1 - p2 + sqrt(du1^2 - 2 * phi * du1 * dl2 + dl2^2))
 })), recursive = FALSE)))
-
-# Tango's score test with the restricted maximum likelihood found numerically.
-tango_p <- function(x, margin) {
-  b <- x[2]; c <- x[3]; n <- sum(x); d0 <- -margin
-  # p_b = q + d0, p_c = q with both at least 0 and 2q + d0 at most 1
-  loglik <- function(q) {
-    term <- function(k, p) if (k == 0) 0 else k * log(p)
-    term(b, q + d0) + term(c, q) + term(n - b - c, 1 - 2 * q - d0)
-  }
-  q <- optimize(loglik, c(max(0, -d0), (1 - d0) / 2), maximum = TRUE, tol = 1e-14)$maximum
-  pnorm((b - c - n * d0) / sqrt(n * (2 * q + d0 - d0^2)), lower.tail = FALSE)
-}
-emit("tango", rows(unlist(lapply(c(0.02, 0.1, 0.25), function(margin) lapply(
-  Filter(function(x) sum(x[2:3]) > 0, tables), function(x)
-    list(both = x[1], only_a = x[2], only_b = x[3], neither = x[4], margin = margin, p = tango_p(x, margin)))), recursive = FALSE)))
 
 emit("independent", rows(lapply(list(c(7, 34, 1, 34), c(56, 70, 48, 80), c(0, 10, 0, 20), c(10, 10, 0, 20),
   c(9, 10, 3, 10), c(880, 1000, 812, 990), c(3, 3, 5, 9), c(1, 1, 0, 1)), function(x) {
   p <- x[1] / x[2]; q <- x[3] / x[4]
   w <- wilson(x[1], x[2], 0.95); v <- wilson(x[3], x[4], 0.95)
   list(ka = x[1], na = x[2], kb = x[3], nb = x[4],
-       fisher = fisher.test(matrix(c(x[1], x[2] - x[1], x[3], x[4] - x[3]), 2))$p.value,
        lo = p - q - sqrt((p - w[1])^2 + (v[2] - q)^2), hi = p - q + sqrt((w[2] - p)^2 + (q - v[1])^2))
 })))
 
@@ -125,7 +108,7 @@ cluster_case <- function(ns, sums, tag) {
   if (all(ns == 1)) stopifnot(all.equal(t.test(sums)$stderr, se))
   q <- qt(0.975, C - 1)
   list(tag = tag, ns = paste(ns, collapse = " "), sums = paste(sums, collapse = " "), diff = d, se = se,
-       lo = max(-1, d - q * se), hi = min(1, d + q * se), p = 2 * pt(-abs(d) / se, C - 1))
+       lo = max(-1, d - q * se), hi = min(1, d + q * se))
 }
 emit("paired_clustered", rows(list(
   cluster_case(c(10, 10, 10), c(3, -1, 2), "three clusters"),
