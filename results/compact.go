@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/memtox/memtox/internal/disk"
@@ -61,7 +60,7 @@ func (t *tables) add(e *Entry) error {
 
 // publish completes the files and names them: the trials last, for their name
 // says that the others are there.
-func (t *tables) publish() ([]File, error) {
+func (t *tables) publish(seal func([]File) error) ([]File, error) {
 	files := make([]File, 2, 3)
 	var err error
 	if files[0], err = t.trials.close(); err != nil {
@@ -86,6 +85,11 @@ func (t *tables) publish() ([]File, error) {
 	if err := t.decisions.publish(); err != nil {
 		return nil, err
 	}
+	if seal != nil {
+		if err := seal(files); err != nil {
+			return nil, err
+		}
+	}
 	if err := syncDir(t.disk, t.dir); err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (t *tables) abandon() {
 }
 
 // writePart makes a part of a full journal file and removes the file.
-func writePart(d disk.FS, dir string, w *writing) error {
+func writePart(d disk.FS, dir string, w *writing, run File) error {
 	t, err := createTables(d, dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage)
 	if err != nil {
 		return err
@@ -117,7 +121,9 @@ func writePart(d disk.FS, dir string, w *writing) error {
 		t.abandon()
 		return err
 	}
-	if _, err := t.publish(); err != nil {
+	if _, err := t.publish(func(files []File) error {
+		return writeManifest(d, dir, manifestPart(w.n), &Manifest{Files: append(files, run)})
+	}); err != nil {
 		t.abandon()
 		return err
 	}
@@ -184,7 +190,7 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 	}()
 	sources := []source{newJournalSource(j.cur.f.Name(), j.cur.n, j.cur.f, j.cur.slots)}
 	for _, n := range j.parts {
-		p, err := openPart(j.disk, j.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		p, err := openPart(j.disk, j.dir, n, j.run, j.about)
 		if err != nil {
 			return nil, err
 		}
@@ -208,25 +214,32 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 		t.abandon()
 		return nil, err
 	}
-	files, err := t.publish()
+	files, err := t.publish(nil)
 	if err != nil {
 		t.abandon()
 		return nil, err
 	}
-	man := &Manifest{Format: RunFormat, Files: files}
+	man := &Manifest{Files: append(files, j.about)}
+	if exists(in(j.dir, VerdictsFile)) {
+		f, err := fileOf(j.disk, j.dir, VerdictsFile)
+		if err != nil {
+			return nil, err
+		}
+		man.Files = append(man.Files, f)
+	}
 	numbers := append(slices.Clone(j.parts), j.cur.n)
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		st, err := os.Stat(in(j.dir, transcriptPart(n)))
+		f, err := fileOf(j.disk, j.dir, transcriptPart(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, diskError("reading", in(j.dir, transcriptPart(n)), err)
+			return nil, err
 		}
-		man.Transcripts = append(man.Transcripts, File{Name: transcriptPart(n), Bytes: st.Size()})
+		man.Transcripts = append(man.Transcripts, f)
 	}
-	if err := writeJSON(j.disk, in(j.dir, manifestFile), man); err != nil {
+	if err := writeManifest(j.disk, j.dir, manifestFile, man); err != nil {
 		return nil, err
 	}
 	// The run is finished. What cannot be removed now is removed when somebody

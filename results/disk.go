@@ -1,7 +1,6 @@
 package results
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,9 +40,10 @@ func syncDir(d disk.FS, dir string) error {
 
 // writeFile replaces a small file in one step: whoever reads it sees the old
 // content or the new one.
-func writeFile(d disk.FS, path string, b []byte) error {
+func writeFile(d disk.FS, dir, name string, b []byte) error {
+	path := in(dir, name)
 	tmp := path + tmpSuffix
-	f, err := d.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
+	f, err := openFile(d, dir, name+tmpSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return diskError("creating", tmp, err)
 	}
@@ -62,14 +62,6 @@ func writeFile(d disk.FS, path string, b []byte) error {
 		return diskError("writing", path, err)
 	}
 	return syncDir(d, filepath.Dir(path))
-}
-
-func writeJSON(d disk.FS, path string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return writeFile(d, path, append(b, '\n'))
 }
 
 // dangling returns the path, or the nearest one above it, if it is a symbolic link

@@ -27,6 +27,8 @@ var errBadRecord = errors.New("a journal record is not what its length and check
 const (
 	runFile         = "run.json"
 	manifestFile    = "manifest.json"
+	manifestPrefix  = "manifest-"
+	jsonSuffix      = ".json"
 	lockFile        = "lock"
 	trialsFile      = "trials.parquet"
 	decisionsFile   = "decisions.parquet"
@@ -45,6 +47,7 @@ const (
 func journalName(n int) string   { return fmt.Sprintf("%s%06d", journalPrefix, n) }
 func trialsPart(n int) string    { return fmt.Sprintf("%s%06d%s", trialsPrefix, n, parquetSuffix) }
 func decisionsPart(n int) string { return fmt.Sprintf("%s%06d%s", decisionsPrefix, n, parquetSuffix) }
+func manifestPart(n int) string  { return fmt.Sprintf("%s%06d%s", manifestPrefix, n, jsonSuffix) }
 func indexPart(n int) string {
 	return fmt.Sprintf("%s/%s%06d%s", transcriptsDir, indexPrefix, n, parquetSuffix)
 }

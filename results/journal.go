@@ -58,7 +58,7 @@ type Options struct {
 //	lock                          held by the writing process
 //	journal-N                     finished trials, one record each, in the order in which they finished
 //	transcripts/part-N.jsonl.zst  their transcripts, a zstd frame for those that were appended together
-//	trials-N.parquet, decisions-N.parquet, transcripts/index-N.parquet
+//	trials-N.parquet, decisions-N.parquet, transcripts/index-N.parquet, manifest-N.json
 //	                              a journal that was full, sorted by plan order
 //
 // and once it is finished:
@@ -77,6 +77,7 @@ type Journal struct {
 	dir    string
 	disk   disk.FS
 	run    *Run
+	about  File // run.json
 	opts   Options
 	unlock func()
 	zip    *zstd.Encoder
@@ -101,6 +102,7 @@ type Journal struct {
 type writing struct {
 	n      int
 	f      disk.File
+	marked bool // the file has a mark
 	size   int64
 	slots  []slot
 	t      disk.File // nil until the first transcript
@@ -143,7 +145,7 @@ func Create(dir string, run *Run, o Options) (*Journal, error) {
 	r := *run
 	r.Format = RunFormat
 	j := newJournal(dir, &r, o, unlock)
-	if err := writeRun(o.Disk, dir, &r); err != nil {
+	if j.about, err = writeRun(o.Disk, dir, &r); err != nil {
 		unlock()
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func Create(dir string, run *Run, o Options) (*Journal, error) {
 // [ErrFinished]. The caller compares [Journal.Run] with what it is about to do
 // before it appends.
 func Resume(dir string, o Options) (*Journal, error) {
-	run, err := ReadRun(dir)
+	run, about, err := readRun(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +171,14 @@ func Resume(dir string, o Options) (*Journal, error) {
 		return nil, err
 	}
 	j := newJournal(dir, run, o, unlock)
+	j.about = about
 	full, err := j.recover()
 	if err != nil {
 		j.closeFiles()
 		unlock()
+		if errors.Is(err, fs.ErrNotExist) {
+			err = changedFile(dir, "%v", err)
+		}
 		return nil, err
 	}
 	j.start(full)
@@ -210,9 +216,12 @@ func isNumbered(name string) bool {
 // begin starts journal file n.
 func (j *Journal) begin(n int) error {
 	path := in(j.dir, journalName(n))
-	f, err := j.disk.OpenFile(path, os.O_CREATE|os.O_RDWR)
+	f, err := openFile(j.disk, j.dir, journalName(n), os.O_CREATE|os.O_RDWR)
 	if err == nil {
-		_, err = f.WriteAt([]byte(journalHeader), 0)
+		_, err = f.WriteAt(journalHead(j.about), 0)
+	}
+	if err == nil {
+		err = f.Sync() // no record may be there without it
 	}
 	if err != nil {
 		if f != nil {
@@ -220,7 +229,7 @@ func (j *Journal) begin(n int) error {
 		}
 		return diskError("creating", path, err)
 	}
-	j.cur = &writing{n: n, f: f, size: int64(len(journalHeader))}
+	j.cur = &writing{n: n, f: f, marked: true, size: headSize}
 	return syncDir(j.disk, j.dir)
 }
 
@@ -252,13 +261,25 @@ func (j *Journal) recover() (full []*writing, err error) {
 	finished := exists(in(j.dir, manifestFile))
 	if finished {
 		// Only the tidying up may be missing.
-		if _, err := ReadManifest(j.dir); err != nil {
+		p, err := openFinished(j.disk, j.dir, j.about)
+		if err != nil {
 			return nil, err
 		}
+		p.close()
 	}
 	files, err := listRun(j.disk, j.dir)
 	if err != nil {
 		return nil, err
+	}
+	if !finished {
+		if name := files.gap(); name != "" {
+			return nil, changedFile(in(j.dir, name), "it is missing")
+		}
+		for _, n := range files.parts { // before the journal that it was made of goes
+			if err := j.recoverPart(n); err != nil {
+				return nil, err
+			}
+		}
 	}
 	drop := slices.Clone(files.temporary)
 	if finished {
@@ -271,7 +292,7 @@ func (j *Journal) recover() (full []*writing, err error) {
 			}
 		}
 		for _, n := range files.halves {
-			drop = append(drop, decisionsPart(n), indexPart(n))
+			drop = append(drop, decisionsPart(n), indexPart(n), manifestPart(n))
 		}
 	}
 	for _, name := range drop {
@@ -283,11 +304,6 @@ func (j *Journal) recover() (full []*writing, err error) {
 		return nil, fmt.Errorf("run directory %s: %w", j.dir, ErrFinished)
 	}
 	j.parts = files.parts
-	for _, n := range files.parts {
-		if err := j.recoverPart(n); err != nil {
-			return nil, err
-		}
-	}
 	last := 0
 	if len(files.parts) > 0 {
 		last = slices.Max(files.parts)
@@ -322,12 +338,12 @@ type idRow struct {
 
 func (j *Journal) recoverPart(n int) error {
 	path := in(j.dir, trialsPart(n))
-	p, err := openParquet(j.disk, path)
+	p, err := openPart(j.disk, j.dir, n, j.run, j.about)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	c, err := openCursor[idRow](path, p.p)
+	c, err := openCursor[idRow](path, p.trials.p)
 	if err != nil {
 		return err
 	}
@@ -350,14 +366,14 @@ func (j *Journal) recoverPart(n int) error {
 // transcripts behind the last one that a record names.
 func (j *Journal) recoverJournal(n int) (*writing, error) {
 	path := in(j.dir, journalName(n))
-	f, err := j.disk.OpenFile(path, os.O_RDWR)
+	f, err := openFile(j.disk, j.dir, journalName(n), os.O_RDWR)
 	if err != nil {
 		return nil, diskError("opening", path, err)
 	}
 	w := &writing{n: n, f: f}
-	slots, good, err := scanJournal(path, n, f)
+	slots, good, synced, err := scanJournal(path, n, f, j.about)
 	if err == nil {
-		err = w.recoverTranscripts(j.disk, j.dir, &slots, &good)
+		err = w.recoverTranscripts(j.disk, j.dir, &slots, &good, synced)
 	}
 	if err != nil {
 		w.close()
@@ -366,9 +382,9 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 	st, err := f.Stat()
 	if err == nil {
 		j.torn += st.Size() - good
-		if good == 0 { // killed before the header was whole
-			good = int64(len(journalHeader))
-			_, err = f.WriteAt([]byte(journalHeader), 0)
+		if good == 0 { // killed before the head was whole
+			good = headSize
+			_, err = f.WriteAt(journalHead(j.about), 0)
 		}
 	}
 	if err == nil {
@@ -379,6 +395,12 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 		return nil, diskError("recovering", path, err)
 	}
 	w.slots, w.size = slots, good
+	start, _, err := readHead(path, f, j.about)
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	w.marked = start == headSize
 	for _, s := range slots {
 		j.done[s.id] = struct{}{}
 	}
@@ -387,10 +409,11 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 
 // recoverTranscripts opens the transcripts of a journal file. After a failure of
 // the machine a record may have reached the disk and its transcript not; then
-// that record and all after it are taken for torn.
-func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good *int64) error {
+// that record and all after it are taken for torn. One that was synced had its
+// transcript on the disk before.
+func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good *int64, synced int64) error {
 	path := in(dir, transcriptPart(w.n))
-	t, err := d.OpenFile(path, os.O_RDWR)
+	t, err := openFile(d, dir, transcriptPart(w.n), os.O_RDWR)
 	var have int64
 	if err == nil {
 		w.t = t
@@ -405,6 +428,9 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 	for i, s := range *slots {
 		end := s.at.offset + s.at.length
 		if s.at.length > 0 && end > have {
+			if s.offset < synced {
+				return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset, journalName(w.n))
+			}
 			*slots, *good = (*slots)[:i], s.offset
 			break
 		}
@@ -604,7 +630,7 @@ func (w *writing) openTranscripts(d disk.FS, dir string) error {
 		return diskError("creating", in(dir, transcriptsDir), err)
 	}
 	path := in(dir, transcriptPart(w.n))
-	t, err := d.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC)
+	t, err := openFile(d, dir, transcriptPart(w.n), os.O_CREATE|os.O_RDWR|os.O_TRUNC)
 	if err != nil {
 		return diskError("creating", path, err)
 	}
@@ -621,6 +647,11 @@ func (w *writing) sync() error {
 	}
 	if err := w.f.Sync(); err != nil {
 		return diskError("syncing", w.f.Name(), err)
+	}
+	if w.marked {
+		if _, err := w.f.WriteAt(markOf(w.size), headSize-markSize); err != nil {
+			return diskError("writing", w.f.Name(), err)
+		}
 	}
 	return nil
 }
@@ -698,7 +729,7 @@ func (j *Journal) compactLocked(full []*writing) {
 		for _, w := range full {
 			err := w.sync()
 			if err == nil {
-				err = writePart(j.disk, j.dir, w)
+				err = writePart(j.disk, j.dir, w, j.about)
 			}
 			w.close()
 			if err != nil {

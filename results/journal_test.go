@@ -291,6 +291,7 @@ func TestATornTailCostsOneTrialWhereverItIsTorn(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+	unconfirmed(t, dir)
 	whole, err := os.ReadFile(in(dir, journalName(1)))
 	if err != nil {
 		t.Fatal(err)
@@ -394,6 +395,7 @@ func TestATornBatch(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+	unconfirmed(t, dir)
 	for cut := before; cut < ends[5]; cut += 97 {
 		d := copyDir(t, dir)
 		if err := os.Truncate(in(d, journalName(1)), cut); err != nil {
@@ -444,6 +446,7 @@ func TestEachRowOfTheIndexIsHeldToItsFrame(t *testing.T) {
 		if err := parquet.WriteFile(in(dir, indexFile), changed); err != nil {
 			t.Fatal(err)
 		}
+		asFormat(t, dir, RunFormat)
 		r, err := OpenReader(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -511,16 +514,7 @@ func TestAnIndexOfFormat1IsRead(t *testing.T) {
 	if err := parquet.WriteFile(in(dir, indexFile), old); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{runFile, manifestFile} {
-		b, err := os.ReadFile(in(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = bytes.Replace(b, []byte(fmt.Sprintf(`"format": %d`, RunFormat)), []byte(`"format": 1`), 1)
-		if err := os.WriteFile(in(dir, name), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
+	asFormat(t, dir, 1)
 	if r, err := ReadRun(dir); err != nil || r.Format != 1 {
 		t.Fatalf("the run is no run of format 1: %+v, %v", r, err)
 	}
@@ -535,6 +529,7 @@ func TestATranscriptThatNeverReachedTheDiskTakesItsTrialWithIt(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+	unconfirmed(t, dir)
 	if err := os.Truncate(in(dir, transcriptPart(1)), cut); err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,19 @@ import (
 	"syscall"
 )
 
+// noFollow is for files of a run directory: no link is followed, no pipe waited for.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // lockDir takes the run directory for this process. The kernel lets go of it
 // when the process ends, however it ends.
 func lockDir(dir string) (unlock func(), err error) {
 	path := in(dir, lockFile)
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|noFollow, 0o666)
 		if err != nil {
+			if st, e := os.Lstat(path); e == nil && !st.Mode().IsRegular() {
+				err = notPlain(path, st.Mode())
+			}
 			return nil, diskError("creating", path, err)
 		}
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -29,7 +35,11 @@ func lockDir(dir string) (unlock func(), err error) {
 		}
 		// Whoever held it before may have removed the file meanwhile.
 		held, err1 := f.Stat()
-		now, err2 := os.Stat(path)
+		now, err2 := os.Lstat(path)
+		if err1 == nil && err2 == nil && !held.Mode().IsRegular() {
+			f.Close()
+			return nil, notPlain(path, held.Mode())
+		}
 		if err1 == nil && err2 == nil && os.SameFile(held, now) {
 			return func() {
 				os.Remove(path)

@@ -6,6 +6,10 @@ import (
 	"syscall"
 )
 
+// noFollow is nothing here: what has no regular file behind its name is refused
+// before it is opened.
+const noFollow = 0
+
 const sharingViolation = syscall.Errno(32)
 
 // lockDir takes the run directory for this process by opening a file that
@@ -17,9 +21,9 @@ func lockDir(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, diskError("creating", path, err)
 	}
-	const deleteOnClose = 0x04000000
+	const deleteOnClose, openReparsePoint = 0x04000000, 0x00200000 // the link itself, not what it leads to
 	h, err := syscall.CreateFile(p, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS,
-		syscall.FILE_ATTRIBUTE_NORMAL|deleteOnClose, 0)
+		syscall.FILE_ATTRIBUTE_NORMAL|deleteOnClose|openReparsePoint, 0)
 	if errors.Is(err, sharingViolation) {
 		return nil, fmt.Errorf("run directory %s: %w", dir, ErrInUse)
 	}

@@ -1,85 +1,220 @@
 package results
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // Manifest is manifest.json, written last: a directory that has one holds a
-// finished run.
+// finished run. Each part of a run that is not finished has one of its own,
+// manifest-N.json.
 type Manifest struct {
-	Format int    `json:"format"`
-	Files  []File `json:"files"` // trials, decisions and, where there are transcripts, their index
+	Format int `json:"format"`
+	// Files are trials, decisions, where there are transcripts their index, run.json
+	// and, where a language model judged, its verdicts. What a memtox before format 3
+	// wrote does not name the last two.
+	Files []File `json:"files"`
 	// Transcripts are the files that the index points into. The index holds the
-	// checksum of every frame, so their content is covered by its hash.
+	// checksum of every frame, so that one transcript is checked without the others.
 	Transcripts []File `json:"transcripts,omitempty"`
+	// SHA256 is that of the manifest itself, with zeros in the place of its digits.
+	// Empty before format 3.
+	SHA256 string `json:"sha256,omitempty"`
 }
 
-// File is one file of a finished run.
+// File is one file of a run.
 type File struct {
 	Name   string `json:"name"` // relative to the run directory, with slashes
 	Rows   int64  `json:"rows,omitempty"`
 	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256,omitempty"`
+	SHA256 string `json:"sha256,omitempty"` // of transcripts from format 3 on
 }
+
+// VerdictsFile is where a judge that is a language model keeps what it answered.
+const VerdictsFile = "verdicts.jsonl"
+
+// sealedFormat is the first format in which every file is named with its digest.
+const sealedFormat = 3
 
 // ReadManifest reads the manifest of a finished run. Where there is none the
 // error is an [fs.ErrNotExist].
-func ReadManifest(dir string) (*Manifest, error) {
-	path := in(dir, manifestFile)
-	b, err := os.ReadFile(path)
+func ReadManifest(dir string) (*Manifest, error) { return readManifest(dir, manifestFile) }
+
+func readManifest(dir, name string) (*Manifest, error) {
+	path := in(dir, name)
+	b, err := readFile(dir, name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest: %w", err)
 	}
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, changedFile(path, "%v", err)
+	}
+	// The digest comes first: what it does not cover says nothing of its format.
+	if m.SHA256 != "" {
+		at := bytes.LastIndex(b, []byte(m.SHA256))
+		if at < 0 || m.SHA256 != digest(b[:at], zeros, b[at+len(m.SHA256):]) {
+			return nil, changedFile(path, "its digest is not that of its content")
+		}
 	}
 	if m.Format < 1 || m.Format > RunFormat {
 		return nil, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use the memtox that wrote it", path, m.Format, RunFormat)
 	}
+	if m.Format >= sealedFormat && m.SHA256 == "" {
+		return nil, changedFile(path, "it has no digest of itself")
+	}
 	return &m, nil
 }
 
-// Verify compares the files of a finished run with its manifest.
-func Verify(dir string) error {
-	m, err := ReadManifest(dir)
+// zeros stand for a digest while it is computed.
+var zeros = bytes.Repeat([]byte("0"), 2*sha256.Size)
+
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func writeManifest(d disk.FS, dir, name string, m *Manifest) error {
+	m.Format, m.SHA256 = RunFormat, string(zeros)
+	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return err
+		return fmt.Errorf("writing %s: %w", in(dir, name), err)
 	}
-	for _, want := range m.Files {
-		size, sum, err := hashFile(in(dir, want.Name))
-		if err != nil {
-			return fmt.Errorf("verifying %s: %w", dir, err)
-		}
-		if size != want.Bytes || sum != want.SHA256 {
-			return fmt.Errorf("verifying %s: %s is not the file that the run wrote (%d bytes, SHA-256 %s; the manifest says %d bytes, %s)",
-				dir, want.Name, size, sum, want.Bytes, want.SHA256)
-		}
-	}
-	for _, want := range m.Transcripts {
-		st, err := os.Stat(in(dir, want.Name))
-		if err != nil {
-			return fmt.Errorf("verifying %s: %w", dir, err)
-		}
-		if st.Size() != want.Bytes {
-			return fmt.Errorf("verifying %s: %s has %d bytes; the manifest says %d", dir, want.Name, st.Size(), want.Bytes)
+	b = append(b, '\n')
+	m.SHA256 = digest(b)
+	copy(b[bytes.LastIndex(b, zeros):], m.SHA256)
+	return writeFile(d, dir, name, b)
+}
+
+// file is what the manifest says of a file; nil where it does not name it.
+func (m *Manifest) file(name string) *File {
+	for i := range m.Files {
+		if m.Files[i].Name == name {
+			return &m.Files[i]
 		}
 	}
 	return nil
 }
 
-func hashFile(path string) (size int64, sum string, err error) {
-	f, err := os.Open(path)
+// check compares an opened file with what a manifest says of it.
+func (want *File) check(path string, f disk.File) error {
+	size, sum, err := hashOf(f)
 	if err != nil {
-		return 0, "", err
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return want.same(path, size, sum)
+}
+
+func (want *File) same(path string, size int64, sum string) error {
+	if size != want.Bytes || want.SHA256 != "" && sum != want.SHA256 {
+		return changedFile(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum, want.Bytes, want.SHA256)
+	}
+	return nil
+}
+
+// about checks the run.json that was read.
+func (m *Manifest) about(dir, name string, run File) error {
+	want := m.file(runFile)
+	switch {
+	case want != nil:
+		return want.same(in(dir, runFile), run.Bytes, run.SHA256)
+	case m.Format >= sealedFormat:
+		return changedFile(in(dir, name), "it does not name %s", runFile)
+	}
+	return nil
+}
+
+// rest checks what is in the directory of a finished run beside the rows: that of
+// transcripts their number and size, for each has a checksum of its own.
+func (m *Manifest) rest(dir string, run File) error {
+	if err := m.about(dir, manifestFile, run); err != nil {
+		return err
+	}
+	if want := m.file(VerdictsFile); want != nil {
+		if err := want.checkIn(dir); err != nil {
+			return err
+		}
+	}
+	known := map[string]bool{}
+	for _, want := range m.Transcripts {
+		known[want.Name] = true
+		st, err := os.Lstat(in(dir, want.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return changedFile(in(dir, want.Name), "it is missing")
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", in(dir, want.Name), err)
+		case !st.Mode().IsRegular():
+			return notPlain(in(dir, want.Name), st.Mode())
+		case st.Size() != want.Bytes:
+			return changedFile(in(dir, want.Name), "it has %d bytes, the run wrote %d", st.Size(), want.Bytes)
+		}
+	}
+	files, err := listRun(disk.OS, dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range files.texts {
+		if !known[transcriptPart(n)] {
+			return changedFile(in(dir, transcriptPart(n)), "the run wrote no such file")
+		}
+	}
+	return nil
+}
+
+func (want *File) checkIn(dir string) error {
+	f, err := openFile(disk.OS, dir, want.Name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return changedFile(in(dir, want.Name), "it is missing")
+	}
+	if err != nil {
+		return err
 	}
 	defer f.Close()
-	h := sha256.New()
-	size, err = io.Copy(h, f)
-	return size, hex.EncodeToString(h.Sum(nil)), err
+	return want.check(in(dir, want.Name), f)
+}
+
+// Verify compares every file of a finished run with its manifest, the whole of its
+// transcripts too.
+func Verify(dir string) error {
+	r, err := OpenReader(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	for i := range m.Transcripts {
+		if err := m.Transcripts[i].checkIn(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileOf is what a manifest says of a file that is whole.
+func fileOf(d disk.FS, dir, name string) (File, error) {
+	f, err := openFile(d, dir, name, os.O_RDONLY)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	file := File{Name: name}
+	if file.Bytes, file.SHA256, err = hashOf(f); err != nil {
+		return File{}, diskError("reading", in(dir, name), err)
+	}
+	return file, nil
 }

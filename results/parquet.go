@@ -59,7 +59,7 @@ type table[T any] struct {
 
 func createTable[T any](d disk.FS, dir, name string, page int, group int64) (*table[T], error) {
 	path := in(dir, name) + tmpSuffix
-	f, err := d.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
+	f, err := openFile(d, dir, name+tmpSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return nil, diskError("creating", path, err)
 	}
@@ -200,9 +200,11 @@ type parquetFile struct {
 	p *parquet.File
 }
 
-// openParquet opens a file. A damaged one is an error, never a panic.
-func openParquet(d disk.FS, path string) (pf *parquetFile, err error) {
-	f, err := d.OpenFile(path, os.O_RDONLY)
+// openParquet opens a file that is what the manifest says; nil says nothing. A
+// damaged one is an error, never a panic.
+func openParquet(d disk.FS, dir, name string, want *File) (pf *parquetFile, err error) {
+	path := in(dir, name)
+	f, err := openFile(d, dir, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +213,11 @@ func openParquet(d disk.FS, path string) (pf *parquetFile, err error) {
 			f.Close()
 		}
 	}()
+	if want != nil {
+		if err := want.check(path, f); err != nil {
+			return nil, err
+		}
+	}
 	defer damaged(path, &err)
 	st, err := f.Stat()
 	if err != nil {

@@ -33,6 +33,7 @@ const (
 type Reader struct {
 	dir      string
 	run      *Run
+	about    File // run.json
 	finished bool
 	parts    []*openedPart
 	journals []*openedJournal
@@ -45,11 +46,11 @@ type Reader struct {
 
 // OpenReader opens a run directory for reading.
 func OpenReader(dir string) (*Reader, error) {
-	run, err := ReadRun(dir)
+	run, about, err := readRun(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{dir: dir, run: run}
+	r := &Reader{dir: dir, run: run, about: about}
 	r.places = sync.OnceValues(r.readPlaces)
 	if r.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxTranscript)); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)
@@ -62,19 +63,21 @@ func OpenReader(dir string) (*Reader, error) {
 			return r, nil
 		}
 		r.closeFiles()
-		if !errors.Is(err, fs.ErrNotExist) || try == 10 {
-			r.unzip.Close()
-			return nil, err
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing && try < 10 {
+			continue
 		}
+		r.unzip.Close()
+		if missing {
+			err = changedFile(dir, "%v", err)
+		}
+		return nil, err
 	}
 }
 
 func (r *Reader) open() error {
 	if exists(in(r.dir, manifestFile)) {
-		if _, err := ReadManifest(r.dir); err != nil {
-			return err
-		}
-		p, err := openPart(disk.OS, r.dir, [3]string{trialsFile, decisionsFile, indexFile})
+		p, err := openFinished(disk.OS, r.dir, r.about)
 		if err != nil {
 			return err
 		}
@@ -85,8 +88,11 @@ func (r *Reader) open() error {
 	if err != nil {
 		return err
 	}
+	if name := files.gap(); name != "" {
+		return fmt.Errorf("opening %s: %w", in(r.dir, name), fs.ErrNotExist)
+	}
 	for _, n := range files.parts {
-		p, err := openPart(disk.OS, r.dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)})
+		p, err := openPart(disk.OS, r.dir, n, r.run, r.about)
 		if err != nil {
 			return err
 		}
@@ -97,11 +103,11 @@ func (r *Reader) open() error {
 			continue
 		}
 		path := in(r.dir, journalName(n))
-		f, err := os.Open(path)
+		f, err := openFile(disk.OS, r.dir, journalName(n), os.O_RDONLY)
 		if err != nil {
 			return err
 		}
-		slots, _, err := scanJournal(path, n, f)
+		slots, _, _, err := scanJournal(path, n, f, r.about)
 		if err != nil {
 			f.Close()
 			return err
@@ -223,7 +229,7 @@ const maxRemembered = 8 << 20
 
 // unpack reads a frame. Nobody writes to what it returns.
 func (r *Reader) unpack(at place) ([]byte, error) {
-	f, err := os.Open(in(r.dir, transcriptPart(at.part)))
+	f, err := openFile(disk.OS, r.dir, transcriptPart(at.part), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +308,7 @@ func (r *Reader) closeFiles() {
 type openedJournal struct {
 	path  string
 	part  int
-	f     *os.File
+	f     disk.File
 	slots []slot
 }
 
@@ -312,19 +318,68 @@ type openedPart struct {
 	places            *parquetFile // nil where no trial has a transcript
 }
 
-func openPart(d disk.FS, dir string, names [3]string) (*openedPart, error) {
-	p := &openedPart{}
-	var err error
-	if p.trials, err = openParquet(d, in(dir, names[0])); err == nil {
-		if p.decisions, err = openParquet(d, in(dir, names[1])); err == nil {
-			if p.places, err = openParquet(d, in(dir, names[2])); errors.Is(err, fs.ErrNotExist) {
-				p.places, err = nil, nil
-			}
+// openPart opens a part of a run that is not finished. Those that a memtox before
+// format 3 wrote have no manifest.
+func openPart(d disk.FS, dir string, n int, run *Run, about File) (*openedPart, error) {
+	m, err := readManifest(dir, manifestPart(n))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && run.Format < sealedFormat:
+		m = nil
+	case err != nil:
+		return nil, err
+	default:
+		if err := m.about(dir, manifestPart(n), about); err != nil {
+			return nil, err
 		}
 	}
+	return openTables(d, dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)}, m)
+}
+
+// openFinished opens the rows of a finished run and compares everything that the
+// manifest names with it.
+func openFinished(d disk.FS, dir string, about File) (*openedPart, error) {
+	m, err := ReadManifest(dir)
 	if err != nil {
+		return nil, err
+	}
+	p, err := openTables(d, dir, [3]string{trialsFile, decisionsFile, indexFile}, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.rest(dir, about); err != nil {
 		p.close()
 		return nil, err
+	}
+	return p, nil
+}
+
+// openTables opens the three files and holds them to the manifest, if there is one.
+func openTables(d disk.FS, dir string, names [3]string, m *Manifest) (*openedPart, error) {
+	p := &openedPart{}
+	for i, to := range [...]**parquetFile{&p.trials, &p.decisions, &p.places} {
+		var want *File
+		var err error
+		path := in(dir, names[i])
+		if m != nil {
+			want = m.file(names[i])
+		}
+		switch {
+		case m != nil && want == nil && exists(path):
+			err = changedFile(path, "the run wrote no such file")
+		case m != nil && want == nil && i < 2:
+			err = changedFile(path, "it is missing")
+		case m != nil && want == nil:
+			continue
+		default:
+			*to, err = openParquet(d, dir, names[i], want)
+		}
+		if errors.Is(err, fs.ErrNotExist) && i == 2 && m == nil {
+			err = nil // no trial has a transcript
+		}
+		if err != nil {
+			p.close()
+			return nil, err
+		}
 	}
 	return p, nil
 }

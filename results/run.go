@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -66,7 +65,7 @@ type Dataset struct {
 
 // RunFormat is the format of a run directory. It counts up when an older memtox
 // could no longer read a newer directory rightly.
-const RunFormat = 2
+const RunFormat = 3
 
 // maxRunFile bounds what is read of a run.json.
 const maxRunFile = 64 << 20
@@ -117,31 +116,80 @@ func (r *Run) UnmarshalJSON(b []byte) error {
 // ReadRun reads the run.json of a run directory. Where there is none the error
 // is an [fs.ErrNotExist].
 func ReadRun(dir string) (*Run, error) {
-	path := in(dir, runFile)
-	f, err := os.Open(path)
+	r, about, err := readRun(dir)
+	if err == nil {
+		err = sealed(dir, about)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// readRun reads run.json and says what a manifest has to say of it.
+func readRun(dir string) (*Run, File, error) {
+	path, about := in(dir, runFile), File{Name: runFile}
+	b, err := readFile(dir, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading %s: %w: %s is no run directory", path, fs.ErrNotExist, dir)
+		return nil, about, fmt.Errorf("reading %s: %w: %s is no run directory", path, fs.ErrNotExist, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the run: %w", err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRunFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if len(b) > maxRunFile {
-		return nil, fmt.Errorf("reading %s: larger than %d MB; this is no run.json of memtox", path, maxRunFile>>20)
+		return nil, about, fmt.Errorf("reading the run: %w", err)
 	}
 	var r Run
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, about, changedFile(path, "%v", err)
 	}
 	if r.Format < 1 || r.Format > RunFormat {
-		return nil, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path, r.Format, RunFormat, r.Version)
+		return nil, about, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path, r.Format, RunFormat, r.Version)
 	}
-	return &r, nil
+	about.Bytes, about.SHA256 = int64(len(b)), digest(b)
+	return &r, about, nil
+}
+
+// sealed compares run.json with what the other files say of it: the manifest, or
+// those of the parts and the heads of the journals. A file that went meanwhile has
+// made room for another.
+func sealed(dir string, run File) error {
+	m, err := ReadManifest(dir)
+	if err == nil {
+		return m.about(dir, manifestFile, run)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	files, err := listRun(disk.OS, dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range files.parts {
+		m, err := readManifest(dir, manifestPart(n))
+		if err == nil {
+			err = m.about(dir, manifestPart(n), run)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, n := range files.journals {
+		f, err := openFile(disk.OS, dir, journalName(n), os.O_RDONLY)
+		if err == nil {
+			_, _, err = readHead(in(dir, journalName(n)), f, run)
+			f.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeRun writes run.json in one step.
-func writeRun(d disk.FS, dir string, r *Run) error { return writeJSON(d, in(dir, runFile), r) }
+func writeRun(d disk.FS, dir string, r *Run) (File, error) {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return File{}, fmt.Errorf("writing %s: %w", in(dir, runFile), err)
+	}
+	b = append(b, '\n')
+	return File{Name: runFile, Bytes: int64(len(b)), SHA256: digest(b)}, writeFile(d, dir, runFile, b)
+}

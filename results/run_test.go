@@ -21,7 +21,7 @@ func TestRunFileComesBackWithAllItsDigitsAndUnknownKeys(t *testing.T) {
 	run.Settings = map[string]any{"seed": json.Number("18446744073709551615"), "window": json.Number("8192"), "nested": map[string]any{"a": []any{"b", nil, true}}}
 	run.Format = RunFormat
 	run.extra = map[string]json.RawMessage{"calibration_ns": json.RawMessage("12345678901234567890")}
-	if err := writeRun(disk.OS, dir, run); err != nil {
+	if _, err := writeRun(disk.OS, dir, run); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // written as it was read, twice
@@ -32,7 +32,7 @@ func TestRunFileComesBackWithAllItsDigitsAndUnknownKeys(t *testing.T) {
 		if diff := cmp.Diff(run, got, cmp.AllowUnexported(Run{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
-		if err := writeRun(disk.OS, dir, got); err != nil {
+		if _, err := writeRun(disk.OS, dir, got); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package results
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"container/heap"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/memtox/memtox/internal/disk"
@@ -22,8 +24,62 @@ type source interface {
 	close()
 }
 
-// journalHeader opens every journal file. Rows of another shape are not read.
-var journalHeader = "memtox journal 2 " + rowFingerprint + "\n"
+// A journal file begins with a head: journalHeader, the SHA-256 of the run's
+// run.json, an end of line, and the mark. Rows of another shape are not read.
+// Format 2 had the line journalHeader2 alone.
+//
+// The mark is how many bytes of the file are certainly on the disk, a uint64 in
+// little endian with its CRC-32C. What lies before it cannot have been torn: if it
+// is not whole it was changed. The mark is written after the disk has confirmed, so
+// an older one is true as well, and one that is not whole says nothing.
+var (
+	journalHeader  = "memtox journal 3 " + rowFingerprint + " "
+	journalHeader2 = "memtox journal 2 " + rowFingerprint + "\n"
+)
+
+const markSize = 12
+
+var headSize = int64(len(journalHeader) + len(zeros) + 1 + markSize)
+
+func journalHead(run File) []byte {
+	return append([]byte(journalHeader+run.SHA256+"\n"), markOf(headSize)...)
+}
+
+func markOf(synced int64) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(synced))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// readHead reads the head of a journal file and says where the records begin, and up
+// to where they are certainly on the disk. A head that is not whole has start 0.
+func readHead(path string, f disk.File, run File) (start, synced int64, err error) {
+	head := make([]byte, headSize+1)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	head = head[:n]
+	line := journalHeader + run.SHA256 + "\n"
+	switch whole := min(n, len(line)); {
+	case int64(n) <= headSize && len(bytes.Trim(head, "\x00")) == 0: // the disk had no more of it
+		return 0, 0, nil
+	case bytes.HasPrefix(head, []byte(journalHeader2)):
+		return int64(len(journalHeader2)), 0, nil
+	case string(head[:min(n, len(journalHeader))]) != journalHeader[:min(n, len(journalHeader))]:
+		return 0, 0, fmt.Errorf("reading %s: written by another version of memtox (it begins %q, not %q); finish the run with that version, or start anew in another directory",
+			path, head[:min(n, len(journalHeader))], journalHeader)
+	case string(head[:whole]) != line[:whole]:
+		return 0, 0, fmt.Errorf("%w (or the head of %s, which has the digest of the run.json that it was begun with)",
+			changedFile(in(filepath.Dir(path), runFile), "it is not the one of %s", path), path)
+	case int64(n) < headSize:
+		return 0, 0, nil
+	}
+	mark := head[headSize-markSize : headSize]
+	if synced = int64(binary.LittleEndian.Uint64(mark)); !bytes.Equal(mark, markOf(synced)) {
+		synced = 0
+	}
+	return headSize, synced, nil
+}
 
 // slot says where a record stands in a journal file.
 type slot struct {
@@ -36,32 +92,25 @@ type slot struct {
 
 // scanJournal finds the whole records of a journal file, in the order in which
 // they were written, up to the first that is torn. good is where that begins.
-// An unfinished header is a file without records, with good 0.
-func scanJournal(path string, part int, f disk.File) (slots []slot, good int64, err error) {
-	st, err := f.Stat()
+// A head that is not whole is a file without records, with good 0.
+func scanJournal(path string, part int, f disk.File, run File) (slots []slot, good, synced int64, err error) {
+	start, synced, err := readHead(path, f, run)
+	if err != nil || start == 0 {
+		return nil, 0, 0, err
+	}
+	st, err := f.Stat() // after the mark: the file may grow meanwhile
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+		return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
-	left := st.Size()
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, left), 1<<20)
-	head := make([]byte, min(int64(len(journalHeader)), left))
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if string(head) != journalHeader[:len(head)] {
-		return nil, 0, fmt.Errorf("reading %s: written by another version of memtox (it begins %q, not %q); finish the run with that version, or start anew in another directory", path, head, journalHeader)
-	}
-	if len(head) < len(journalHeader) {
-		return nil, 0, nil
-	}
-	good = int64(len(head))
-	left -= good
+	good = start
+	left := st.Size() - good
+	r := bufio.NewReaderSize(io.NewSectionReader(f, good, left), 1<<20)
 	var frame [recordHeader]byte
 	var buf []byte
 	d := newDecoder()
 	for left >= recordHeader {
 		if _, err := io.ReadFull(r, frame[:]); err != nil {
-			return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+			return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
 		}
 		left -= recordHeader
 		n := int64(binary.LittleEndian.Uint32(frame[:]))
@@ -70,7 +119,7 @@ func scanJournal(path string, part int, f disk.File) (slots []slot, good int64, 
 		}
 		buf = resize(buf, int(n))
 		if _, err := io.ReadFull(r, buf); err != nil {
-			return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+			return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
 		}
 		left -= n
 		if crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
@@ -83,7 +132,10 @@ func scanJournal(path string, part int, f disk.File) (slots []slot, good int64, 
 		slots = append(slots, s)
 		good += s.length
 	}
-	return slots, good, nil
+	if good < synced {
+		return nil, 0, 0, changedFile(path, "the record at byte %d is not whole, and the disk had %d bytes", good, synced)
+	}
+	return slots, good, synced, nil
 }
 
 // head reads the beginning of a payload: where the transcript is, and which

@@ -71,6 +71,9 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		if c.QueueKey != "" {
 			so.Key = e.path(c.QueueKey)
 		}
+		if err := results.CheckFolder(dir, queueDir); err != nil {
+			return nil, nil, err
+		}
 		s, err := queue.Listen(so)
 		if err != nil {
 			return nil, nil, err

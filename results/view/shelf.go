@@ -85,7 +85,7 @@ func (s *Shelf) keys() ([]string, error) {
 }
 
 func isRun(dir string) bool {
-	st, err := os.Stat(filepath.Join(dir, "run.json"))
+	st, err := os.Lstat(filepath.Join(dir, "run.json"))
 	return err == nil && st.Mode().IsRegular()
 }
 
@@ -118,7 +118,7 @@ func (s *Shelf) List() ([]RunInfo, error) {
 			info.Error = err.Error()
 		} else {
 			info = infoOf(k, run)
-			_, err := os.Stat(filepath.Join(dir, "manifest.json"))
+			_, err := os.Lstat(filepath.Join(dir, "manifest.json"))
 			info.Finished = err == nil
 		}
 		out = append(out, info)
