@@ -3,14 +3,13 @@
 // from it, what else came from the same source, and whether the store is still
 // what it was when its snapshots were sealed.
 //
-//   - [Replay] reads the past: appearances, mutations, cohorts, search, timelines.
+//   - [Replay] reads the past: appearances, cohorts, search, timelines.
 //   - [Replay.TraceRecord] follows lineage both ways.
 //   - [Ledger] seals snapshots: a root over every record, chained in a signed,
 //     append-only log; it proves what a snapshot held, and [Ledger.Verify] names
 //     what has been changed behind its back.
 //   - [Respond] is the response to an incident in four steps: pinpoint,
 //     quarantine, isolate, re-derive.
-//   - [Reaudit] asks a check about everything that is stored, again.
 //
 // Everything works on a [memory.Store]; nothing here knows of a defense. Results
 // are values with JSON names. Texts in them come from records and are hostile:

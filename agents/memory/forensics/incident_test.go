@@ -1,13 +1,11 @@
 package forensics_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -180,45 +178,4 @@ func TestLineageGoesRoundInNoCircle(t *testing.T) {
 	if _, ok, err := must(forensics.NewReplay(ctx, f.store, false)).TraceRecord(ctx, "nobody", 0); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-}
-
-func TestAReauditAsksAboutWhatSessionsCanSeeAndWhatWaits(t *testing.T) {
-	f := poisoned(t)
-	f.respond(forensics.Suspects{IDs: []string{"r3"}})
-	f.put("r8", "ACC-1 again", page)
-	a, err := forensics.Reaudit(ctx, f.store, f.now(), func(_ context.Context, r memory.Record) ([]memory.Finding, error) {
-		if strings.Contains(r.Text, "ACC-1") {
-			return []memory.Finding{{Check: "account"}}, nil
-		}
-		return nil, nil
-	})
-	if err != nil || a.Checked != 5 || len(a.Flagged) != 1 || a.Flagged[0].Record != "r8" {
-		t.Errorf("%+v, %v", a, err)
-	}
-	failed := errors.New("the classifier is down")
-	_, err = forensics.Reaudit(ctx, f.store, f.now(), func(context.Context, memory.Record) ([]memory.Finding, error) { return nil, failed })
-	if !errors.Is(err, failed) {
-		t.Errorf("an error of the check: %v", err)
-	}
-}
-
-func TestAReauditComesBackUntilTheContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.NewStore()
-		ctx, cancel := context.WithCancel(t.Context())
-		began := time.Now()
-		var at []time.Duration
-		forensics.ReauditEvery(ctx, time.Hour, store, time.Now, func(context.Context, memory.Record) ([]memory.Finding, error) { return nil, nil }, func(a *forensics.Audit, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			at = append(at, a.At.Sub(began))
-			if len(at) == 3 {
-				cancel()
-			}
-		})
-		if !slices.Equal(at, []time.Duration{0, time.Hour, 2 * time.Hour}) {
-			t.Errorf("audits at %v", at)
-		}
-	})
 }

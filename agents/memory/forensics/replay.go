@@ -195,18 +195,8 @@ type Appearance struct {
 	Lifespan  float64 `json:"lifespan_seconds"`
 }
 
-// FirstAppearance says when a record was first and last seen, or false if it
-// never was. Over versions the last moment is when it was retired, or that of its
-// last version.
-func (r *Replay) FirstAppearance(ctx context.Context, id string) (Appearance, bool, error) {
-	chain, err := r.chain(ctx, id)
-	if err != nil {
-		return Appearance{}, false, err
-	}
-	a, ok := r.appearance(chain)
-	return a, ok, nil
-}
-
+// appearance is false for a record that was never seen. Over versions the last
+// moment is when it was retired, or that of its last version.
 func (r *Replay) appearance(chain []memory.Version) (Appearance, bool) {
 	var a Appearance
 	seen := false
@@ -233,41 +223,6 @@ func (r *Replay) appearance(chain []memory.Version) (Appearance, bool) {
 	}
 	a.Lifespan = a.Last.At.Sub(a.First.At).Seconds()
 	return a, seen
-}
-
-// Mutation is one content that a record had.
-type Mutation struct {
-	Record string `json:"record"`
-	Moment
-	ContentHash string `json:"content_hash"`
-	Preview     string `json:"preview"`
-	ChangedFrom string `json:"changed_from,omitempty"` // the content hash before
-	First       bool   `json:"first"`
-}
-
-// Mutations lists the contents that a record had, one after the other. A record
-// that vanished and came back as it was did not change.
-func (r *Replay) Mutations(ctx context.Context, id string) ([]Mutation, error) {
-	chain, err := r.chain(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	out := []Mutation{}
-	for i := range chain {
-		v := &chain[i]
-		at, ok := r.moment(v)
-		if !ok || !present(v) {
-			continue
-		}
-		m := Mutation{Record: id, Moment: at, ContentHash: contentHash(v), Preview: r.preview(v), First: len(out) == 0}
-		if !m.First {
-			if m.ChangedFrom = out[len(out)-1].ContentHash; m.ChangedFrom == m.ContentHash {
-				continue
-			}
-		}
-		out = append(out, m)
-	}
-	return out, nil
 }
 
 // visit shows every version of every record of which some version may match,
@@ -530,33 +485,4 @@ func relabelled(a, b *memory.Record) bool {
 	return a.Origin != b.Origin || a.Principal != b.Principal || a.Scope != b.Scope || a.Asked != b.Asked ||
 		a.SignedBy != b.SignedBy || !slices.Equal(a.Signature, b.Signature) || !slices.Equal(a.Lineage, b.Lineage) ||
 		!slices.Equal(a.Intents, b.Intents)
-}
-
-// Summary says what there is.
-type Summary struct {
-	Snapshots int       `json:"snapshots"`
-	First     time.Time `json:"first,omitzero"` // of the snapshots
-	Last      time.Time `json:"last,omitzero"`
-	Records   int       `json:"records"` // seen at some moment
-	Sources   int       `json:"sources"` // that records were seen with
-}
-
-// Summary counts.
-func (r *Replay) Summary(ctx context.Context) (Summary, error) {
-	s := Summary{Snapshots: len(r.snapshots)}
-	if n := len(r.snapshots); n > 0 {
-		s.First, s.Last = r.snapshots[0].At, r.snapshots[n-1].At
-	}
-	ids, sources := map[string]bool{}, map[string]bool{}
-	err := r.visit(ctx, Match{}, func(v *memory.Version, _ uint64, _ bool) error {
-		if _, ok := r.moment(v); ok && present(v) {
-			ids[v.Record.ID] = true
-			if source := v.Record.Origin.Source; source != "" {
-				sources[source] = true
-			}
-		}
-		return nil
-	})
-	s.Records, s.Sources = len(ids), len(sources)
-	return s, err
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,9 +96,6 @@ func memgarNode(left, right []byte) Hash {
 	return sha256.Sum256(append(append(append(space[:0], "I:"...), left...), right...))
 }
 
-// Len is the number of entries.
-func (m *Memgar) Len() int { return len(m.entries) }
-
 // Depth is the number of levels above the leaves.
 func (m *Memgar) Depth() int { return len(m.levels) - 1 }
 
@@ -111,7 +107,7 @@ func (m *Memgar) Root() string {
 	return m.levels[m.Depth()][0].String()
 }
 
-// MemgarProof is a proof in memgar's JSON form.
+// MemgarProof is a proof in memgar's form.
 type MemgarProof struct {
 	EntryID     string          `json:"entry_id"`
 	ContentHash string          `json:"content_hash"`
@@ -120,28 +116,10 @@ type MemgarProof struct {
 	Root        string          `json:"root"`
 }
 
-// MemgarSibling is one step of a proof; in JSON [position, hash].
+// MemgarSibling is one step of a proof; in memgar's JSON [position, hash].
 type MemgarSibling struct {
 	Position int // 0: it stands on the left; 1: on the right
 	Hash     string
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (s MemgarSibling) MarshalJSON() ([]byte, error) { return json.Marshal([]any{s.Position, s.Hash}) }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *MemgarSibling) UnmarshalJSON(b []byte) error {
-	var pair []json.RawMessage
-	if err := json.Unmarshal(b, &pair); err != nil {
-		return err
-	}
-	if len(pair) != 2 {
-		return fmt.Errorf("a sibling is [position, hash], not %d values", len(pair))
-	}
-	if err := json.Unmarshal(pair[0], &s.Position); err != nil {
-		return err
-	}
-	return json.Unmarshal(pair[1], &s.Hash)
 }
 
 // Prove returns the proof of an entry, or false if there is none.

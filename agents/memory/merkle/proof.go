@@ -167,12 +167,3 @@ func (p *Proof) Encode() ([]byte, error) {
 	}
 	return Encode(p)
 }
-
-// ParseProof reads a proof from the bytes that Encode wrote, and from no others.
-func ParseProof(data []byte) (*Proof, error) {
-	var p Proof
-	if err := Decode(data, &p); err != nil {
-		return nil, fmt.Errorf("reading a proof: %w", err)
-	}
-	return &p, nil
-}

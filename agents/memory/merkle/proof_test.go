@@ -97,6 +97,12 @@ func TestEveryOtherProofIsRejected(t *testing.T) {
 	}
 }
 
+// parseProof reads a proof as a document does that holds one.
+func parseProof(data []byte) (*merkle.Proof, error) {
+	var p merkle.Proof
+	return &p, merkle.Decode(data, &p)
+}
+
 // What memgar's verifier lets through (its malleable and forged cases) has no
 // counterpart here.
 func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
@@ -109,7 +115,7 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := merkle.ParseProof(data); err != nil || again.Verify(tree.Root()) != nil {
+	if again, err := parseProof(data); err != nil || again.Verify(tree.Root()) != nil {
 		t.Fatal(err)
 	}
 	s := string(data)
@@ -136,7 +142,7 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 		if bad == s {
 			t.Fatalf("%s changes nothing", name)
 		}
-		if _, err := merkle.ParseProof([]byte(bad)); err == nil {
+		if _, err := parseProof([]byte(bad)); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -172,7 +178,7 @@ func TestAProofIsWrittenInASCII(t *testing.T) {
 			t.Fatalf("%q", data)
 		}
 	}
-	if again, err := merkle.ParseProof(data); err != nil || again.ID != id || again.Verify(tree.Root()) != nil {
+	if again, err := parseProof(data); err != nil || again.ID != id || again.Verify(tree.Root()) != nil {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
@@ -208,7 +214,7 @@ func FuzzParseProof(f *testing.F) {
 	f.Add([]byte(`{"id":"","present":false,"index":0,"size":0,"siblings":[]}` + "\n"))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := merkle.ParseProof(data)
+		p, err := parseProof(data)
 		if err != nil {
 			return
 		}
@@ -273,7 +279,7 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, page []byte, size uint64) {
 		hostile := merkle.Open(tree.Root(), size, anyPage(page))
 		visited := 0
-		_ = hostile.Each(func(string, merkle.Hash) error {
+		_ = merkle.Diff(merkle.Tree{}, hostile, func(merkle.Change) error {
 			if visited++; visited > 1000 {
 				t.Fatal("one page says more than a thousand records")
 			}
