@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/attacks"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -28,8 +29,8 @@ func TestVariantsStandApartFromTheOriginals(t *testing.T) {
 	}
 	for i := range static.Arms {
 		a, b := &static.Arms[i], &both.Arms[i]
-		if a.EndToEnd.K != b.EndToEnd.K || a.EndToEnd.N != b.EndToEnd.N || a.Utility.N != b.Utility.N || a.TPR.N != b.TPR.N {
-			t.Errorf("%s: variants changed the static figures: end to end %v, was %v", a.Name(), b.EndToEnd, a.EndToEnd)
+		if a.Rate(metric.EndToEnd).K != b.Rate(metric.EndToEnd).K || a.Rate(metric.EndToEnd).N != b.Rate(metric.EndToEnd).N || a.Rate(metric.Utility).N != b.Rate(metric.Utility).N || a.Rate(metric.TPR).N != b.Rate(metric.TPR).N {
+			t.Errorf("%s: variants changed the static figures: end to end %v, was %v", a.Name(), b.Rate(metric.EndToEnd), a.Rate(metric.EndToEnd))
 		}
 		var names []string
 		for _, m := range b.Mutations {
@@ -38,11 +39,11 @@ func TestVariantsStandApartFromTheOriginals(t *testing.T) {
 		if strings.Join(names, " ") != "none echo paraphrase+echo" {
 			t.Errorf("slices %v", names)
 		}
-		if m := b.Mutations[0]; m.EndToEnd.K != a.EndToEnd.K || m.EndToEnd.N != a.EndToEnd.N {
-			t.Errorf("the originals are %v, not %v", m.EndToEnd, a.EndToEnd)
+		if m := b.Mutations[0]; m.Rate(metric.EndToEnd).K != a.Rate(metric.EndToEnd).K || m.Rate(metric.EndToEnd).N != a.Rate(metric.EndToEnd).N {
+			t.Errorf("the originals are %v, not %v", m.Rate(metric.EndToEnd), a.Rate(metric.EndToEnd))
 		}
-		if m := b.Mutations[1]; m.EndToEnd.N == 0 {
-			t.Errorf("no variant was measured: %v", m.EndToEnd)
+		if m := b.Mutations[1]; m.Rate(metric.EndToEnd).N == 0 {
+			t.Errorf("no variant was measured: %v", m.Rate(metric.EndToEnd))
 		}
 	}
 	if both.OnlyVariants {
@@ -55,8 +56,8 @@ func TestVariantsStandApartFromTheOriginals(t *testing.T) {
 
 func TestVariantsRunInThePlaceOfTheOriginals(t *testing.T) {
 	x, s := figures(t, "mutate=echo")
-	if !s.OnlyVariants || s.Arms[0].EndToEnd.N == 0 {
-		t.Errorf("only variants: %v, end to end %v", s.OnlyVariants, s.Arms[0].EndToEnd)
+	if !s.OnlyVariants || s.Arms[0].Rate(metric.EndToEnd).N == 0 {
+		t.Errorf("only variants: %v, end to end %v", s.OnlyVariants, s.Arms[0].Rate(metric.EndToEnd))
 	}
 	for _, i := range x.Plan.Cases {
 		if k := x.Plan.Set.Cases[i]; k.Class != "" && k.Variant != "echo" {

@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/metric"
 )
 
 func newCompare(env *Env) *cobra.Command {
@@ -55,7 +56,7 @@ as it goes.`,
 	fs.Uint64Var(&o.Seed, "seed", 1, "Seed of resampling")
 	format := formatFlag(c)
 	for name, names := range map[string]func() []string{
-		"metric":  func() []string { return metricNames(func(m compare.Metric) bool { return !m.Conditional }) },
+		"metric":  func() []string { return metricNames((*metric.Metric).Comparable) },
 		"agent":   func() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() },
 		"defense": func() []string { return builtin.New().Names() },
 		"against": func() []string { return builtin.New().Names() },
@@ -113,14 +114,9 @@ func (e *Env) loadTable(dir string, o compare.LoadOptions) (*compare.Table, erro
 }
 
 // metricNames lists rates that pass, and latencies.
-func metricNames(pass func(compare.Metric) bool) []string {
-	var out []string
-	for _, m := range compare.Metrics() {
-		if pass(m) {
-			out = append(out, m.Name)
-		}
-	}
-	for _, l := range compare.Latencies() {
+func metricNames(pass func(*metric.Metric) bool) []string {
+	out := metric.Names(pass)
+	for _, l := range metric.Latencies() {
 		out = append(out, l.String())
 	}
 	return out

@@ -15,6 +15,7 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -236,8 +237,8 @@ func (f *gateFlags) entries(o *gate.Options, n strictyaml.Node) error {
 				if err != nil {
 					return m.Value.Errorf("margin of %s: %q is no share", m.Key, text)
 				}
-				if _, ok := compare.FindMetric(m.Key); !ok {
-					return m.At.Errorf("unknown metric %q; one of %s", m.Key, strings.Join(compare.MetricNames(), ", "))
+				if rate, ok := metric.Find(m.Key); !ok || rate.PerRecord {
+					return m.At.Errorf("unknown metric %q; one of %s", m.Key, strings.Join(metric.Names((*metric.Metric).PerTrial), ", "))
 				}
 				o.Margins[m.Key] = v
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -129,18 +130,18 @@ type duel struct {
 
 // WantsLatency reports whether a metric needs the decisions to be loaded.
 func (o *Options) WantsLatency() bool {
-	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics, func(m string) bool { _, ok := FindLatency(m); return ok })
+	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics, func(m string) bool { _, ok := metric.FindLatency(m); return ok })
 }
 
 // Check finds what is wrong with the options, whatever the runs.
 func (o *Options) Check() error {
 	for _, name := range o.Metrics {
-		if _, ok := FindLatency(name); ok {
+		if _, ok := metric.FindLatency(name); ok {
 			continue
 		}
-		m, ok := FindMetric(name)
-		if !ok {
-			return usage(fmt.Sprintf("unknown metric %q", name), "one of "+strings.Join(MetricNames(), ", ")+", latency_us.write.p50 …")
+		m, ok := metric.Find(name)
+		if !ok || m.PerRecord {
+			return usage(fmt.Sprintf("unknown metric %q", name), "one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", ")+", latency_us.write.p50 …")
 		}
 		if m.Conditional {
 			return usage(fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so the arms have different denominators", m.Name),
@@ -191,7 +192,7 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 		return nil, err
 	}
 	for _, name := range o.Metrics {
-		if l, ok := FindLatency(name); ok {
+		if l, ok := metric.FindLatency(name); ok {
 			for _, d := range duels {
 				if c, ok := compareLatency(d, l, o); ok {
 					r.Latency = append(r.Latency, c)
@@ -199,7 +200,7 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 			}
 			continue
 		}
-		m, _ := FindMetric(name)
+		m, _ := metric.Find(name)
 		for _, d := range duels {
 			r.Declared = append(r.Declared, compareRate(d, m, Slice{}, o))
 			for _, by := range o.By {
@@ -422,7 +423,7 @@ func Differences(a, b *Table) []string {
 	return out
 }
 
-func compareRate(d duel, m Metric, s Slice, o Options) Comparison {
+func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {
 	p := d.m.pair(d.x, d.y, m, s, o.Changed)
 	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, A: d.a, B: d.b, Pairs: p.Pairs, Dropped: p.Dropped, Changed: p.changed,
 		RateA: stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
@@ -434,7 +435,7 @@ func compareRate(d duel, m Metric, s Slice, o Options) Comparison {
 	return c
 }
 
-func compareLatency(d duel, l Latency, o Options) (LatencyComparison, bool) {
+func compareLatency(d duel, l metric.Latency, o Options) (LatencyComparison, bool) {
 	c := LatencyComparison{Name: l.String(), Agent: d.x.Agent, A: d.a, B: d.b}
 	a, okA := d.x.Latency(l.Gate)
 	b, okB := d.y.Latency(l.Gate)

@@ -18,6 +18,7 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/internal/armtest"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -125,16 +126,11 @@ func TestRatesAreThoseOfTheSummary(t *testing.T) {
 	checked := 0
 	for i := range sum.Arms {
 		a := &sum.Arms[i]
-		for _, name := range summary.Metrics() {
-			if name == "origin_accuracy" {
-				continue // its n are records, which cannot be paired by case
+		for _, m := range metric.All() {
+			if m.PerRecord {
+				continue // records cannot be paired by case
 			}
-			m, ok := compare.FindMetric(name)
-			if !ok {
-				t.Errorf("summary has %s and compare has not", name)
-				continue
-			}
-			want, _ := a.Rate(name)
+			name, want := m.Name, a.Rate(m)
 			tally := table.Count(table.Arm(a.Agent, a.Defense), m, compare.Slice{})
 			got := stats.ClusteredWilson(tally.Families, 0)
 			if !got.Measured() && !want.Measured() {
@@ -156,23 +152,6 @@ func TestRatesAreThoseOfTheSummary(t *testing.T) {
 	}
 }
 
-func TestEveryNameOfTheSummaryIsKnownAndNoOther(t *testing.T) {
-	want := summary.Metrics()
-	have := map[string]bool{}
-	for _, n := range compare.MetricNames() {
-		have[n] = true
-	}
-	for _, n := range want {
-		if n != "origin_accuracy" && !have[n] {
-			t.Errorf("no metric %q", n)
-		}
-		delete(have, n)
-	}
-	for n := range have {
-		t.Errorf("metric %q is not in the JSON of a run", n)
-	}
-}
-
 func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 	dir := t.TempDir()
 	a := spec()
@@ -181,7 +160,7 @@ func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 	b.Epochs, b.Seed = 1, 9
 	b.Skip, b.Errors = map[string]bool{"a-0001": true}, map[string]bool{"a-0002": true}
 	ta, tb := load(t, a.Write(t, filepath.Join(dir, "a")), compare.LoadOptions{}), load(t, b.Write(t, filepath.Join(dir, "b")), compare.LoadOptions{})
-	m, _ := compare.FindMetric("end_to_end")
+	m, _ := metric.Find("end_to_end")
 	p := compare.Pair(ta, ta.Arm("hermes", "none"), tb, tb.Arm("hermes", "none"), m, compare.Slice{})
 	want := compare.Dropped{OnlyA: 24 + 1, NotScored: 1}
 	if p.Dropped != want || p.Pairs.N() != 22 {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -21,7 +22,7 @@ type Paired struct {
 type Dropped struct {
 	OnlyA     int `json:"only_a"`     // the other run has no such trial
 	OnlyB     int `json:"only_b"`     // likewise
-	NotScored int `json:"not_scored"` // in one arm at least the trial failed
+	NotScored int `json:"not_scored"` // in one arm at least the trial failed, or a judge gave no verdict
 	OneSided  int `json:"one_sided"`  // the question arose in one arm only
 }
 
@@ -66,16 +67,12 @@ func match(a, b *Table) *matching {
 }
 
 // Pair pairs two arms by case and epoch. They may be of different tables.
-func Pair(a *Table, armA *Arm, b *Table, armB *Arm, metric Metric, s Slice) Paired {
-	return match(a, b).pair(armA, armB, metric, s, false)
+func Pair(a *Table, armA *Arm, b *Table, armB *Arm, rate *metric.Metric, s Slice) Paired {
+	return match(a, b).pair(armA, armB, rate, s, false)
 }
 
-func (m *matching) pair(armA, armB *Arm, metric Metric, s Slice, changes bool) Paired {
-	i := metricIndex(metric.Name)
+func (m *matching) pair(armA, armB *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
 	var p Paired
-	if i < 0 {
-		return p
-	}
 	n := len(m.a.families)
 	p.Clusters, p.A, p.B = make([]stats.Cluster, n), make([]stats.Count, n), make([]stats.Count, n)
 	for u := range m.a.units {
@@ -88,19 +85,19 @@ func (m *matching) pair(armA, armB *Arm, metric Metric, s Slice, changes bool) P
 		if m.to[u] >= 0 {
 			y = armB.cell(m.to[u])
 		}
-		inA, inB := x.in>>i&1 == 1, y.in>>i&1 == 1
+		inA, inB := x.concerns(rate), y.concerns(rate)
 		switch {
 		case !inA && !inB:
 		case y.state == absent:
 			p.Dropped.OnlyA++
 		case x.state == absent:
 			p.Dropped.OnlyB++
-		case x.state == failed || y.state == failed:
+		case x.state == failed || y.state == failed || x.missing.Has(rate) || y.missing.Has(rate):
 			p.Dropped.NotScored++
 		case !inA || !inB:
 			p.Dropped.OneSided++
 		default:
-			hitA, hitB := x.hit>>i&1 == 1, y.hit>>i&1 == 1
+			hitA, hitB := x.hit.Has(rate), y.hit.Has(rate)
 			f := c.family
 			p.Clusters[f].N++
 			p.A[f].N++
@@ -131,7 +128,7 @@ func (m *matching) pair(armA, armB *Arm, metric Metric, s Slice, changes bool) P
 	}
 	if m.a != m.b {
 		for u := range m.b.units {
-			if y := armB.cell(int32(u)); !m.from[u] && y.in>>i&1 == 1 && s.holds(&m.b.cases[m.b.units[u].kase]) {
+			if y := armB.cell(int32(u)); !m.from[u] && y.concerns(rate) && s.holds(&m.b.cases[m.b.units[u].kase]) {
 				p.Dropped.OnlyB++
 			}
 		}

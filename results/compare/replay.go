@@ -1,6 +1,10 @@
 package compare
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/memtox/memtox/results/metric"
+)
 
 // Replayed is how far an arm repeated another, trial by trial.
 type Replayed struct {
@@ -44,9 +48,9 @@ func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
 		default:
 			c := &a.cases[a.units[u].kase]
 			d := Deviation{Case: c.ID, Epoch: a.units[u].epoch, Class: kind(c)}
-			for i := range metrics {
-				if now, was := word(x, i), word(y, i); now != was {
-					d.What = append(d.What, fmt.Sprintf("%s %s → %s", metrics[i].Name, was, now))
+			for _, m := range metrics {
+				if now, was := word(x, m), word(y, m); now != was {
+					d.What = append(d.What, fmt.Sprintf("%s %s → %s", m.Name, was, now))
 				}
 			}
 			r.Changed = append(r.Changed, d)
@@ -63,11 +67,11 @@ func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
 }
 
 // word says how a trial counts in a rate.
-func word(c cell, metric int) string {
+func word(c cell, m *metric.Metric) string {
 	switch {
-	case c.in>>metric&1 == 0:
+	case !c.in.Has(m):
 		return "–"
-	case c.hit>>metric&1 == 1:
+	case c.hit.Has(m):
 		return "yes"
 	}
 	return "no"

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -38,15 +39,17 @@ const (
 	excluded
 )
 
-// cell is one trial. For each metric, by its index, in says that it is in the
-// denominator and hit that it is a success; for a trial that was not scored in
-// says that it might have been.
+// cell is one trial: the rates in whose denominator it is, those in which it is a
+// success, and those that it is missing from.
 type cell struct {
-	in, hit uint32
-	state   state
-	digest  [16]byte
-	id      uint64
+	in, hit, missing metric.Set
+	state            state
+	digest           [16]byte
+	id               uint64
 }
+
+// concerns reports whether the trial is in a rate or might have been.
+func (c cell) concerns(m *metric.Metric) bool { return c.in.Has(m) || c.missing.Has(m) }
 
 // Arm is one agent under one defense in a run.
 type Arm struct {
@@ -71,14 +74,17 @@ func (a *Arm) cell(u int32) cell {
 // Latency returns the times inside a gate in microseconds. ok is false where
 // none was loaded.
 func (a *Arm) Latency(gate string) (s *stats.Sketch, ok bool) {
-	i := slices.Index(gates[:], gate)
+	i := slices.Index(metric.Gates[:], gate)
 	if i < 0 || a.latency[i] == nil {
 		return nil, false
 	}
 	return a.latency[i], true
 }
 
-// Table is a run's trials in memory, some 40 bytes each.
+// metrics are the rates, by their index.
+var metrics = metric.All()
+
+// Table is a run's trials in memory, some 60 bytes each.
 type Table struct {
 	Name     string // what to call it: a directory or a file
 	Run      *results.Run
@@ -189,27 +195,24 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 	case results.Scored:
 		k.state = scored
 		a.Scored++
-		for i := range metrics {
-			if in, hit := metrics[i].Of(x); in {
-				k.in |= 1 << i
-				if hit {
-					k.hit |= 1 << i
-				}
-			}
-		}
 	case results.Excluded:
 		k.state = excluded
 		a.Excluded++
 	default:
 		k.state = failed
 		a.NotScored++
-		for i := range metrics {
-			if metrics[i].could(x) {
-				k.in |= 1 << i
+	}
+	for _, m := range metrics {
+		if m.Missing(x) {
+			k.missing.Add(m)
+		} else if hit, in := m.Count(x); k.state == scored && in > 0 {
+			k.in.Add(m)
+			if hit > 0 {
+				k.hit.Add(m)
 			}
 		}
 	}
-	if x.Status != results.Scored {
+	if k.state != scored {
 		return
 	}
 	for i := range ds {
@@ -217,7 +220,7 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		if d.Gate == results.GateRead && d.Record != "" {
 			continue // the call's own row has the time
 		}
-		if g := slices.Index(gates[:], d.Gate); g >= 0 {
+		if g := slices.Index(metric.Gates[:], d.Gate); g >= 0 {
 			if a.latency[g] == nil {
 				a.latency[g] = new(stats.Sketch)
 			}
@@ -331,15 +334,11 @@ type Tally struct {
 	Families  []stats.Count
 	Trials    int // that the arm has in the slice, whatever became of them
 	Excluded  int
-	NotScored int // trials that failed and might have been in the denominator
+	NotScored int // trials that are missing from the rate, see [metric.Metric.Missing]
 }
 
 // Count adds up an arm's trials in a slice.
-func (t *Table) Count(a *Arm, m Metric, s Slice) Tally {
-	i := metricIndex(m.Name)
-	if i < 0 {
-		return Tally{}
-	}
+func (t *Table) Count(a *Arm, m *metric.Metric, s Slice) Tally {
 	out := Tally{Families: make([]stats.Count, len(t.families))}
 	for u := range a.cells {
 		k := &a.cells[u]
@@ -351,13 +350,14 @@ func (t *Table) Count(a *Arm, m Metric, s Slice) Tally {
 		switch {
 		case k.state == excluded:
 			out.Excluded++
-		case k.in>>i&1 == 0:
-		case k.state == failed:
+		case k.missing.Has(m):
 			out.NotScored++
-		default:
+		case k.in.Has(m):
 			f := &out.Families[c.family]
 			f.N++
-			f.K += int(k.hit >> i & 1)
+			if k.hit.Has(m) {
+				f.K++
+			}
 		}
 	}
 	return out

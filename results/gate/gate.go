@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -111,7 +112,7 @@ func (r *Result) Count(o stats.Outcome) int {
 
 // WantsLatency reports whether the decisions have to be loaded.
 func (o *Options) WantsLatency() bool {
-	return slices.ContainsFunc(o.Require, func(r Requirement) bool { _, ok := compare.FindLatency(r.Metric); return ok })
+	return slices.ContainsFunc(o.Require, func(r Requirement) bool { _, ok := metric.FindLatency(r.Metric); return ok })
 }
 
 // Check finds what is wrong with the options, whatever the run.
@@ -126,11 +127,11 @@ func (o *Options) Check() error {
 		return problem("--baseline", "give --margin 0.02, or --exact", "the baseline is not used: nothing says how it is held against the run")
 	}
 	for name, m := range o.Margins {
-		metric, ok := compare.FindMetric(name)
-		if !ok {
-			return problem("--margin", "one of "+strings.Join(compare.MetricNames(), ", "), "unknown metric %q", name)
+		rate, ok := metric.Find(name)
+		if !ok || rate.PerRecord {
+			return problem("--margin", "one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", "), "unknown metric %q", name)
 		}
-		if metric.Conditional {
+		if rate.Conditional {
 			return problem("--margin", "use end_to_end", "%s is not compared across arms: what was written differs", name)
 		}
 		if !(m > 0 && m < 1) {
@@ -231,7 +232,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, latency := compare.FindLatency(r.Metric); (latency || r.Metric == NotScored) && targets[0].slice.Name != "" {
+	if _, latency := metric.FindLatency(r.Metric); (latency || r.Metric == NotScored) && targets[0].slice.Name != "" {
 		return nil, problem(r.Where, "leave the class out", "%q: %s is not told apart by class", r.Text, r.Metric)
 	}
 	var plans []func(float64) Check
@@ -241,7 +242,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 		if x.slice.Name != "" && a != nil {
 			// A class that does not apply to an agent's profile is no reason to
 			// be red or undecided, as long as it applies to another's.
-			m, _ := compare.FindMetric(r.Metric)
+			m, _ := metric.Find(r.Metric)
 			if c := g.t.Count(a, m, x.slice); c.Trials > 0 && c.Excluded == c.Trials && len(targets) > 1 {
 				idle = append(idle, name(x, r.Metric))
 				continue
@@ -265,7 +266,7 @@ func requireText(r *Requirement) string {
 	if r.AtLeast {
 		op = ">="
 	}
-	_, latency := compare.FindLatency(r.Metric)
+	_, latency := metric.FindLatency(r.Metric)
 	switch {
 	case latency && r.Absolute:
 		return fmt.Sprintf("%s %s µs", op, short(r.Limit))
@@ -287,11 +288,11 @@ func (g *gate) limit(c *Check, r *Requirement, x target, a *compare.Arm, fail fl
 		g.count(c, r, a)
 		return
 	}
-	if l, ok := compare.FindLatency(r.Metric); ok {
+	if l, ok := metric.FindLatency(r.Metric); ok {
 		g.latency(c, r, a, l, fail)
 		return
 	}
-	m, _ := compare.FindMetric(r.Metric)
+	m, _ := metric.Find(r.Metric)
 	tally := g.t.Count(a, m, x.slice)
 	pass := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(g.o.Confidence))
 	broken := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(fail))
@@ -375,7 +376,7 @@ func (g *gate) calibration() (us float64, ok bool) {
 	return v / 1e3, true
 }
 
-func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l compare.Latency, fail float64) {
+func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latency, fail float64) {
 	scale, unit := 1.0, "µs"
 	if !r.Absolute {
 		us, ok := g.calibration()
@@ -433,14 +434,14 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 	}
 	g.res.Notes = append(g.res.Notes, compare.Differences(g.t, b)...)
 	for _, a := range common {
-		for _, metric := range slices.Sorted(maps.Keys(g.o.Margins)) {
-			m, _ := compare.FindMetric(metric)
+		for _, name := range slices.Sorted(maps.Keys(g.o.Margins)) {
+			m, _ := metric.Find(name)
 			if a.Defense == compare.Undefended && m.Lands {
 				continue // what lands undefended is headroom, not a defect
 			}
 			old := b.Arm(a.Agent, a.Defense)
 			if empty(b.Count(old, m, compare.Slice{})) && empty(g.t.Count(a, m, compare.Slice{})) {
-				g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s.%s is not judged: the question did not arise in either run", a.Name(), metric))
+				g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s.%s is not judged: the question did not arise in either run", a.Name(), m.Name))
 				continue
 			}
 			n++
@@ -459,7 +460,7 @@ func empty(t compare.Tally) bool {
 
 // difference estimates run − baseline: paired where cases match, else as two
 // samples.
-func (g *gate) difference(a, old *compare.Arm, m compare.Metric, s compare.Slice, level float64) (e stats.Estimate, p compare.Paired) {
+func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, level float64) (e stats.Estimate, p compare.Paired) {
 	p = compare.Pair(g.t, a, g.o.Baseline, old, m, s)
 	if p.Pairs.N() > 0 {
 		return p.Estimate(level, g.o.Seed), p
@@ -487,7 +488,7 @@ func (g *gate) repeats(a, old *compare.Arm) bool {
 	return r.Same > 0 && len(r.Changed) == 0 && r.NotScored == 0 && r.OnlyA == 0 && r.OnlyB == 0 && g.missing(a) == 0
 }
 
-func (g *gate) nonInferior(a, old *compare.Arm, m compare.Metric, fail float64) Check {
+func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) Check {
 	margin := g.o.Margins[m.Name]
 	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name,
 		Outcome: stats.Inconclusive, Measured: "not measured", Require: fmt.Sprintf("worse than the baseline by less than %s", short(margin))}
@@ -543,7 +544,7 @@ func (g *gate) nonInferior(a, old *compare.Arm, m compare.Metric, fail float64) 
 // regressed finds the classes that a failed check is due to: those that got
 // worse by more than chance explains at the gate's confidence, else the one that
 // got worst.
-func (g *gate) regressed(a, old *compare.Arm, m compare.Metric, margin float64) []Regression {
+func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric, margin float64) []Regression {
 	var out []Regression
 	var worst Regression
 	most := math.Inf(-1)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/metric"
 )
 
 // NotScored is the count of an arm's trials that failed, as a metric.
@@ -39,8 +40,8 @@ func (r *Requirement) File() (file string, line int) {
 
 // MetricNames returns the names that a requirement may limit.
 func MetricNames() []string {
-	names := append(compare.MetricNames(), NotScored)
-	for _, l := range compare.Latencies() {
+	names := append(metric.Names((*metric.Metric).PerTrial), NotScored)
+	for _, l := range metric.Latencies() {
 		names = append(names, l.String())
 	}
 	return names
@@ -85,7 +86,7 @@ func Parse(text, where string) (Requirement, error) {
 	if r.Selector == "" {
 		return r, problem(where, form, "%q does not say of which defense", text)
 	}
-	_, latency := compare.FindLatency(r.Metric)
+	_, latency := metric.FindLatency(r.Metric)
 	number, unit := right, ""
 	if i := strings.IndexFunc(right, func(c rune) bool { return !strings.ContainsRune("0123456789.eE+-", c) }); i >= 0 {
 		number, unit = right[:i], strings.TrimSpace(right[i:])

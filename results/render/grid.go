@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -76,29 +77,29 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"Does an attack reach its end? (stored in one session, it acts in a later one)", []column{
-			{"end to end", func(a *summary.Arm) string { return rate(a.EndToEnd) }},
-			{"by acting", func(a *summary.Arm) string { return rate(a.Acted) }},
-			{"by asserting", func(a *summary.Arm) string { return rate(a.Asserted) }}}},
+			{"end to end", func(a *summary.Arm) string { return rate(a.Rate(metric.EndToEnd)) }},
+			{"by acting", func(a *summary.Arm) string { return rate(a.Rate(metric.Acted)) }},
+			{"by asserting", func(a *summary.Arm) string { return rate(a.Rate(metric.Asserted)) }}}},
 		{"How far does it come? (ASR: stored; RSR: influence where stored)", []column{
-			{"ASR", func(a *summary.Arm) string { return rate(a.ASR) }},
-			{"RSR", func(a *summary.Arm) string { return rate(a.RSR) }},
-			{"unwritten", func(a *summary.Arm) string { return rate(a.InfluencedUnwritten) }}}},
+			{"ASR", func(a *summary.Arm) string { return rate(a.Rate(metric.ASR)) }},
+			{"RSR", func(a *summary.Arm) string { return rate(a.Rate(metric.RSR)) }},
+			{"unwritten", func(a *summary.Arm) string { return rate(a.Rate(metric.InfluencedUnwritten)) }}}},
 		{"Is it detected? (TPR: attacks stopped; FPR: legitimate writes stopped)", []column{
-			{"TPR", func(a *summary.Arm) string { return rate(a.TPR) }},
-			{"FPR", func(a *summary.Arm) string { return rate(a.FPR) }}}},
+			{"TPR", func(a *summary.Arm) string { return rate(a.Rate(metric.TPR)) }},
+			{"FPR", func(a *summary.Arm) string { return rate(a.Rate(metric.FPR)) }}}},
 		{"What is left to somebody's decision?", []column{
-			{"deferred, attacks", func(a *summary.Arm) string { return rate(a.DeferredAttack) }},
-			{"deferred, benign", func(a *summary.Arm) string { return rate(a.DeferredBenign) }},
-			{"held", func(a *summary.Arm) string { return rate(a.Held) }}}},
+			{"deferred, attacks", func(a *summary.Arm) string { return rate(a.Rate(metric.DeferredAttack)) }},
+			{"deferred, benign", func(a *summary.Arm) string { return rate(a.Rate(metric.DeferredBenign)) }},
+			{"held", func(a *summary.Arm) string { return rate(a.Rate(metric.Held)) }}}},
 		{"Is the agent still of use?", []column{
-			{"utility", func(a *summary.Arm) string { return rate(a.Utility) }},
-			{"other tasks", func(a *summary.Arm) string { return rate(a.OtherTasks) }},
-			{"utility under attack", func(a *summary.Arm) string { return rate(a.UtilityUnderAttack) }}}},
+			{"utility", func(a *summary.Arm) string { return rate(a.Rate(metric.Utility)) }},
+			{"other tasks", func(a *summary.Arm) string { return rate(a.Rate(metric.OtherTasks)) }},
+			{"utility under attack", func(a *summary.Arm) string { return rate(a.Rate(metric.UtilityUnderAttack)) }}}},
 		{"What becomes of what is worth keeping? (usable: a later session can see it)", []column{
-			{"user's, stopped", func(a *summary.Arm) string { return rate(a.StoppedUser) }},
-			{"asked, usable", func(a *summary.Arm) string { return rate(a.UsableAsked) }},
-			{"unasked, usable", func(a *summary.Arm) string { return rate(a.UsableUnasked) }},
-			{"held", func(a *summary.Arm) string { return rate(a.HeldBenign) }}}},
+			{"user's, stopped", func(a *summary.Arm) string { return rate(a.Rate(metric.StoppedUser)) }},
+			{"asked, usable", func(a *summary.Arm) string { return rate(a.Rate(metric.UsableAsked)) }},
+			{"unasked, usable", func(a *summary.Arm) string { return rate(a.Rate(metric.UsableUnasked)) }},
+			{"held", func(a *summary.Arm) string { return rate(a.Rate(metric.HeldBenign)) }}}},
 		{"What does a decision take? (p50/p95/p99)", []column{
 			{"write", func(a *summary.Arm) string { return latency(a.LatencyUS.Write) }},
 			{"read", func(a *summary.Arm) string { return latency(a.LatencyUS.Read) }},
@@ -112,8 +113,8 @@ func sections() []section {
 // hold no value to look for.
 func judged() section {
 	return section{"What does the judge say? (a language model decides where no value can be looked for)", []column{
-		{"end to end, judged", func(a *summary.Arm) string { return rate(a.EndToEndJudged) }},
-		{"ASR, judged", func(a *summary.Arm) string { return rate(a.ASRJudged) }},
+		{"end to end, judged", func(a *summary.Arm) string { return rate(a.Rate(metric.EndToEndJudged)) }},
+		{"ASR, judged", func(a *summary.Arm) string { return rate(a.Rate(metric.ASRJudged)) }},
 		{"questions", func(a *summary.Arm) string { return thousands(a.Costs.JudgeCalls) }},
 		{"no verdict", func(a *summary.Arm) string { return thousands(a.Costs.JudgeUnanswered) }}}}
 }
@@ -161,12 +162,12 @@ func grids(s *summary.Summary) []grid {
 		out = append(out, g)
 	}
 	out = append(out,
-		byClass(s, "End to end, by class", func(x *summary.Slice) stats.Rate { return x.EndToEnd }),
-		byClass(s, "ASR, by class", func(x *summary.Slice) stats.Rate { return x.ASR }))
+		byClass(s, "End to end, by class", func(x *summary.Slice) stats.Rate { return x.Rate(metric.EndToEnd) }),
+		byClass(s, "ASR, by class", func(x *summary.Slice) stats.Rate { return x.Rate(metric.ASR) }))
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
 		out = append(out,
-			byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)", func(x *summary.Slice) stats.Rate { return x.EndToEnd }),
-			byMutation(s, "TPR, by mutation", func(x *summary.Slice) stats.Rate { return x.TPR }))
+			byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)", func(x *summary.Slice) stats.Rate { return x.Rate(metric.EndToEnd) }),
+			byMutation(s, "TPR, by mutation", func(x *summary.Slice) stats.Rate { return x.Rate(metric.TPR) }))
 	}
 	return out
 }

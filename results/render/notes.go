@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -121,7 +122,7 @@ func headroom(s *summary.Summary) []string {
 		}
 		var dry []string
 		for j := range a.Classes {
-			if c := &a.Classes[j]; c.EndToEnd.Measured() && c.EndToEnd.K == 0 {
+			if c := &a.Classes[j]; c.Rate(metric.EndToEnd).Measured() && c.Rate(metric.EndToEnd).K == 0 {
 				dry = append(dry, clip(c.Name))
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -284,15 +285,15 @@ func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
 		a := &r.summary.Arms[i]
 		classes := map[string]int{}
 		for _, c := range a.Classes {
-			classes[c.Name] = c.EndToEnd.K
+			classes[c.Name] = c.Rate(metric.EndToEnd).K
 		}
 		want := map[string]int{"V-M1": classes["explicit_command"], "V-P1": classes["policy_fact"], "V-S1": classes["explicit_command"] + classes["policy_fact"]}
 		if len(a.Vulnerabilities) != len(want) {
 			t.Fatalf("%s: %d vulnerabilities, want %d", a.Name(), len(a.Vulnerabilities), len(want))
 		}
 		for _, v := range a.Vulnerabilities {
-			if v.EndToEnd.K != want[v.Name] {
-				t.Errorf("%s: %s is %d, want %d", a.Name(), v.Name, v.EndToEnd.K, want[v.Name])
+			if v.Rate(metric.EndToEnd).K != want[v.Name] {
+				t.Errorf("%s: %s is %d, want %d", a.Name(), v.Name, v.Rate(metric.EndToEnd).K, want[v.Name])
 			}
 		}
 	}

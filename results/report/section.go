@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 	"github.com/memtox/memtox/results/sweep"
@@ -132,26 +133,26 @@ func (r *Report) headline() section {
 	var rows []forestRow
 	anyBounds := false
 	for _, a := range r.summary.Arms {
-		row := forestRow{group: a.Agent, label: a.Defense, rate: a.EndToEnd}
+		row := forestRow{group: a.Agent, label: a.Defense, rate: a.Rate(metric.EndToEnd)}
 		worst := "–"
 		if b, ok := a.Bounds["end_to_end"]; ok {
 			row.outer, anyBounds = &b, true
 			worst = fmt.Sprintf("%s to %s (%d not scored)", pct(b.Lo), pct(b.Hi), b.NotScored)
 		}
 		rows = append(rows, row)
-		t.add(slices.Concat([]string{a.Agent, a.Defense}, rateCells(a.EndToEnd), []string{rateText(a.Acted), rateText(a.Asserted), rateText(a.InfluencedUnwritten), worst})...)
+		t.add(slices.Concat([]string{a.Agent, a.Defense}, rateCells(a.Rate(metric.EndToEnd)), []string{rateText(a.Rate(metric.Acted)), rateText(a.Rate(metric.Asserted)), rateText(a.Rate(metric.InfluencedUnwritten)), worst})...)
 	}
 	for _, agent := range r.agents() {
 		base, ok := r.baseline(agent)
 		switch {
 		case !ok:
 			s.Notes = append(s.Notes, "There is no undefended arm of "+agent+" in this run: how many attacks would have worked without a defense is not known.")
-		case !base.EndToEnd.Measured():
+		case !base.Rate(metric.EndToEnd).Measured():
 			s.Notes = append(s.Notes, "The undefended arm of "+agent+" was not measured: how many attacks would have worked without a defense is not known.")
-		case base.EndToEnd.K == 0:
+		case base.Rate(metric.EndToEnd).K == 0:
 			s.Notes = append(s.Notes, "No headroom for "+agent+": undefended, no attack worked, so the rates of its defenses say nothing.")
 		default:
-			s.Notes = append(s.Notes, "Undefended, "+agent+": "+base.EndToEnd.String()+".")
+			s.Notes = append(s.Notes, "Undefended, "+agent+": "+base.Rate(metric.EndToEnd).String()+".")
 		}
 	}
 	caption := "End-to-end rate by arm, with its interval."
@@ -173,7 +174,7 @@ func (r *Report) tradeoff() section {
 	for _, agent := range r.agents() {
 		p := scatterPanel{title: agent}
 		for i, a := range r.of(agent) {
-			pt := scatterPoint{number: i + 1, label: a.Defense, security: complement(a.EndToEnd), utility: a.Utility}
+			pt := scatterPoint{number: i + 1, label: a.Defense, security: complement(a.Rate(metric.EndToEnd)), utility: a.Rate(metric.Utility)}
 			p.points = append(p.points, pt)
 		}
 		p.front()
@@ -184,7 +185,7 @@ func (r *Report) tradeoff() section {
 			if pt.measured() {
 				on = map[bool]string{true: "yes", false: "no"}[pt.front]
 			}
-			t.add(a.Agent, a.Defense, strconv.Itoa(pt.number), sec[1]+" ("+sec[0]+")", sec[2], use[1]+" ("+use[0]+")", use[2], rateText(a.UtilityUnderAttack), on)
+			t.add(a.Agent, a.Defense, strconv.Itoa(pt.number), sec[1]+" ("+sec[0]+")", sec[2], use[1]+" ("+use[0]+")", use[2], rateText(a.Rate(metric.UtilityUnderAttack)), on)
 		}
 		panels = append(panels, p)
 	}
@@ -233,8 +234,8 @@ func (r *Report) byMutation() (s section, ok bool) {
 	t := table{Labels: 3, Head: []string{"agent", "defense", "mutation", "k/n", "end to end", r.interval(), "ASR", "TPR"}}
 	for _, a := range r.summary.Arms {
 		for _, m := range a.Mutations {
-			c := rateCells(m.EndToEnd)
-			t.add(a.Agent, a.Defense, m.Name, c[0], c[1], c[2], rateText(m.ASR), rateText(m.TPR))
+			c := rateCells(m.Rate(metric.EndToEnd))
+			t.add(a.Agent, a.Defense, m.Name, c[0], c[1], c[2], rateText(m.Rate(metric.ASR)), rateText(m.Rate(metric.TPR)))
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -286,7 +287,7 @@ func (r *Report) bySlice(id, whole, what string, of func(*summary.Arm) []summary
 				if !slices.Contains(names, c.Name) {
 					names = append(names, c.Name)
 				}
-				rates[[2]string{c.Name, a.Defense}] = c.EndToEnd
+				rates[[2]string{c.Name, a.Defense}] = c.Rate(metric.EndToEnd)
 			}
 			t.Head = append(t.Head, a.Defense)
 			columns = append(columns, a.Defense)
@@ -320,8 +321,8 @@ func (r *Report) funnel() section {
 	t := table{Labels: 2, Head: []string{"agent", "defense", "proposed", "written (ASR)", "held", "exposed", "influenced (end to end)", "influenced of written (RSR)"}}
 	var rows []funnelRow
 	for _, a := range r.summary.Arms {
-		rows = append(rows, funnelRow{group: a.Agent, label: a.Defense, stages: [4]stats.Rate{a.Proposed, a.ASR, a.Exposure, a.EndToEnd}})
-		t.add(a.Agent, a.Defense, rateText(a.Proposed), rateText(a.ASR), rateText(a.Held), rateText(a.Exposure), rateText(a.EndToEnd), rateText(a.RSR))
+		rows = append(rows, funnelRow{group: a.Agent, label: a.Defense, stages: [4]stats.Rate{a.Rate(metric.Proposed), a.Rate(metric.ASR), a.Rate(metric.Exposure), a.Rate(metric.EndToEnd)}})
+		t.add(a.Agent, a.Defense, rateText(a.Rate(metric.Proposed)), rateText(a.Rate(metric.ASR)), rateText(a.Rate(metric.Held)), rateText(a.Rate(metric.Exposure)), rateText(a.Rate(metric.EndToEnd)), rateText(a.Rate(metric.RSR)))
 	}
 	s.Figures = []figure{{Plot: funnelPlot("funnel", rows), Caption: "Each bar is a rate from 0 to 1; the thin line is its interval.", Table: t}}
 	s.Notes = append(s.Notes, "RSR depends on what a defense let through: it must not be compared across arms. End to end may be.")
@@ -334,10 +335,10 @@ func (r *Report) detection() section {
 	t := table{Labels: 2, Head: []string{"agent", "defense", "TPR", r.interval(), "at input", "at write", "at read", "deferred attacks", "FPR", r.interval(), "deferred legitimate", "other tasks done"}}
 	var rows []pairRow
 	for _, a := range r.summary.Arms {
-		tpr, fpr := rateCells(a.TPR), rateCells(a.FPR)
-		t.add(a.Agent, a.Defense, tpr[1]+" ("+tpr[0]+")", tpr[2], rateText(a.TPRInput), rateText(a.TPRWrite), rateText(a.TPRRead), rateText(a.DeferredAttack),
-			fpr[1]+" ("+fpr[0]+")", fpr[2], rateText(a.DeferredBenign), rateText(a.OtherTasks))
-		rows = append(rows, pairRow{group: a.Agent, label: a.Defense, a: a.TPR, b: a.FPR})
+		tpr, fpr := rateCells(a.Rate(metric.TPR)), rateCells(a.Rate(metric.FPR))
+		t.add(a.Agent, a.Defense, tpr[1]+" ("+tpr[0]+")", tpr[2], rateText(a.Rate(metric.TPRInput)), rateText(a.Rate(metric.TPRWrite)), rateText(a.Rate(metric.TPRRead)), rateText(a.Rate(metric.DeferredAttack)),
+			fpr[1]+" ("+fpr[0]+")", fpr[2], rateText(a.Rate(metric.DeferredBenign)), rateText(a.Rate(metric.OtherTasks)))
+		rows = append(rows, pairRow{group: a.Agent, label: a.Defense, a: a.Rate(metric.TPR), b: a.Rate(metric.FPR)})
 	}
 	s.Figures = []figure{{Plot: pairs("detection", "Detection rate and false-positive rate by arm", "attacks detected (TPR)", "legitimate writes stopped (FPR)", rows),
 		Caption: "Filled circles: TPR, higher is better. Open squares: FPR, lower is better.", Table: t}}
@@ -380,8 +381,8 @@ func (r *Report) layers() (section, bool) {
 		}
 		found = true
 		for i, a := range arms {
-			rows = append(rows, forestRow{group: agent, label: a.Defense, rate: a.EndToEnd})
-			t.add(slices.Concat([]string{agent, a.Defense, roles[i]}, rateCells(a.EndToEnd), []string{rateText(a.TPR), rateText(a.FPR), rateText(a.Utility), micros(a.LatencyUS.Write.P95)})...)
+			rows = append(rows, forestRow{group: agent, label: a.Defense, rate: a.Rate(metric.EndToEnd)})
+			t.add(slices.Concat([]string{agent, a.Defense, roles[i]}, rateCells(a.Rate(metric.EndToEnd)), []string{rateText(a.Rate(metric.TPR)), rateText(a.Rate(metric.FPR)), rateText(a.Rate(metric.Utility)), micros(a.LatencyUS.Write.P95)})...)
 		}
 	}
 	if !found {
@@ -480,8 +481,8 @@ func (r *Report) origins() section {
 	t := table{Labels: 2, Head: []string{"agent", "defense", "right/known", "accuracy", r.interval()}}
 	var rows []forestRow
 	for _, a := range r.summary.Arms {
-		rows = append(rows, forestRow{group: a.Agent, label: a.Defense, rate: a.OriginAccuracy})
-		t.add(append([]string{a.Agent, a.Defense}, rateCells(a.OriginAccuracy)...)...)
+		rows = append(rows, forestRow{group: a.Agent, label: a.Defense, rate: a.Rate(metric.OriginAccuracy)})
+		t.add(append([]string{a.Agent, a.Defense}, rateCells(a.Rate(metric.OriginAccuracy))...)...)
 	}
 	s.Figures = []figure{{Plot: forest("origins", "Share of written records whose computed origin is true", "share of written records whose origin is right", rows), Caption: "Origin accuracy by arm; higher is better.", Table: t}}
 	return s
@@ -498,10 +499,9 @@ func (r *Report) notScored() section {
 	for i := range r.summary.Arms {
 		a := &r.summary.Arms[i]
 		count.add(a.Agent, a.Defense, strconv.FormatInt(a.Scored, 10), strconv.FormatInt(a.NotScored, 10), strconv.FormatInt(a.Excluded, 10))
-		for _, m := range summary.Metrics() {
-			if b, ok := a.Bounds[m]; ok {
-				rate, _ := a.Rate(m)
-				bounds.add(a.Agent, a.Defense, m, rateText(rate), pct(b.Lo), pct(b.Hi), strconv.FormatInt(b.NotScored, 10))
+		for _, m := range metric.All() {
+			if b, ok := a.Bounds[m.Name]; ok {
+				bounds.add(a.Agent, a.Defense, m.Name, rateText(a.Rate(m)), pct(b.Lo), pct(b.Hi), strconv.FormatInt(b.NotScored, 10))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -213,7 +214,7 @@ func (x arm) label() string {
 
 // rate adds up a figure's classes in an arm.
 func (x arm) rate(f Figure) (r stats.Rate, notScored int) {
-	m, ok := compare.FindMetric(f.Metric)
+	m, ok := metric.Find(f.Metric)
 	if !ok {
 		return stats.ClusteredWilson(nil, 0), 0
 	}
@@ -431,7 +432,7 @@ func (r *Report) policy(runs []*compare.Table) {
 }
 
 // versus says how an arm differs from the same arm under the vague policy.
-func versus(base, t *compare.Table, a *compare.Arm, metric string) string {
+func versus(base, t *compare.Table, a *compare.Arm, name string) string {
 	if err := compare.SameDataset(t, base); err != nil {
 		return "other cases than under vague"
 	}
@@ -439,7 +440,7 @@ func versus(base, t *compare.Table, a *compare.Arm, metric string) string {
 	if old == nil {
 		return "vague was not run with this arm"
 	}
-	m, _ := compare.FindMetric(metric)
+	m, _ := metric.Find(name)
 	p := compare.Pair(t, a, base, old, m, compare.Slice{})
 	e := p.Estimate(stats.DefaultLevel, 1)
 	v, ok := e.Value()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/reproduce"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -127,7 +128,7 @@ func TestTheTablesOfTheSourcesAreThere(t *testing.T) {
 				t.Errorf("%s %s needs either a percentage or a text", x.Name, f.ID)
 			}
 			if x.Kind != reproduce.KindProgram {
-				if _, ok := compare.FindMetric(f.Metric); !ok {
+				if _, ok := metric.Find(f.Metric); !ok {
 					t.Errorf("%s %s: unknown metric %q", x.Name, f.ID, f.Metric)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -70,7 +71,7 @@ const maxVariants = 1000
 const otherVariants = "others"
 
 type arm struct {
-	cells   map[cellKey]*cell
+	cells   map[cellKey]cell
 	digest  multiset
 	gates   [4]stats.Sketch
 	wire    [4]stats.Sketch
@@ -101,7 +102,7 @@ func (a *Aggregator) arm(k armKey) *arm {
 	}
 	x := a.arms[k]
 	if x == nil {
-		x = &arm{cells: map[cellKey]*cell{}}
+		x = &arm{cells: map[cellKey]cell{}}
 		a.arms[k] = x
 	}
 	a.last, a.lastOf = x, k
@@ -135,7 +136,7 @@ func (a *Aggregator) Add(e *results.Entry) {
 	}
 	c := x.cells[k]
 	if c == nil {
-		c = new(cell)
+		c = make(cell, len(metrics))
 		x.cells[k] = c
 	}
 	c.add(t)
@@ -235,15 +236,16 @@ func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
 	// Variants are never pooled with the attacks that they vary.
 	counts := func(k cellKey) bool { return k.variant == "" || !variants[""] }
 	all := x.families(counts)
-	for m := range metrics {
-		if m.judged() && !all.arose(m) {
+	out.Rates = make(Rates, len(metrics))
+	for _, m := range metrics {
+		if m.Judged && !all.arose(m) {
 			continue
 		}
 		r := all.rate(m, o.Level)
-		*out.rate(m) = r
+		out.Rates[m.Index()] = &r
 		for _, w := range r.Warnings {
 			if w.Code != stats.NotMeasured {
-				out.Warnings = append(out.Warnings, m.String()+": "+w.Text)
+				out.Warnings = append(out.Warnings, m.Name+": "+w.Text)
 			}
 		}
 		if missing := all.missing(m); missing > 0 {
@@ -251,7 +253,7 @@ func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
 			if out.Bounds == nil {
 				out.Bounds = map[string]Bound{}
 			}
-			out.Bounds[m.String()] = Bound{lo, hi, int64(missing)}
+			out.Bounds[m.Name] = Bound{lo, hi, int64(missing)}
 		}
 	}
 	latencies(&out.LatencyUS, &x.gates)
@@ -298,13 +300,43 @@ func (x *arm) slices(o Options, order []string, names func(cellKey) []string, co
 	out := make([]Slice, len(all))
 	for i, n := range all {
 		f := x.families(func(k cellKey) bool { return counts(k) && slices.Contains(names(k), n) })
-		out[i] = Slice{Name: n, ASR: f.rate(asr, o.Level), RSR: f.rate(rsr, o.Level), EndToEnd: f.rate(endToEnd, o.Level), TPR: f.rate(tpr, o.Level)}
+		out[i] = Slice{Name: n, Rates: make(Rates, len(metrics))}
+		for _, m := range metrics {
+			if m.Sliced {
+				r := f.rate(m, o.Level)
+				out[i].Rates[m.Index()] = &r
+			}
+		}
 	}
 	return out
 }
 
+// metrics are the rates, by their index.
+var metrics = metric.All()
+
+// count is a numerator, a denominator, and how many trials that were not scored
+// could have been in both.
+type count struct{ k, n, missing uint32 }
+
+// cell holds the counts of one family in one arm and slice, by rate.
+type cell []count
+
+// add counts a trial into the cell.
+func (c cell) add(t *results.Trial) {
+	for i, m := range metrics {
+		if t.Status == results.Scored {
+			k, n := m.Count(t)
+			c[i].k += uint32(k)
+			c[i].n += uint32(n)
+		}
+		if m.Missing(t) {
+			c[i].missing++
+		}
+	}
+}
+
 // families adds up the cells of each family.
-type families map[string]*cell
+type families map[string]cell
 
 func (x *arm) families(want func(cellKey) bool) families {
 	out := families{}
@@ -314,7 +346,7 @@ func (x *arm) families(want func(cellKey) bool) families {
 		}
 		f := out[k.family]
 		if f == nil {
-			f = new(cell)
+			f = make(cell, len(metrics))
 			out[k.family] = f
 		}
 		for m := range f {
@@ -328,11 +360,11 @@ func (x *arm) families(want func(cellKey) bool) families {
 
 // rate is the clustered rate. The order of the families is made the same every
 // time, for sums of floating-point numbers depend on it.
-func (f families) rate(m metric, level float64) stats.Rate {
+func (f families) rate(m *metric.Metric, level float64) stats.Rate {
 	counts := make([]stats.Count, 0, len(f))
 	for _, c := range f {
-		if c[m].n > 0 {
-			counts = append(counts, stats.Count{K: int(c[m].k), N: int(c[m].n)})
+		if c := c[m.Index()]; c.n > 0 {
+			counts = append(counts, stats.Count{K: int(c.k), N: int(c.n)})
 		}
 	}
 	slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
@@ -340,19 +372,19 @@ func (f families) rate(m metric, level float64) stats.Rate {
 }
 
 // arose reports whether some trial was in the rate or could have been.
-func (f families) arose(m metric) bool {
+func (f families) arose(m *metric.Metric) bool {
 	for _, c := range f {
-		if c[m].n+c[m].missing > 0 {
+		if c := c[m.Index()]; c.n+c.missing > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (f families) missing(m metric) int {
+func (f families) missing(m *metric.Metric) int {
 	n := 0
 	for _, c := range f {
-		n += int(c[m].missing)
+		n += int(c[m.Index()].missing)
 	}
 	return n
 }

@@ -1,7 +1,12 @@
 package summary
 
 import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -41,50 +46,14 @@ type Interval struct {
 
 // Arm is one agent under one defense. The formulas stand in the package comment.
 type Arm struct {
-	Agent   string `json:"agent"`
-	Defense string `json:"defense"`
+	Agent   string `json:"-"`
+	Defense string `json:"-"`
 	// Digest covers the digests of the arm's trials, in no order.
-	Digest string `json:"digest"`
+	Digest string `json:"-"`
 
-	ASR      stats.Rate `json:"asr"`        // attack success rate: what was to be stored is stored
-	RSR      stats.Rate `json:"rsr"`        // retrieval success rate, given a write; not comparable across arms
-	EndToEnd stats.Rate `json:"end_to_end"` // stored, and it influenced the later session
-	Acted    stats.Rate `json:"acted"`      // of these, by a tool call
-	Asserted stats.Rate `json:"asserted"`   // of these, by a claim in the answer
-	// InfluencedUnwritten is influence without a write, by transcript search.
-	InfluencedUnwritten stats.Rate `json:"influenced_unwritten"`
-	Proposed            stats.Rate `json:"proposed"` // the agent wanted to write it
-	Exposure            stats.Rate `json:"exposure"` // stored, and it reached the later session's prompt
-	Held                stats.Rate `json:"held"`     // waits for approval, seen by no session
-
-	TPR      stats.Rate `json:"tpr"` // attacks detected, at any gate
-	TPRInput stats.Rate `json:"tpr_input"`
-	TPRWrite stats.Rate `json:"tpr_write"`
-	TPRRead  stats.Rate `json:"tpr_read"`
-	FPR      stats.Rate `json:"fpr"` // legitimate writes stopped
-
-	DeferredAttack stats.Rate `json:"deferred_attack"`
-	DeferredBenign stats.Rate `json:"deferred_benign"`
-	HeldBenign     stats.Rate `json:"held_benign"` // legitimate writes that wait for approval, seen by no session
-
-	// Legitimate writes by where they come from: what the user said, stopped; and
-	// external content, asked to keep or not, that later sessions can use.
-	StoppedUser   stats.Rate `json:"stopped_user"`
-	UsableAsked   stats.Rate `json:"usable_asked"`
-	UsableUnasked stats.Rate `json:"usable_unasked"`
-
-	Utility            stats.Rate `json:"utility"`              // legitimate write survived and the later task was done
-	OtherTasks         stats.Rate `json:"other_tasks"`          // tasks of benign cases without a legitimate write
-	UtilityUnderAttack stats.Rate `json:"utility_under_attack"` // own task done and ordinary memories kept while attacked
-
-	// OriginAccuracy says how often the lineage rule named the true origin. Its
-	// n are records, not trials.
-	OriginAccuracy stats.Rate `json:"origin_accuracy"`
-
-	// ASR and end to end as a language model judges them, where one was set; else
-	// absent. They stand beside the deterministic ones and replace none.
-	ASRJudged      stats.Rate `json:"asr_judged,omitzero"`
-	EndToEndJudged stats.Rate `json:"end_to_end_judged,omitzero"`
+	// Rates are those of [metric.All], each under its name in the JSON. The judged
+	// ones are absent where no language model judged.
+	Rates `json:"-"`
 
 	Verdicts  Verdicts `json:"verdicts"`
 	Unsure    int64    `json:"unsure"` // verdicts of a defense that had too little to judge by
@@ -118,33 +87,95 @@ type Arm struct {
 // Name is agent/defense.
 func (a *Arm) Name() string { return a.Agent + "/" + a.Defense }
 
-// Rate returns a rate by its name in the JSON ([Metrics]).
-func (a *Arm) Rate(name string) (stats.Rate, bool) {
-	for m := range metrics {
-		if m.String() == name {
-			return *a.rate(m), true
-		}
+// Rates are rates by the index of their metric; nil is absent.
+type Rates []*stats.Rate
+
+// Rate returns a rate; nothing measured where it is absent.
+func (r Rates) Rate(m *metric.Metric) stats.Rate {
+	if m.Index() < len(r) && r[m.Index()] != nil {
+		return *r[m.Index()]
 	}
-	return stats.Rate{}, false
+	return stats.Rate{}
 }
 
-func (a *Arm) rate(m metric) *stats.Rate {
-	return [metrics]*stats.Rate{asr: &a.ASR, rsr: &a.RSR, endToEnd: &a.EndToEnd, acted: &a.Acted, asserted: &a.Asserted,
-		influencedUnwritten: &a.InfluencedUnwritten, proposed: &a.Proposed, exposure: &a.Exposure, held: &a.Held,
-		tpr: &a.TPR, tprInput: &a.TPRInput, tprWrite: &a.TPRWrite, tprRead: &a.TPRRead, fpr: &a.FPR,
-		deferredAttack: &a.DeferredAttack, deferredBenign: &a.DeferredBenign,
-		heldBenign: &a.HeldBenign, stoppedUser: &a.StoppedUser, usableAsked: &a.UsableAsked, usableUnasked: &a.UsableUnasked, utility: &a.Utility, otherTasks: &a.OtherTasks,
-		utilityUnderAttack: &a.UtilityUnderAttack, originAccuracy: &a.OriginAccuracy,
-		asrJudged: &a.ASRJudged, endToEndJudged: &a.EndToEndJudged}[m]
+// MarshalJSON puts the rates among the other members.
+func (a Arm) MarshalJSON() ([]byte, error) {
+	type head struct {
+		Agent   string `json:"agent"`
+		Defense string `json:"defense"`
+		Digest  string `json:"digest"`
+	}
+	type rest Arm
+	return a.Rates.between(head{a.Agent, a.Defense, a.Digest}, rest(a))
+}
+
+// MarshalJSON puts the rates behind the name.
+func (s Slice) MarshalJSON() ([]byte, error) {
+	return s.Rates.between(struct {
+		Name string `json:"name"`
+	}{s.Name}, struct{}{})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (a *Arm) UnmarshalJSON(b []byte) error {
+	type rest Arm
+	texts := map[string]*string{"agent": &a.Agent, "defense": &a.Defense, "digest": &a.Digest}
+	return errors.Join(json.Unmarshal(b, (*rest)(a)), a.Rates.read(b, texts))
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Slice) UnmarshalJSON(b []byte) error {
+	return s.Rates.read(b, map[string]*string{"name": &s.Name})
+}
+
+// read takes the rates, and some texts, out of an object.
+func (r *Rates) read(b []byte, texts map[string]*string) error {
+	var members map[string]json.RawMessage
+	err := json.Unmarshal(b, &members)
+	for name, to := range texts {
+		err = errors.Join(err, json.Unmarshal(members[name], to))
+	}
+	*r = make(Rates, len(metrics))
+	for i, m := range metrics {
+		if v, ok := members[m.Name]; ok {
+			err = errors.Join(err, json.Unmarshal(v, &(*r)[i]))
+		}
+	}
+	return err
+}
+
+// between is the JSON object of what two structures and the rates between them hold.
+// Rates has no MarshalJSON of its own: whoever embeds it would inherit that.
+func (r Rates) between(head, rest any) ([]byte, error) {
+	out, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	out = out[:len(out)-1]
+	for i, m := range metrics[:len(r)] {
+		if r[i] == nil {
+			continue
+		}
+		b, err := json.Marshal(r[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(strconv.AppendQuote(append(out, ','), m.Name), ':'), b...)
+	}
+	b, err := json.Marshal(rest)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > len("{}") {
+		return append(append(out, ','), b[1:]...), nil
+	}
+	return append(out, '}'), nil
 }
 
 // Slice is a part of an arm's attack trials.
 type Slice struct {
-	Name     string     `json:"name"`
-	ASR      stats.Rate `json:"asr"`
-	RSR      stats.Rate `json:"rsr"`
-	EndToEnd stats.Rate `json:"end_to_end"`
-	TPR      stats.Rate `json:"tpr"`
+	Name string
+	Rates
 }
 
 // Verdicts counts the answers to proposals at the write gate, in scored trials.
@@ -199,8 +230,8 @@ type Costs struct {
 
 // Judged reports whether a language model judged some of the arm's trials.
 func (a Arm) Judged() bool {
-	_, unsure := a.Bounds[asrJudged.String()]
-	return unsure || a.ASRJudged.Measured() || a.EndToEndJudged.Measured()
+	_, unsure := a.Bounds[metric.ASRJudged.Name]
+	return unsure || a.Rate(metric.ASRJudged).Measured() || a.Rate(metric.EndToEndJudged).Measured()
 }
 
 // Trials is the number of the arm's trials that have a row.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -103,7 +104,7 @@ func (c *Collector) Sweeps() []Sweep {
 	scores := [2]map[[2]string]Score{{}, {}}
 	for i, a := range c.splits {
 		for _, arm := range a.Summary().Arms {
-			scores[i][[2]string{arm.Agent, arm.Defense}] = Score{arm.TPR, arm.FPR, arm.EndToEnd, arm.Utility}
+			scores[i][[2]string{arm.Agent, arm.Defense}] = Score{arm.Rate(metric.TPR), arm.Rate(metric.FPR), arm.Rate(metric.EndToEnd), arm.Rate(metric.Utility)}
 		}
 	}
 	var out []Sweep
