@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ import (
 )
 
 // guardToken is the variable that holds the token of the HTTP server.
-const guardToken = "MEMTOX_GUARD_TOKEN"
+const guardToken = external.TokenVariable
 
 func newGuardServe(env *Env) *cobra.Command {
 	c := &cobra.Command{
@@ -47,6 +48,10 @@ offers a guarded memory: add_memory, search_memories, get_memories, update_memor
 delete_memory, and the resource memory://snapshot. The memory is kept in --store, or
 until the process ends.
 
+What is signed is signed with a key that no client has: a fresh one of the process,
+that of --key, or that beside --store. Nobody speaks for the operator or seeds records
+unseen, but a client that shows the token of ` + external.OwnerVariable + `.
+
 An address that other machines can reach needs a token (` + guardToken + `) and TLS
 (--tls-cert, --tls-key). What the guard decides is logged to standard error, a line of
 JSON a decision, contents by their hash alone unless --reveal. SIGTERM and an interrupt
@@ -60,8 +65,8 @@ end it in good order.`,
 	key := fs.String("tls-key", "", "`FILE` with its private key, in PEM")
 	useMCP := fs.Bool("mcp", false, "Speak the Model Context Protocol on standard input and output")
 	store := fs.String("store", "", "`FILE` that the memory of --mcp is kept in")
-	signKey := fs.String("key", "", "`FILE` with the key that signs what is stored; made if it is missing (STORE.guard-key if left out)")
-	writer := fs.String("writer", memory.Agent.String(), "The `CLASS` of what the client of --mcp writes: USER, AGENT_AUTHORED or EXTERNAL_TOOL; a call can only lower it")
+	signKey := fs.String("key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, or a key of the process)")
+	writer := fs.String("writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp if left out), AGENT_AUTHORED or EXTERNAL_TOOL")
 	logLevel := fs.String("log", "warn", "What is logged: debug is every decision, warn what was not let through, off nothing")
 	reveal := fs.Bool("reveal", false, "Log contents and keys too")
 	var limits guardserve.Limits
@@ -76,8 +81,8 @@ end it in good order.`,
 		switch {
 		case *useMCP && *addr != "":
 			return &harness.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
-		case !*useMCP && (*store != "" || *signKey != ""):
-			return &harness.Problem{What: "--store and --key are for --mcp: without it the agent keeps its own store"}
+		case !*useMCP && *store != "":
+			return &harness.Problem{What: "--store is for --mcp: without it the agent keeps its own store"}
 		case *addr == "" && (*cert != "" || *key != ""):
 			return &harness.Problem{What: "--tls-cert and --tls-key are for --http"}
 		case (*cert == "") != (*key == ""):
@@ -98,7 +103,21 @@ end it in good order.`,
 		if *useMCP {
 			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey, writer: *writer, limits: limits})
 		}
+		most, err := writerClass(*writer, memory.User)
+		if err != nil {
+			return err
+		}
+		owner := env.Getenv(external.OwnerVariable)
+		if owner != "" && len(owner) < 16 {
+			return &harness.Problem{Where: external.OwnerVariable, What: "the token has less than 16 characters",
+				Hint: "draw one at random: openssl rand -hex 24"}
+		}
 		opts := guard.Options{Policy: p, Reveal: *reveal}
+		if *signKey != "" {
+			if opts.Keys, err = env.guardKey(*signKey, true); err != nil {
+				return err
+			}
+		}
 		metrics := guardserve.NewMetrics()
 		if log != nil || *addr != "" {
 			opts.Hook = hooks(log, metrics)
@@ -111,8 +130,8 @@ end it in good order.`,
 		if err != nil {
 			return err
 		}
-		s := &external.Server{Identity: defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}, Open: g.Open,
-			Idle: *idle, Trials: *trials, Memory: *kept}
+		id := defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}
+		s := &external.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials, Memory: *kept}
 		if *addr == "" {
 			if err := guardserve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
 				return fmt.Errorf("serving the guard: %w", err)
@@ -214,10 +233,22 @@ type mcpServe struct {
 	limits             guardserve.Limits
 }
 
+// writerClass reads --writer.
+func writerClass(name string, missing memory.Class) (memory.Class, error) {
+	class := missing
+	if name == "" {
+		return class, nil
+	}
+	if err := class.UnmarshalText([]byte(name)); err != nil || class == memory.System {
+		return class, choice("--writer", name, []string{memory.User.String(), memory.Agent.String(), memory.External.String()})
+	}
+	return class, nil
+}
+
 func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
-	var class memory.Class
-	if err := class.UnmarshalText([]byte(o.writer)); err != nil || class == memory.System {
-		return choice("--writer", o.writer, []string{memory.User.String(), memory.Agent.String(), memory.External.String()})
+	class, err := writerClass(o.writer, memory.Agent)
+	if err != nil {
+		return err
 	}
 	opts := guardserve.MemoryOptions{Writer: class, Now: env.Now}
 	var keys *signed.Keyring
@@ -236,8 +267,8 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 		if keys, err = env.guardKey(o.key, true); err != nil {
 			return err
 		}
-	} else if keys, err = signed.NewKeyring(signed.Key{ID: "process", Secret: []byte(rand.Text() + rand.Text())}); err != nil {
-		return err
+	} else {
+		keys = signed.Fresh()
 	}
 	g := guard.Options{Policy: o.policy, Keys: keys, Agent: guardserve.Agent, Reveal: o.reveal}
 	if o.log != nil {
@@ -266,25 +297,24 @@ func (unclosed) Close() error { return nil }
 // may.
 func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
 	path := e.path(name)
-	b, err := os.ReadFile(path)
+	b, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) && may {
 		secret := make([]byte, 32)
 		if _, err := rand.Read(secret); err != nil {
 			return nil, err
 		}
-		b = fmt.Appendf(nil, "k%s %x\n", e.Now().UTC().Format("20060102"), secret)
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		b = fmt.Appendf(nil, "k%s %x", e.Now().UTC().Format("20060102"), secret)
+		err := (&memoryCommand{env: e}).writeKey(name, string(b), 0o600)
 		if errors.Is(err, fs.ErrExist) { // somebody else was quicker
 			return e.guardKey(name, false)
 		}
 		if err != nil {
-			return nil, &harness.Problem{Where: "--key", Err: err}
-		}
-		_, err = f.Write(b)
-		if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-			return nil, fmt.Errorf("writing the key: %w", err)
+			return nil, &harness.Problem{Where: "--key", Err: fmt.Errorf("writing the key: %w", err)}
 		}
 	} else if err != nil {
+		if p := (*harness.Problem)(nil); errors.As(err, &p) {
+			return nil, err
+		}
 		return nil, &harness.Problem{Where: "--key", Err: err, Hint: "--key FILE names the key that `memtox guard serve` signs with"}
 	}
 	var keys []signed.Key
@@ -311,4 +341,21 @@ func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
 		return nil, &harness.Problem{Where: name, Err: err}
 	}
 	return ring, nil
+}
+
+// readSecret reads a file that nobody but its owner may read.
+func readSecret(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	switch st, err := f.Stat(); {
+	case err != nil:
+		return nil, err
+	case st.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which keeps no such bits
+		return nil, &harness.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o", st.Mode().Perm()),
+			Hint: "chmod 600 " + path + "; if somebody may have read it, draw a new key and approve the records anew"}
+	}
+	return io.ReadAll(io.LimitReader(f, 1<<20))
 }

@@ -20,6 +20,7 @@ type gate struct {
 	view  memory.View
 	ctx   context.Context // the trial's
 	trial uint64
+	pass  string // without it nobody can ask about the trial
 
 	told    map[string]bool // records that the guard knows to be stored
 	waiting []func(context.Context) (*Answer, error)
@@ -52,7 +53,7 @@ func (g *gate) ready() error {
 // prepare fills what every request of the trial has.
 func (g *gate) prepare(op string, q *Request) {
 	now := g.view.Now()
-	q.Op, q.Trial, q.Now = op, g.trial, &now
+	q.Op, q.Trial, q.Now, q.Pass = op, g.trial, &now, g.pass
 }
 
 // tell sends what needs no answer at once. The answer is collected with the next
@@ -232,6 +233,10 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 	out := make([]memory.Record, len(rs))
 	for i, r := range rs {
 		j := &a.Records[i]
+		if j.Action != "" && j.Action != memory.Allow.String() {
+			return nil, g.broken(fmt.Errorf("record %d of the seed: it says %s: only its owner seeds what it would not store (%s)",
+				i+1, wire.Clip(j.Action, 40), OwnerVariable))
+		}
 		if len(j.Signature) > maxSignature || len(j.SignedBy) > maxCheck {
 			return nil, g.broken(fmt.Errorf("record %d: its signature is longer than %d bytes, or its signed_by than %d", i+1, maxSignature, maxCheck))
 		}

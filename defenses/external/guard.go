@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +47,7 @@ type guard struct {
 	spec    string // for messages
 	timeout time.Duration
 	dial    func(context.Context) (peer, error)
+	owner   wire.Secret // zero where the guard is somebody else's
 	trials  atomic.Uint64
 
 	turn chan struct{} // held by whoever connects
@@ -279,9 +281,10 @@ func (g *guard) Open(ctx context.Context, view memory.View) (memory.Gate, error)
 	ops := g.ops
 	g.mu.Unlock()
 	t := &gate{guard: g, peer: p, ops: ops, view: view, ctx: ctx, trial: g.trials.Add(1)}
+	t.pass = rand.Text()
 	if ops[Committed] {
 		t.told = make(map[string]bool)
 	}
-	t.tell(ctx, Open, &Request{Principal: view.Principal(), Seed: view.Seed()})
+	t.tell(ctx, Open, &Request{Principal: view.Principal(), Seed: view.Seed(), Owner: g.owner.Reveal()})
 	return t, t.err
 }

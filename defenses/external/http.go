@@ -34,13 +34,16 @@ type service struct {
 }
 
 // checkURL reads the address of a service.
-func checkURL(s string, token wire.Secret) (*url.URL, error) {
+func checkURL(s string, tokens ...wire.Secret) (*url.URL, error) {
 	u, err := wire.BaseURL(s)
 	if err != nil {
 		return nil, err
 	}
-	if !token.IsZero() && u.Scheme == "http" && !loopback(u.Hostname()) {
-		return nil, fmt.Errorf("%s would get the token of %s in the clear: use https, or a host of this machine", u.Host, TokenVariable)
+	for i, token := range tokens {
+		if !token.IsZero() && u.Scheme == "http" && !loopback(u.Hostname()) {
+			return nil, fmt.Errorf("%s would get the token of %s in the clear: use https, or a host of this machine",
+				u.Host, []string{TokenVariable, OwnerVariable}[i])
+		}
 	}
 	return u, nil
 }
@@ -50,10 +53,10 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func newService(u *url.URL, token wire.Secret, timeout time.Duration) *service {
+func newService(u *url.URL, token, owner wire.Secret, timeout time.Duration) *service {
 	// One attempt: a service that was asked twice might count a change twice. The
 	// time for an answer is that of the guard; this one is only the last resort.
-	c := wire.New(wire.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second, Redact: wire.Redactor{}.With(token)})
+	c := wire.New(wire.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second, Redact: wire.Redactor{}.With(token, owner)})
 	return &service{url: u.String(), client: wire.HTTP(wire.Authorized(c, token)), wire: c, redact: c.Redactor(), done: make(chan struct{})}
 }
 

@@ -18,7 +18,7 @@ const Protocol = 1
 const (
 	Hello     = "hello"     // who are you? Asked first, and again at any time
 	Open      = "open"      // a trial begins
-	Seed      = "seed"      // the background memories, to sign and to learn from
+	Seed      = "seed"      // the memories that are there before, to sign and to learn from
 	Input     = "input"     // may this segment enter the context?
 	Write     = "write"     // may this record be stored?
 	Read      = "read"      // which of these records may enter the prompt?
@@ -83,6 +83,13 @@ type Request struct {
 	Now       *time.Time `json:"now,omitempty"`       // the trial's own clock
 	Principal string     `json:"principal,omitempty"` // whose memory it is; read, act: who asks
 	Seed      uint64     `json:"seed,omitempty,string"`
+	// Pass is a secret of the client's. A trial that was opened with one answers to
+	// it alone, and trials that were opened with the same one share a memory: what
+	// was signed in one of them is right in the others.
+	Pass string `json:"pass,omitempty"`
+	// Owner is the token of whom the guard belongs to (open): they may seed
+	// records unseen and speak for the operator.
+	Owner string `json:"owner,omitempty"`
 
 	Route  memory.Route `json:"route,omitempty"`  // way of the write or the recall
 	Change string       `json:"change,omitempty"` // write, committed: add, replace or remove

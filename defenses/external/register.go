@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,10 @@ func Register(r *defenses.Registry) {
 	}
 }
 
+// OwnerVariable is the environment variable with the token of a guard's owner. A
+// program is handed a fresh one, a service must have been told ours.
+const OwnerVariable = "MEMTOX_GUARD_OWNER"
+
 // NewExec returns the defense of a program. The program is started when it is
 // greeted, or when the first trial opens.
 func NewExec(command string, env defenses.Env) (defenses.Remote, error) {
@@ -43,12 +48,16 @@ func NewExec(command string, env defenses.Env) (defenses.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := process.Options{Command: command, Dir: env.Dir, Env: environment, Redact: redact}
-	return newGuard("the guard", env.Timeout, func(context.Context) (peer, error) { return startProgram(o) }), nil
+	owner := wire.NewSecret(rand.Text())
+	environment = append(environment, OwnerVariable+"="+owner.Reveal())
+	o := process.Options{Command: command, Dir: env.Dir, Env: environment, Redact: redact.With(owner)}
+	g := newGuard("the guard", env.Timeout, func(context.Context) (peer, error) { return startProgram(o) })
+	g.owner = owner
+	return g, nil
 }
 
-// NewHTTP returns the defense of a service. Its token is taken from the
-// environment variable [TokenVariable], if that is set.
+// NewHTTP returns the defense of a service. Its tokens are taken from the
+// environment variables [TokenVariable] and [OwnerVariable], if they are set.
 func NewHTTP(address string, env defenses.Env) (defenses.Remote, error) {
 	lookup := env.Lookup
 	if lookup == nil {
@@ -58,9 +67,17 @@ func NewHTTP(address string, env defenses.Env) (defenses.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := checkURL(address, token)
+	owner, _, err := wire.Key(lookup, nil, "", OwnerVariable)
+	if err != nil {
+		return nil, err
+	}
+	u, err := checkURL(address, token, owner)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the guard: %w", err)
 	}
-	return newGuard("the guard at "+u.Host, env.Timeout, func(context.Context) (peer, error) { return newService(u, token, env.Timeout), nil }), nil
+	g := newGuard("the guard at "+u.Host, env.Timeout, func(context.Context) (peer, error) {
+		return newService(u, token, owner, env.Timeout), nil
+	})
+	g.owner = owner
+	return g, nil
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +42,10 @@ type Server struct {
 	// Identity is what it says to hello.
 	Identity defenses.Identity
 	// Open opens a gate for a trial, as a defense does.
+	//
+	// The view has a method Memory() string, which names the memory that the trial is
+	// about: what a gate signs with must hang on it and on a secret that no client
+	// has, never on the view's seed, which is the client's.
 	Open func(context.Context, memory.View) (memory.Gate, error)
 	// Idle, Trials and Memory bound what clients that never close leave behind:
 	// DefaultIdle, DefaultTrials and DefaultMemory where they are 0. Where one is
@@ -47,6 +53,11 @@ type Server struct {
 	Idle   time.Duration
 	Trials int
 	Memory int
+	// Owner is the token that makes a client the owner; "" lets nobody be it. Another
+	// client's seeds are screened like writes, and nothing that it says is trusted
+	// more than Most; nil is User. Most of System makes everybody the owner.
+	Owner string
+	Most  *memory.Class
 
 	mu      sync.Mutex
 	trials  map[uint64]*trial
@@ -70,6 +81,8 @@ type trial struct {
 	view *mirror
 	gate memory.Gate
 	err  error // the gate could not be opened
+	pass string
+	most memory.Class // that its client can claim
 
 	queue []*Request // see Serve
 	busy  bool
@@ -216,13 +229,15 @@ func (s *Server) find(q *Request) (*trial, *Answer) {
 		if len(s.trials) >= most && !s.end(s.idle.Front(), fmt.Sprintf("%d trials were open and it was idle longest", most)) {
 			return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
 		}
-		t = &trial{number: q.Trial, view: newMirror(q)}
+		t = s.newTrial(q)
 		s.trials[q.Trial] = t
 		delete(s.expired, q.Trial)
 	case t == nil && why != "":
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
 	case t == nil:
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
+	case !same(q.Pass, t.pass):
+		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d was opened with another pass", q.Trial)}
 	}
 	if t.under++; t.place != nil {
 		s.idle.Remove(t.place)
@@ -302,6 +317,37 @@ func (s *Server) Load() (open, bytes int, expired uint64) {
 	return len(s.trials), s.bytes, s.gone
 }
 
+func (s *Server) newTrial(q *Request) *trial {
+	t := &trial{number: q.Trial, view: newMirror(q), pass: q.Pass, most: memory.User}
+	switch {
+	case s.Owner != "" && same(q.Owner, s.Owner):
+		t.most = memory.System
+	case s.Most != nil:
+		t.most = *s.Most
+	}
+	return t
+}
+
+// owner reports whether the trial's client speaks for the operator.
+func (t *trial) owner() bool { return t.most == memory.System }
+
+// same compares secrets.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// claimed is a record as the trial's client may claim it to be.
+func (t *trial) claimed(r *Record) (memory.Record, error) {
+	out, err := r.memory()
+	out.Origin.Class = min(out.Origin.Class, t.most)
+	for i := range out.Lineage {
+		out.Lineage[i].Origin.Class = min(out.Lineage[i].Origin.Class, t.most)
+	}
+	out.Asked = out.Asked && t.most >= memory.User // it is the user who asks
+	return out, err
+}
+
 func (s *Server) answer(ctx context.Context, t *trial, q *Request) (a *Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,19 +387,25 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 	if t.err != nil {
 		return fmt.Errorf("the trial could not be opened: %w", t.err)
 	}
+	switch q.Op {
+	case Write, Read, Act:
+		if q.Principal = cmp.Or(q.Principal, t.view.principal); q.Principal != t.view.principal && !t.owner() {
+			return fmt.Errorf("principal %q: the trial is that of %q", q.Principal, t.view.principal)
+		}
+	}
 	var subject memory.Record
 	if q.Record != nil {
 		if q.Op != Input {
 			q.Record.Principal = q.Principal
 		}
 		var err error
-		if subject, err = q.Record.memory(); err != nil {
+		if subject, err = t.claimed(q.Record); err != nil {
 			return err
 		}
 	}
 	var prior *memory.Record
 	if q.Prior != nil {
-		r, err := q.Prior.memory()
+		r, err := t.claimed(q.Prior)
 		if err != nil {
 			return err
 		}
@@ -381,6 +433,9 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 	case Act:
 		c := memory.Call{Tool: q.Tool, Query: memory.Query{Route: q.QueryRoute, Text: q.Query, Principal: q.Principal, K: q.K}}
 		for _, arg := range q.Args {
+			for i := range arg.Lineage {
+				arg.Lineage[i].Origin.Class = min(arg.Lineage[i].Origin.Class, t.most)
+			}
 			c.Args = append(c.Args, memory.Arg(arg))
 		}
 		v, err := t.gate.Act(ctx, c)
@@ -400,20 +455,37 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 }
 
 func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
-	rs := make([]memory.Record, len(q.Records))
+	var rs []memory.Record
+	var at []int
+	a.Records = make([]Judgement, len(q.Records))
 	for i := range q.Records {
-		var err error
-		if rs[i], err = q.Records[i].memory(); err != nil {
+		r, err := t.claimed(&q.Records[i])
+		if err != nil {
 			return fmt.Errorf("record %d: %w", i+1, err)
 		}
+		if !t.owner() {
+			r.Scope = memory.ScopeUnset // what it may do is not its own to say
+			v, err := t.gate.Write(ctx, memory.Proposal{Op: memory.Add, Route: memory.RouteSeed, Record: r})
+			if err != nil {
+				return fmt.Errorf("record %d: %w", i+1, err)
+			}
+			if v.Action != memory.Allow {
+				v.Signature, v.SignedBy = nil, ""
+				a.Records[i] = judgementOf(&v)
+				continue
+			}
+		}
+		rs, at = append(rs, r), append(at, i)
 	}
 	out, err := t.gate.Seed(ctx, rs)
 	if err != nil {
 		return err
 	}
-	a.Records = make([]Judgement, len(out))
+	if len(out) != len(rs) {
+		return errors.New("the gate did not answer about every record")
+	}
 	for i, r := range out {
-		a.Records[i] = Judgement{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
+		a.Records[at[i]] = Judgement{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
 	}
 	return nil
 }
@@ -421,7 +493,7 @@ func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
 func read(ctx context.Context, t *trial, q *Request, a *Answer) error {
 	cs := make([]memory.Candidate, len(q.Candidates))
 	for i := range q.Candidates {
-		r, err := q.Candidates[i].memory()
+		r, err := t.claimed(&q.Candidates[i].Record)
 		if err != nil {
 			return fmt.Errorf("candidate %d: %w", i+1, err)
 		}
@@ -447,6 +519,7 @@ type mirror struct {
 	seed      uint64
 	trial     uint64
 	principal string
+	memory    string
 	records   []memory.Record
 	byID      map[string]int
 	byKey     map[[2]string]int
@@ -454,7 +527,11 @@ type mirror struct {
 }
 
 func newMirror(q *Request) *mirror {
-	return &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{}, byKey: map[[2]string]int{}}
+	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{}, byKey: map[[2]string]int{}}
+	if m.memory = "pass " + q.Pass; q.Pass == "" {
+		m.memory = fmt.Sprintf("trial %d", q.Trial)
+	}
+	return m
 }
 
 func (m *mirror) put(r memory.Record) {
@@ -489,7 +566,10 @@ func (m *mirror) Now() time.Time    { return m.now }
 func (m *mirror) Seed() uint64      { return m.seed }
 func (m *mirror) Trial() uint64     { return m.trial }
 func (m *mirror) Principal() string { return m.principal }
-func (m *mirror) Len() int          { return len(m.records) }
+
+// Memory names the memory that the trial is about.
+func (m *mirror) Memory() string { return m.memory }
+func (m *mirror) Len() int       { return len(m.records) }
 
 func (m *mirror) Get(id string) (memory.Record, bool) {
 	i, ok := m.byID[id]

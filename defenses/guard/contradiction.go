@@ -7,6 +7,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/contradiction"
+	"github.com/memtox/memtox/defenses/signed"
 )
 
 // contradictions finds external claims against what trusted records say. The
@@ -63,11 +64,17 @@ func readableAll(rs []memory.Record) []memory.Record {
 	return rs
 }
 
-// readableView is a view as the part for facts reads it.
-type readableView struct{ memory.View }
+// readableView is a view as the part for facts reads it: what was signed.
+type readableView struct {
+	memory.View
+	signer *signed.Signer
+}
 
 func (v readableView) Each(yield func(memory.Record) bool) {
 	v.View.Each(func(r memory.Record) bool {
+		if v.signer.Verify(&r) != "" {
+			return true
+		}
 		r.Text = readable(r.Text)
 		return yield(r)
 	})

@@ -31,6 +31,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -86,6 +87,10 @@ type Options struct {
 	// Keys sign what is stored. nil derives one key from each trial's seed, which
 	// is for benchmarks: their trials are reproducible. Agent is the name whose
 	// key signs; empty is the principal of the view.
+	//
+	// A view that names its memory, as that of a client does which keeps its own
+	// store, gets keys of that memory, from a key of this guard alone where Keys is
+	// nil: a client knows the seed.
 	Keys  *signed.Keyring
 	Agent string
 	// Hook is told of every decision; nil is nobody. Reveal lets it see contents,
@@ -101,11 +106,12 @@ type Guard struct {
 	opts    Options
 	secrets *finder
 	facts   defenses.Defense
+	fresh   *signed.Keyring // for views that name their memory
 }
 
 // New returns a guard.
 func New(o Options) (*Guard, error) {
-	g := &Guard{policy: o.Policy, opts: o}
+	g := &Guard{policy: o.Policy, opts: o, fresh: signed.Fresh()}
 	var err error
 	if g.policy == nil {
 		if g.policy, err = Preset("standard"); err != nil {
@@ -124,17 +130,20 @@ func (g *Guard) Policy() *Policy { return g.policy }
 
 // Open implements [defenses.Defense].
 func (g *Guard) Open(ctx context.Context, v memory.View) (memory.Gate, error) {
-	facts, err := g.facts.Open(ctx, readableView{v})
-	if err != nil {
-		return nil, err
+	keys := g.opts.Keys
+	if m, ok := v.(interface{ Memory() string }); ok {
+		if keys == nil {
+			keys = g.fresh
+		}
+		keys = keys.Memory(m.Memory())
 	}
 	signer := signed.NewSigner(v.Seed())
-	if g.opts.Keys != nil {
-		agent := g.opts.Agent
-		if agent == "" {
-			agent = v.Principal()
-		}
-		signer = g.opts.Keys.Signer(agent)
+	if keys != nil {
+		signer = keys.Signer(cmp.Or(g.opts.Agent, v.Principal()))
+	}
+	facts, err := g.facts.Open(ctx, readableView{v, signer})
+	if err != nil {
+		return nil, err
 	}
 	gt := &gate{policy: g.policy, hook: g.opts.Hook, reveal: g.opts.Reveal, secrets: g.secrets, view: v, facts: facts, signer: signer,
 		scanner: keyword.Scanner{Scope: g.policy.Scan}, trial: trial{policy: g.policy}}
@@ -350,6 +359,14 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 
 // Committed implements [memory.Gate].
 func (g *gate) Committed(c memory.Change) {
+	g.trial.committed(c, g.view.Now())
+	if c.Op != memory.Remove && g.signer.Verify(&c.Record) != "" {
+		// Nobody learns from what was written around. What it replaced is gone all the same.
+		if c.Prior == nil {
+			return
+		}
+		c.Op = memory.Remove
+	}
 	read := c
 	read.Record.Text = readable(c.Record.Text)
 	if c.Prior != nil && len(c.Prior.Text) > maxRead {
@@ -358,6 +375,5 @@ func (g *gate) Committed(c memory.Change) {
 		read.Prior = &prior
 	}
 	g.facts.Committed(read)
-	g.trial.committed(c, g.view.Now())
 	g.claims.committed(c)
 }

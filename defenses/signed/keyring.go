@@ -2,7 +2,9 @@ package signed
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -47,6 +49,25 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 		r.keys = append(r.keys, Key{k.ID, append([]byte(nil), k.Secret...)})
 	}
 	return r, nil
+}
+
+// Fresh returns a ring with one key, drawn at random, that is nowhere else.
+func Fresh() *Keyring {
+	b := make([]byte, 4+sha256.Size)
+	_, _ = rand.Read(b) // never fails
+	return &Keyring{[]Key{{"fresh-" + hex.EncodeToString(b[:4]), b[4:]}}}
+}
+
+// Memory returns the ring of one memory of the deployment. What is signed with it is
+// wrong for every other memory.
+func (r *Keyring) Memory(name string) *Keyring {
+	out := &Keyring{make([]Key, len(r.keys))}
+	for i := range r.keys {
+		derive := hmac.New(sha256.New, r.keys[i].Secret)
+		derive.Write([]byte("memtox memory key 1\x00" + name))
+		out.keys[i] = Key{r.keys[i].ID, derive.Sum(nil)}
+	}
+	return out
 }
 
 // Signer returns the signer of an agent. It verifies what every agent of the ring
