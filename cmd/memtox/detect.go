@@ -192,7 +192,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	case "markdown":
 		err = s.WriteMarkdown(env.Stdout)
 	default:
-		err = s.WriteTable(env.Stdout, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
+		err = s.WriteTable(env.screen, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
 		if err == nil && c.Out != "" {
 			_, err = fmt.Fprintf(env.Stdout, "\nrows and settings: %s\n", inert.Text(c.Out))
 		}

@@ -18,6 +18,9 @@ type Env struct {
 	Stdout, Stderr                 io.Writer
 	StdoutTerminal, StderrTerminal bool
 	Width                          int // of the terminal in columns; 0 where there is none
+	// screen is standard output for tables in bold type, which are inert by themselves;
+	// on a terminal Stdout escapes all that it would obey.
+	screen io.Writer
 	// Signals carries interrupts. A command that can stop in good order takes
 	// them (see interrupts); otherwise the first ends the command's context and
 	// the second the process.

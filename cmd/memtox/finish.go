@@ -150,7 +150,7 @@ func (t *tally) print(env *Env, c harness.Config, s *summary.Summary) error {
 			err = printSweeps(env, sweeps, c.Format)
 		}
 	default:
-		err = render.Table(env.Stdout, s, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
+		err = render.Table(env.screen, s, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
 		if err == nil {
 			err = printSweeps(env, sweeps, c.Format)
 		}

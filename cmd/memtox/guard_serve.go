@@ -30,6 +30,7 @@ import (
 	"github.com/memtox/memtox/defenses/guard/guardserve"
 	"github.com/memtox/memtox/defenses/signed"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // guardToken is the variable that holds the token of the HTTP server.
@@ -181,15 +182,7 @@ func guardLog(env *Env, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, err
 	}
-	return slog.New(slog.NewJSONHandler(escaping{env.Stderr}, &slog.HandlerOptions{Level: l})), nil
-}
-
-// escaping escapes what a terminal would obey in lines of JSON.
-type escaping struct{ w io.Writer }
-
-func (e escaping) Write(b []byte) (int, error) {
-	_, err := e.w.Write(escapedJSON(b))
-	return len(b), err
+	return slog.New(slog.NewJSONHandler(inert.Terminal(env.Stderr), &slog.HandlerOptions{Level: l})), nil
 }
 
 // listenGuard listens on an address. One that other machines can reach needs a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // listing is a table of texts that prints as a table, as JSON or as Markdown.
@@ -68,7 +69,7 @@ func printJSON(env *Env, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := env.Stdout.Write(escapedJSON(b.Bytes()))
+	_, err := env.Stdout.Write(inert.JSON(b.Bytes()))
 	return err
 }
 

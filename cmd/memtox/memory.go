@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -141,24 +139,6 @@ func (m *memoryCommand) print(v any, text func(*page) error) error {
 		return errors.Join(err, p.err)
 	}
 	return printJSON(m.env, v)
-}
-
-// escapedJSON is JSON in which what a terminal would obey is escaped; only strings
-// hold such.
-func escapedJSON(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for _, r := range string(b) {
-		switch {
-		case r == '\n' || r != 0x7f && unicode.IsGraphic(r):
-			out = append(out, string(r)...)
-		case r <= 0xffff:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		}
-	}
-	return out
 }
 
 // page is readable text. Everything that goes into it is made inert.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // run is the whole command line.
@@ -21,6 +22,9 @@ func run(ctx context.Context, env *Env, args []string) (code Code) {
 			code = Failed
 		}
 	}()
+	if env.screen = env.Stdout; env.StdoutTerminal {
+		env.Stdout = inert.Terminal(env.Stdout)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})

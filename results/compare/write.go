@@ -121,7 +121,7 @@ func (r *Report) writeJSON(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("encoding the comparison: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = w.Write(append(inert.JSON(b), '\n'))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/results/inert"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -19,7 +20,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing the figures: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = w.Write(append(inert.JSON(b), '\n'))
 	return err
 }
 

@@ -46,7 +46,7 @@ func (r *Result) Write(w io.Writer, format, version, file string) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(b.Bytes())
+	_, err = w.Write(inert.JSON(b.Bytes())) // the other formats are inert already
 	return err
 }
 

@@ -5,7 +5,7 @@
 // Nothing is dropped. What would act is shown instead: ESC becomes the four
 // characters \x1b. [Text] is for terminals and logs and is what the others build
 // on; [Markdown], [HTML] and [CSV] are for one cell or run of text in those
-// formats. All are linear in the length of the text.
+// formats, [JSON] and [Terminal] for whole outputs. All are linear in the length.
 package inert
 
 import (

@@ -1,6 +1,7 @@
 package inert
 
 import (
+	"encoding/json"
 	"html"
 	"strings"
 	"testing"
@@ -59,6 +60,40 @@ func TestNothingThatDoesNotPrintIsLeft(t *testing.T) {
 			rt.Fatalf("Text is not done after one time: %q", s)
 		}
 	})
+}
+
+func TestJSONKeepsItsValueOnATerminal(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		want := rapid.String().Draw(rt, "text") + "\u2028\u009b1m\u202e\u200b\U000e0041\x7f"
+		b, err := json.Marshal(map[string]string{want: want})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var shown strings.Builder
+		w := Terminal(&shown)
+		for rest := append(b, "\r\n\t\n"...); len(rest) > 0; { // in pieces that part characters
+			n := min(len(rest), rapid.IntRange(1, 9).Draw(rt, "piece"))
+			if _, err := w.Write(rest[:n]); err != nil {
+				rt.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if whole := string(JSON(b)) + "\r\n\t\n"; shown.String() != whole {
+			rt.Fatalf("in pieces %q, whole %q", shown.String(), whole)
+		}
+		var got map[string]string
+		if err := json.Unmarshal([]byte(shown.String()), &got); err != nil || got[want] != want || len(got) != 1 {
+			rt.Fatalf("%q became %q: %v", want, got, err)
+		}
+		for _, r := range strings.TrimSpace(shown.String()) {
+			if !unicode.IsGraphic(r) {
+				rt.Fatalf("%U is left in %q", r, shown.String())
+			}
+		}
+	})
+	if got := string(JSON([]byte("\"\x9b1m\r\""))); got != `"\ufffd1m\u000d"` {
+		t.Errorf("bytes that are no UTF-8, and a return: %s", got)
+	}
 }
 
 func TestClipKeepsWholeCharacters(t *testing.T) {

@@ -61,7 +61,7 @@ func JSON(w io.Writer, s *summary.Summary) error {
 	if err != nil {
 		return fmt.Errorf("writing the summary: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = w.Write(append(inert.JSON(b), '\n'))
 	return err
 }
 

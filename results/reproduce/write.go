@@ -81,7 +81,7 @@ func (r *Report) Write(w io.Writer, format string) error {
 	default:
 		return usage(fmt.Sprintf("unknown format %q", format), "one of "+strings.Join(Formats(), ", "))
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(inert.JSON(b.Bytes()))
 	return err
 }
 

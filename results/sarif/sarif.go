@@ -175,7 +175,7 @@ func Write(w io.Writer, tool Tool, rules []Rule, findings []Finding) error {
 	if err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = w.Write(append(inert.JSON(b), '\n'))
 	return err
 }
 
