@@ -100,10 +100,15 @@ func pages(t *testing.T, root string) []string {
 // goRun is how the pages call the program before it is installed.
 var goRun = regexp.MustCompile(`^go run \./cmd/memtox\b`)
 
-func TestPagesDoWhatTheySay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the whole program; left out with -short")
+// long leaves a test out that runs the whole program for minutes.
+func long(t *testing.T) {
+	if os.Getenv("MEMTOX_LONG") == "" {
+		t.Skip("runs what the pages show, for minutes: MEMTOX_LONG=1 runs it, and .ci/run does")
 	}
+}
+
+func TestPagesDoWhatTheySay(t *testing.T) {
+	long(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("the pages show a POSIX shell")
 	}
@@ -138,7 +143,7 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 			for _, line := range strings.Split(b.body, "\n") {
 				line = goRun.ReplaceAllString(strings.TrimSpace(line), "memtox")
 				if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "go test ") {
-					continue // this test is part of `go test ./...`
+					continue // .ci/run has run the tests, this one among them
 				}
 				cmd := exec.Command("sh", "-ec", line)
 				cmd.Dir = dir
@@ -192,9 +197,7 @@ var update = flag.Bool("update", false, "renew the tables of README.md")
 
 // The tables of the README are what the first command prints today.
 func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the whole program; left out with -short")
-	}
+	long(t)
 	top := root(t)
 	path := filepath.Join(top, "README.md")
 	page, err := os.ReadFile(path)
@@ -251,7 +254,7 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 		return
 	}
 	if renewed != string(page) {
-		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tgo test ./scripts/doccheck -run Tables -update")
+		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tMEMTOX_LONG=1 go test ./scripts/doccheck -run Tables -update")
 	}
 }
 

@@ -23,9 +23,7 @@ var (
 // The lines for DuckDB and pandas name columns that trials.parquet has, and run
 // where these programs are.
 func TestParquetOneLiners(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the whole program; left out with -short")
-	}
+	long(t)
 	top := root(t)
 	page, err := os.ReadFile(filepath.Join(top, "docs", "deciding.md"))
 	if err != nil {
