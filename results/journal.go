@@ -82,6 +82,8 @@ type Journal struct {
 	unlock func()
 	zip    *zstd.Encoder
 
+	syncing sync.Mutex // held by Sync, and taken before mu
+
 	mu    sync.Mutex
 	done  map[uint64]struct{}
 	err   error // the first failure; nothing is written after it
@@ -216,21 +218,16 @@ func isNumbered(name string) bool {
 // begin starts journal file n.
 func (j *Journal) begin(n int) error {
 	path := in(j.dir, journalName(n))
-	f, err := openFile(j.disk, j.dir, journalName(n), os.O_CREATE|os.O_RDWR)
-	if err == nil {
-		_, err = f.WriteAt(journalHead(j.about), 0)
+	// A power cut must not leave the name with a head that is none.
+	if err := writeFile(j.disk, j.dir, journalName(n), journalHead(j.about)); err != nil {
+		return err
 	}
-	if err == nil {
-		err = f.Sync() // no record may be there without it
-	}
+	f, err := openFile(j.disk, j.dir, journalName(n), os.O_RDWR)
 	if err != nil {
-		if f != nil {
-			f.Close()
-		}
 		return diskError("creating", path, err)
 	}
 	j.cur = &writing{n: n, f: f, marked: true, size: headSize}
-	return syncDir(j.disk, j.dir)
+	return nil
 }
 
 // start begins to sync by time, and to compact the journal files that were full
@@ -244,9 +241,7 @@ func (j *Journal) start(full []*writing) {
 			case <-j.stop:
 				return
 			case <-tick.C:
-				if err := j.Sync(); err != nil {
-					j.fail(err)
-				}
+				_ = j.Sync() // its error stays, and ends the run
 			}
 		}
 	})
@@ -401,6 +396,12 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 		return nil, err
 	}
 	w.marked = start == headSize
+	// What is cut off must not come back behind what is written now, and the process
+	// that wrote what is kept may have died before it was on disk.
+	if err := w.sync(); err != nil {
+		w.close()
+		return nil, err
+	}
 	for _, s := range slots {
 		j.done[s.id] = struct{}{}
 	}
@@ -425,14 +426,28 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return diskError("opening", path, err)
 	}
+	var frame []byte
+	var last place // trials that were appended together share a frame
 	for i, s := range *slots {
-		end := s.at.offset + s.at.length
-		if s.at.length > 0 && end > have {
-			if s.offset < synced {
-				return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset, journalName(w.n))
+		at := place{offset: s.at.offset, length: s.at.length, crc: s.at.crc}
+		end := at.offset + at.length
+		if at.length > 0 && end > have && s.offset < synced {
+			return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset, journalName(w.n))
+		}
+		if at.length > 0 && s.offset >= synced && at != last {
+			whole := at.offset >= 0 && at.offset <= have && at.length <= have-at.offset
+			if whole {
+				frame = resize(frame, int(at.length))
+				if _, err := w.t.ReadAt(frame, at.offset); err != nil {
+					return diskError("reading", path, err)
+				}
+				whole = crc32.Checksum(frame, castagnoli) == at.crc
 			}
-			*slots, *good = (*slots)[:i], s.offset
-			break
+			if !whole {
+				*slots, *good = (*slots)[:i], s.offset
+				break
+			}
+			last = at
 		}
 		w.tSize = max(w.tSize, end)
 	}
@@ -665,20 +680,30 @@ func (w *writing) close() {
 
 // Sync makes every trial that was appended before the call durable.
 func (j *Journal) Sync() error {
+	j.syncing.Lock() // whoever comes while another waits for the disk waits, too
+	defer j.syncing.Unlock()
 	j.mu.Lock()
-	if j.err != nil || !j.dirty || j.ended {
+	if j.err != nil || j.ended {
 		defer j.mu.Unlock()
 		return j.err
 	}
+	dirty, full := j.dirty, j.compacting
 	j.dirty = false
 	w := *j.cur // its transcripts file may be opened meanwhile
 	j.mu.Unlock()
 	// Appending goes on while the disk works. A file that was closed meanwhile
-	// was synced before.
-	if err := w.sync(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
+	// was synced before, or that has failed.
+	if dirty {
+		if err := w.sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+			j.fail(err)
+		}
 	}
-	return nil
+	if full != nil {
+		<-full // it begins with a sync
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
 }
 
 func (j *Journal) fail(err error) {
@@ -731,9 +756,11 @@ func (j *Journal) compactLocked(full []*writing) {
 			if err == nil {
 				err = writePart(j.disk, j.dir, w, j.about)
 			}
-			w.close()
 			if err != nil {
 				j.fail(err)
+			}
+			w.close()
+			if err != nil {
 				continue // close the others too; their files stay
 			}
 			j.mu.Lock()
@@ -751,17 +778,15 @@ func (j *Journal) halt() error {
 		return nil
 	}
 	j.mu.Unlock()
-	err := j.Sync()
+	_ = j.Sync() // its error stays in j.err
 	j.mu.Lock()
 	j.ended = true
-	if j.err == nil {
-		j.err = err
-	}
-	err = j.err
 	j.mu.Unlock()
 	close(j.stop)
-	j.stopped.Wait()
-	return err
+	j.stopped.Wait() // also for a part that is being made, which may fail
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
 }
 
 func (j *Journal) closeFiles() {
