@@ -52,7 +52,7 @@ func codeFor(cmd *cobra.Command, err error) Code {
 
 func memoryCode(err error) Code {
 	switch {
-	case errors.Is(err, forensics.ErrIntegrity), errors.Is(err, durable.ErrTorn):
+	case errors.Is(err, forensics.ErrIntegrity), errors.Is(err, memory.ErrDamaged), errors.Is(err, durable.ErrTorn):
 		return tampered
 	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, forensics.ErrNotSealed), errors.Is(err, durable.ErrForeign), errors.Is(err, durable.ErrNewer):
 		return notFound
@@ -68,6 +68,9 @@ type memoryCommand struct {
 	env    *Env
 	store  string
 	format string
+
+	unchecked bool
+	unsound   error // what the check of the store found, which a command's answer does not outweigh
 }
 
 func newMemoryCommand(env *Env) *cobra.Command {
@@ -88,7 +91,17 @@ These commands have exit codes of their own.`
 	c.Annotations = map[string]string{ownCodes: "yes"}
 	c.SetHelpTemplate(strings.TrimRight(c.HelpTemplate(), "\n") + "\nExit codes:\n" + MemoryExitCodes + "\n")
 	for _, sub := range []func(*memoryCommand) *cobra.Command{newTrace, newCohort, newSearch, newTimeline, newSnapshots, newSnapshot, newDiff, newRollback, newVerify, newProve, newVerifyProof, newIncident} {
-		c.AddCommand(sub(&memoryCommand{env: env}))
+		m := &memoryCommand{env: env}
+		cmd := sub(m)
+		run := cmd.RunE
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			err := run(c, args)
+			if m.unsound == nil || err == nil {
+				return cmp.Or(m.unsound, err)
+			}
+			return fmt.Errorf("%w; %w", m.unsound, err)
+		}
+		c.AddCommand(cmd)
 	}
 	return c
 }
@@ -124,12 +137,64 @@ func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*durabl
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := m.look(ctx, store); err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
 	r, err := forensics.NewReplay(ctx, store, overSnapshots)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
 	return store, r, nil
 }
+
+// uncheckedFlag adds what leaves look out.
+func (m *memoryCommand) uncheckedFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&m.unchecked, "unchecked", false, "Do not verify the store before: for a very large one, whose answers nobody then vouches for")
+}
+
+// look verifies a store that a command reads. A damaged one is answered from all the
+// same, for whoever looks into it; then the command ends with what is wrong.
+func (m *memoryCommand) look(ctx context.Context, store *durable.Store) error {
+	if m.unchecked {
+		return nil
+	}
+	ledger, err := forensics.NewLedger(store)
+	if err != nil {
+		return err
+	}
+	v, err := m.verifier("")
+	if err != nil && memoryCode(err) == notFound { // none is there
+		v, err = nil, nil
+	}
+	var out *forensics.Verification
+	if err == nil {
+		out, err = ledger.Verify(ctx, v, nil)
+	}
+	switch {
+	case err != nil && memoryCode(err) == tampered:
+		m.unsound = err
+	case err == nil:
+		m.unsound = m.found(out)
+	default:
+		return err
+	}
+	return nil
+}
+
+// found says what a verification found, or nil.
+func (m *memoryCommand) found(v *forensics.Verification) error {
+	switch n := len(v.Problems) + v.More; n {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%w: %s: %s: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note, remedy)
+	default:
+		return fmt.Errorf("%w: %s: %s and %s more: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note, number(n-1), remedy)
+	}
+}
+
+// remedy is what can be done about a store that is not sound.
+const remedy = "memtox memory verify says what is wrong; bring it back from a copy, or quarantine or forget the records"
 
 // print writes a result as JSON, or as text by the function.
 func (m *memoryCommand) print(v any, text func(*page) error) error {

@@ -22,6 +22,7 @@ that of all versions: a record that once derived from another is shown.`,
 		Args:    oneArg("the id of a record"),
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	reach := c.Flags().Int("reach", forensics.DefaultReach, "How many records are followed each way")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *reach < 1 {
@@ -97,6 +98,7 @@ they had it first: what else did this source write? The attributes are
 		Args:    oneArg("the value of an attribute"),
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	attr, over := m.matchFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := choice("--attr", *attr, forensics.Attrs()); err != nil {
@@ -158,6 +160,7 @@ were when they were retired are left out.`,
 		Args:    oneArg("the text to look for"),
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	over, limit := overFlag(c), limitFlag(c, "hits")
 	exact := c.Flags().Bool("case-sensitive", false, "Take the case of letters for a difference")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -218,6 +221,7 @@ first.`,
 		},
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	attr, over := m.matchFlags(c)
 	limit := limitFlag(c, "events")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -272,6 +276,7 @@ func newSnapshots(m *memoryCommand) *cobra.Command {
 		Example: "  memtox memory snapshots --store memory.db", Args: noArgs,
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		store, r, err := m.replay(cmd.Context(), true)
 		if err != nil {
@@ -319,6 +324,7 @@ changed. Snapshots are named by id or by name.`,
 		},
 	}
 	m.flags(c, true)
+	m.uncheckedFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		store, r, err := m.replay(cmd.Context(), false)
 		if err != nil {

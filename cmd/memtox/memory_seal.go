@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -61,12 +62,18 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 			}
 		}
 	}
+	if err := m.env.ownersAlone(name); err != nil {
+		return nil, nil, err
+	}
 	b, err := m.readOwn("--key", name)
 	if err != nil {
 		return nil, nil, err
 	}
 	s, v, err := merkle.ParseSigner(strings.TrimSpace(string(b)))
-	if err != nil {
+	switch {
+	case err != nil && key == "":
+		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy", memory.ErrDamaged, name)
+	case err != nil:
 		return nil, nil, &harness.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
@@ -81,6 +88,15 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 		}
 	}
 	return s, v, nil
+}
+
+// ownersAlone refuses a secret key that others than its owner may read or replace.
+func (e *Env) ownersAlone(name string) error {
+	st, err := os.Stat(e.path(name))
+	if err != nil || runtime.GOOS == "windows" || st.Mode().Perm()&0o077 == 0 { // Windows keeps no such bits
+		return nil // who reads it says that it is not there
+	}
+	return &harness.Problem{Where: name, What: fmt.Sprintf("others may read the key (mode %04o)", st.Mode().Perm()), Hint: "chmod 600 " + name + "; if somebody may have read it, what was sealed with it vouches for nothing"}
 }
 
 // makeKey draws the key of a store. Of processes that do so at the same time one is
@@ -164,7 +180,10 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 		return nil, err
 	}
 	v, err := note.NewVerifier(strings.TrimSpace(string(b)))
-	if err != nil {
+	switch {
+	case err != nil && name == verifierFile(m.store):
+		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy", memory.ErrDamaged, name)
+	case err != nil:
 		return nil, &harness.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
 	}
 	return v, nil
@@ -185,6 +204,9 @@ func (m *memoryCommand) seal(ctx context.Context, store *durable.Store, key stri
 	s, v, err := m.signer(ctx, ledger, key)
 	if err == nil {
 		_, err = ledger.Seal(ctx, s, v)
+	}
+	if err == nil {
+		err = store.Sign(s.Sign)
 	}
 	return err
 }
@@ -230,6 +252,9 @@ verify --since compares the store with it.`,
 			return err
 		}
 		sealed, err := ledger.Seal(ctx, s, v)
+		if err == nil {
+			err = store.Sign(s.Sign)
+		}
 		if err != nil {
 			return err
 		}
@@ -340,13 +365,16 @@ func newVerify(m *memoryCommand) *cobra.Command {
 		Short: "Check that nothing was changed behind the store's back",
 		Long: `Read everything and name what is not as it was committed and sealed: versions whose
 content, origin or other fields were changed, records that were deleted or put in,
-gaps in the journal, snapshots that were deleted, changed or put in, a log of
+entries of the journal that were changed, deleted or put in another order, snapshots that were deleted, changed or put in, a log of
 snapshots that is not the one that was signed, damaged pages, contents that are gone
 without a tombstone.
 
 A store that was never sealed fails: nothing vouches for it. --unsigned checks the
 rest alone, without any key. What came after the last sealed snapshot is vouched for
-by its own digests alone; the result says how much that is.`,
+by the head of the store, STORE.head, a chain over those entries up to the last;
+whoever has the signer's key signs it with each change. The result says how much that
+is. Only a checkpoint that was kept elsewhere (--since) shows that the store and its
+head were replaced together by older ones.`,
 		Example: "  memtox memory verify --store memory.db\n  memtox memory verify --store memory.db --verifier ada.verifier --since kept/memory.checkpoint --format json",
 		Args:    noArgs,
 	}
@@ -384,9 +412,13 @@ by its own digests alone; the result says how much that is.`,
 		if err != nil {
 			return err
 		}
+		m.unsound = m.found(out)
 		err = m.print(out, func(p *page) error {
 			p.line("%s in %s, %s, %s, %d sealed", many(out.Records, "record"), many(out.Versions, "version"), many(out.Entries, "journal entr"), many(out.Snapshots, "snapshot"), out.Sealed)
 			p.line("%s after the last sealed snapshot", many(out.Unsealed, "journal entr"))
+			if out.Unsealed > 0 {
+				p.line("of these the head of the store vouches for %d, its signature for %d", out.Chained, out.TailSigned)
+			}
 			if out.Forgotten > 0 {
 				p.line("%s forgotten", many(out.Forgotten, "version"))
 			}
@@ -413,9 +445,6 @@ by its own digests alone; the result says how much that is.`,
 			}
 			return nil
 		})
-		if err == nil && !out.OK() {
-			return told{forensics.ErrIntegrity}
-		}
 		return err
 	}
 	return c
@@ -445,6 +474,7 @@ same.`,
 	}
 	m.flags(c, true)
 	snapshot := c.Flags().String("snapshot", "", "The snapshot, by id or by name")
+	m.uncheckedFlag(c)
 	disclose := c.Flags().Bool("disclose", false, "Put the record's content into the proof")
 	out := c.Flags().StringP("output", "o", "", "Write the proof to this `file`")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -459,6 +489,9 @@ same.`,
 		defer store.Close()
 		ledger, err := forensics.NewLedger(store)
 		if err != nil {
+			return err
+		}
+		if err := m.look(ctx, store); err != nil {
 			return err
 		}
 		d, err := ledger.Prove(ctx, *snapshot, args[0], *disclose)

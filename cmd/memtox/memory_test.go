@@ -215,6 +215,9 @@ func TestMemoryExitCodes(t *testing.T) {
 	}
 	c.write("bad", strings.Replace(string(data), `"id":"r4"`, `"id":"r3"`, 1))
 	c.write("text", "no store\n")
+	if err := os.Chmod(filepath.Join(c.dir, "text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]struct {
 		code Code
 		says string
@@ -290,7 +293,11 @@ func TestVerifyOfATamperedFileIsExitCode2AndNamesTheRecord(t *testing.T) {
 	if code := c.run("memory", "verify", "--unsigned", "--store", "memory.db"); code != 2 {
 		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
 	}
-	if out := c.must("memory", "trace", "r4", "--store", "memory.db"); !strings.Contains(out, "DAMAGED") {
+	// Whoever looks into it is answered, and told.
+	if code := c.run("memory", "trace", "r4", "--store", "memory.db"); code != 2 || !strings.Contains(c.out.String(), "DAMAGED") || !strings.Contains(c.err.String(), "integrity: memory.db") {
+		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
+	}
+	if out := c.must("memory", "trace", "r4", "--store", "memory.db", "--unchecked"); !strings.Contains(out, "DAMAGED") {
 		t.Error(out)
 	}
 	// A lost key is not replaced by another.

@@ -14,8 +14,19 @@
 //
 // The file carries this package's mark and the version of its schema. Open refuses
 // a file of something else ([ErrForeign]) and of a later version ([ErrNewer]), and
-// changes neither. Beside FILE stand FILE-wal and FILE-shm while it is in use;
-// copy all three, or copy with `VACUUM INTO`.
+// changes neither. Beside FILE stand FILE-wal and FILE-shm while it is in use, and
+// FILE.head always; copy all of them, FILE.head first: it may be behind the others and
+// not ahead of them.
+//
+// # What it notices
+//
+// FILE.head holds the number of the last entry of the log and a chain over the log up
+// to there, signed where the process has a key ([Store.Sign]). A log that ends before
+// is an error ([memory.ErrDamaged]) when the file is opened for writing; one that is
+// another is a finding of a verification. Nobody can tell a log that lost
+// its last entries from a crash if the head is as old as the log. A store from before
+// there were heads gets one when it is next opened for writing, for what comes then; an
+// earlier memtox can still read and write such a file, and the head goes on from there.
 //
 // # How
 //
@@ -45,7 +56,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,15 +117,20 @@ type Store struct {
 	mu   sync.Mutex // held by the writer
 	conn *sql.Conn
 	w    writes
+	mark memory.Mark // of the journal as this process knows it
 
 	idMu         sync.Mutex
 	nextID, last int // ids that are reserved and not given out: nextID < id ≤ last
 
-	written atomic.Uint64 // transactions committed
+	written atomic.Uint64               // transactions committed
+	journal atomic.Pointer[memory.Mark] // as the last of them left it
 	syncMu  sync.Mutex
 	synced  uint64 // of written, those that are on disk
 	wal     disk.File
 	broken  error // what made a sync fail
+	head    disk.File
+	signed  memory.Mark
+	sign    func([]byte) ([]byte, error) // nil for a process without the key
 }
 
 var (
@@ -147,10 +165,10 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Size() == 0:
-		return nil, fmt.Errorf("%w: it is empty; remove it to have a new store made there", ErrForeign)
+		return nil, wasOurs(path, fmt.Errorf("%w: it is empty; remove it to have a new store made there", ErrForeign))
 	}
 	if err := check(ctx, path, o.Wait); err != nil {
-		return nil, err
+		return nil, wasOurs(path, err)
 	}
 	s := &Store{path: path, disk: o.Disk, wait: o.Wait}
 	defer func() {
@@ -179,11 +197,14 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.w.prepare(ctx, s.conn); err != nil {
 		return nil, s.named(err)
 	}
-	var dirty bool
+	if err := s.openHead(ctx); err != nil {
+		return nil, err
+	}
+	var dirty int
 	if err := s.conn.QueryRowContext(ctx, "SELECT dirty FROM state").Scan(&dirty); err != nil {
 		return nil, s.named(err)
 	}
-	if dirty { // killed between a forgetting and its erasure
+	if dirty != 0 { // killed between a forgetting and its erasure
 		if err := s.Erase(ctx); err != nil {
 			return nil, err
 		}
@@ -251,6 +272,8 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	switch {
 	case errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w: it is not a database", ErrForeign)
+	case errors.As(err, &failed) && slices.Contains(damage, failed.Code()&0xff):
+		return fmt.Errorf("%w: %w: %s", memory.ErrDamaged, err, remedy)
 	case err != nil:
 		return err
 	case app != applicationID:
@@ -263,14 +286,40 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	return nil
 }
 
-// named gives SQLite's commonest error its name.
-func (s *Store) named(err error) error {
-	var failed *sqlite.Error
-	if errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_BUSY {
-		return fmt.Errorf("%w: %s was locked for %s; try again, or stop the other process", ErrBusy, filepath.Base(s.path), s.wait)
+// wasOurs says of a file that is none of ours that it is damaged, if what lies beside
+// it says that it was a store.
+func wasOurs(path string, err error) error {
+	for _, beside := range []string{HeadFile(path), path + ".verifier"} {
+		if _, gone := os.Stat(beside); gone == nil && !errors.Is(err, memory.ErrDamaged) {
+			return fmt.Errorf("%w: %v, and %s lies beside it: %s", memory.ErrDamaged, err, filepath.Base(beside), remedy)
+		}
 	}
 	return err
 }
+
+// remedy is what can be done about a damaged file.
+const remedy = "bring it back from a copy; `memtox memory verify` says what is left"
+
+// named gives SQLite's commonest errors their names.
+func (s *Store) named(err error) error {
+	var failed *sqlite.Error
+	code := 0
+	if errors.As(err, &failed) {
+		code = failed.Code() & 0xff
+	}
+	switch {
+	case code == sqlite3.SQLITE_BUSY:
+		return fmt.Errorf("%w: %s was locked for %s; try again, or stop the other process", ErrBusy, filepath.Base(s.path), s.wait)
+	case errors.Is(err, memory.ErrDamaged):
+	case slices.Contains(damage, code), err != nil && strings.Contains(err.Error(), "sql: Scan error"):
+		// A type that no column of ours has, a table that is not there: all of them were.
+		return fmt.Errorf("%w: %s: %w: %s", memory.ErrDamaged, filepath.Base(s.path), err, remedy)
+	}
+	return err
+}
+
+// damage are the codes of what SQLite cannot make sense of.
+var damage = []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_INTERNAL}
 
 // Path is the file that the store is in.
 func (s *Store) Path() string { return s.path }
@@ -299,6 +348,10 @@ func (s *Store) Close() error {
 		errs = append(errs, s.wal.Close())
 		s.wal = nil
 	}
+	if s.head != nil {
+		errs = append(errs, s.head.Close())
+		s.head = nil
+	}
 	return errors.Join(errs...)
 }
 
@@ -315,6 +368,7 @@ func (s *Store) Sync(context.Context) error {
 		return nil
 	}
 	upTo := s.written.Load()
+	mark := s.journal.Load() // before the wait: the head is never ahead of the disk
 	err := s.syncWAL()
 	if err != nil {
 		// The kernel may have dropped the pages that it could not write: nobody can
@@ -323,6 +377,12 @@ func (s *Store) Sync(context.Context) error {
 		return s.broken
 	}
 	s.synced = upTo
+	if mark != nil {
+		if err := s.writeHead(*mark); err != nil {
+			s.broken = fmt.Errorf("writing %s: %w; nothing more is written until the store is opened again", filepath.Base(HeadFile(s.path)), err)
+			return s.broken
+		}
+	}
 	return nil
 }
 

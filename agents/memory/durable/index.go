@@ -2,7 +2,10 @@ package durable
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/memtox/memtox/agents/memory"
 )
@@ -15,6 +18,74 @@ import (
 func (s *Store) CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error {
 	if err := s.checkIndex(ctx, told); err != nil {
 		return fmt.Errorf("comparing the index with the records: %w", s.named(err))
+	}
+	return nil
+}
+
+// CheckFile looks at what no digest covers: the pages of the file, its tables, its
+// counters, snapshots that are not sealed yet.
+func (s *Store) CheckFile(ctx context.Context, told func(what string)) error {
+	if err := s.checkFile(ctx, told); err != nil {
+		return fmt.Errorf("checking the file: %w", s.named(err))
+	}
+	return nil
+}
+
+func (s *Store) checkFile(ctx context.Context, told func(what string)) error {
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	// Each row of an answer is a fault.
+	file := filepath.Base(s.path)
+	for _, q := range []struct{ what, sql string }{
+		{"pages of the file are damaged: ", `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`},
+		{"a counter of the store is wrong: ", `
+			SELECT 'last' FROM state WHERE last <> (SELECT coalesce(max(seq), 0) FROM entry) UNION ALL
+			SELECT 'at' FROM state WHERE at <> coalesce((SELECT at FROM entry ORDER BY seq DESC LIMIT 1), x'') UNION ALL
+			SELECT 'records' FROM state WHERE records <> (SELECT count(DISTINCT id) FROM version) UNION ALL
+			SELECT 'snaps' FROM state WHERE snaps <> (SELECT coalesce(max(n), 0) FROM snapshot) UNION ALL
+			SELECT 'state' WHERE (SELECT count(*) FROM state) <> 1`},
+		{"the bytes of a store are wrong: ", `
+			SELECT CAST(store AS TEXT) FROM (SELECT store, sum(bytes) AS n FROM (SELECT store, bytes FROM used UNION ALL
+				SELECT store, -size FROM version WHERE until = 9223372036854775807 AND state <= 1) GROUP BY store) WHERE n <> 0`},
+		{"a snapshot is not the one in the journal: ", `
+			SELECT 's' || n FROM snapshot s LEFT JOIN entry e ON e.seq = s.seq
+			WHERE e.seq IS NULL OR e.cause <> 10 OR e.snapshot <> 's' || n OR e.why <> s.reason OR e.by <> s.by OR e.at <> s.at`},
+	} {
+		rows, err := tx.QueryContext(ctx, q.sql)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var what string
+			if err := rows.Scan(&what); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			told(file + ": " + q.what + what)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+	}
+	// A table that is not ours could hide another.
+	fresh, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	fresh.SetMaxOpenConns(1)
+	if _, err := fresh.ExecContext(ctx, schema); err != nil {
+		return err
+	}
+	const tables = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, ''), ';' ORDER BY name) FROM sqlite_schema`
+	var want, have sql.NullString
+	if err := errors.Join(fresh.QueryRowContext(ctx, tables).Scan(&want), tx.QueryRowContext(ctx, tables).Scan(&have)); err != nil {
+		return err
+	}
+	if want != have {
+		told(file + ": its tables are not those that memtox makes")
 	}
 	return nil
 }

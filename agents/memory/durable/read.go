@@ -79,7 +79,7 @@ func record(row scanner, r *memory.Record) (seq int64, err error) {
 	if *r, err = memory.ParseCanonical(enc); err == nil {
 		v.Seq, v.Record = uint64(seq), *r
 		copy(v.Digest[:], digest)
-		if len(digest) != len(v.Digest) || !v.Intact() || r.ID != string(id) {
+		if len(digest) != len(v.Digest) || !v.Intact() || !blank(&v, enc) || r.ID != string(id) {
 			err = errors.New("its digest is another")
 		}
 	}
@@ -87,6 +87,17 @@ func record(row scanner, r *memory.Record) (seq int64, err error) {
 		return seq, fmt.Errorf("%w: entry %d, record %q: %w; the file was changed from outside, or its disk is bad: quarantine or forget the record", ErrTorn, seq, id, err)
 	}
 	return seq, nil
+}
+
+// blank reports whether what a forgotten version keeps is what forgetting left, and
+// takes its digest away. Versions that an earlier memtox forgot have none.
+func blank(v *memory.Version, enc []byte) bool {
+	if !v.Forgotten || len(v.Salt) == 0 {
+		return true
+	}
+	sum := v.Salt
+	v.Salt = nil
+	return bytes.Equal(sum, blankSum(enc))
 }
 
 func (s *Store) one(row *sql.Row) (r memory.Record, ok bool, err error) {
@@ -190,7 +201,7 @@ func (s *Store) Snapshots(ctx context.Context) (out []memory.Snapshot, err error
 		var n, seq int64
 		var name, reason, by, at, root []byte
 		if err := rows.Scan(&n, &name, &reason, &by, &seq, &at, &root); err != nil {
-			return nil, err
+			return nil, s.named(err)
 		}
 		snap := memory.Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq), At: keyTime(at)}
 		if len(root) > 0 {
@@ -212,7 +223,7 @@ func (s *Store) Tombstones(ctx context.Context) (out []memory.Tombstone, err err
 		var seq int64
 		var rec, at, by, why, erased []byte
 		if err := rows.Scan(&seq, &rec, &at, &by, &why, &erased); err != nil {
-			return nil, err
+			return nil, s.named(err)
 		}
 		t := memory.Tombstone{Seq: uint64(seq), Record: string(rec), At: keyTime(at), By: string(by), Why: string(why)}
 		if err := json.Unmarshal(erased, &t.Erased); err != nil {
@@ -325,7 +336,7 @@ func (s *Store) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit
 			var x entryRow
 			var seq int64
 			if err := rows.Scan(append([]any{&seq}, x.columns()...)...); err != nil {
-				yield(memory.Audit{}, err)
+				yield(memory.Audit{}, s.named(err))
 				return
 			}
 			if !yield(x.audit(seq), nil) {
@@ -436,7 +447,7 @@ func (s *Store) versions(ctx context.Context, where string, args []any, known in
 		var seq, until int64
 		var salt, enc, next sql.RawBytes
 		if err := rows.Scan(append([]any{&seq, &until, &v.Forgotten, &salt, &enc, &next}, x.columns()...)...); err != nil {
-			yield(memory.Version{}, err)
+			yield(memory.Version{}, s.named(err))
 			return
 		}
 		v.Audit = x.audit(seq)
@@ -447,7 +458,10 @@ func (s *Store) versions(ctx context.Context, where string, args []any, known in
 			v.UntilSeq, v.Until = uint64(until), keyTime(next)
 		}
 		var err error
-		if v.Record, err = memory.ParseCanonical(enc); err != nil {
+		if v.Record, err = memory.ParseCanonical(enc); err == nil && !blank(&v, enc) {
+			err = errors.New("it was forgotten, and is not what was left of it")
+		}
+		if err != nil {
 			err = fmt.Errorf("%w: entry %d, record %q: %w", ErrTorn, seq, v.Audit.Record, err)
 		}
 		if !yield(v, err) {

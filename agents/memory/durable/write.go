@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func (w *writes) prepare(ctx context.Context, c *sql.Conn) error {
 		{&w.used, "INSERT INTO used VALUES (?1, ?2) ON CONFLICT DO UPDATE SET bytes = bytes + ?2"},
 		{&w.snapshot, "INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&w.history, "SELECT v.seq, v.salt, v.record, e.digest FROM version v JOIN entry e USING (seq) WHERE v.id = ? ORDER BY v.seq"},
-		{&w.blank, "UPDATE version SET key = x'', source = x'', size = 0, forgotten = 1, salt = x'', record = ? WHERE seq = ?"},
+		{&w.blank, "UPDATE version SET key = x'', source = x'', size = 0, forgotten = 1, salt = ?, record = ? WHERE seq = ?"},
 		{&w.tombstone, "INSERT INTO tombstone VALUES (?, ?, ?)"},
 		{&w.cite, "INSERT OR IGNORE INTO cite VALUES (?, ?)"},
 	})
@@ -99,7 +100,11 @@ func (s *Store) transact(ctx context.Context, f func(context.Context, *counters)
 		return s.named(err)
 	}
 	var c counters
+	before := s.mark
 	err := s.w.state.QueryRowContext(ctx).Scan(&c.last, &c.at, &c.records, &c.ids, &c.snaps)
+	if err == nil {
+		err = s.follow(ctx, &c)
+	}
 	if err == nil {
 		err = f(ctx, &c)
 	}
@@ -110,12 +115,15 @@ func (s *Store) transact(ctx context.Context, f func(context.Context, *counters)
 		_, err = s.conn.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
+		s.mark = before
 		_, undone := s.conn.ExecContext(ctx, "ROLLBACK")
 		if undone != nil && s.inTransaction(ctx) {
 			err = errors.Join(err, undone)
 		}
 		return s.named(err)
 	}
+	mark := s.mark
+	s.journal.Store(&mark)
 	s.written.Add(1)
 	return nil
 }
@@ -145,7 +153,7 @@ func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Commit
 	defer s.mu.Unlock()
 	var out memory.Committed
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
-		out, err = s.put(ctx, c, b)
+		out, err = s.put(ctx, c, b, memory.Digest{})
 		return err
 	})
 	if err != nil {
@@ -154,8 +162,8 @@ func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Commit
 	return out, nil
 }
 
-// put writes a batch.
-func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch) (memory.Committed, error) {
+// put writes a batch. The digest is that of the entry that is about no record.
+func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch, whole memory.Digest) (memory.Committed, error) {
 	at := timeKey(b.At)
 	if len(c.at) > 0 && string(at) < string(c.at) {
 		at = c.at
@@ -171,7 +179,7 @@ func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch) (memory.C
 	}
 	snap, entries := b.Entries(uint64(c.last+1), out.At, out.Snapshot)
 	if snap != nil {
-		if err := s.log(ctx, snap); err != nil {
+		if err := s.log(ctx, snap, b.Snapshot.Name); err != nil {
 			return out, err
 		}
 		out.First, out.Last = snap.Seq, snap.Seq
@@ -183,7 +191,8 @@ func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch) (memory.C
 	for i := range entries {
 		a := &entries[i]
 		if a.Record == "" {
-			if err := s.log(ctx, a); err != nil {
+			a.Digest = whole
+			if err := s.log(ctx, a, ""); err != nil {
 				return out, err
 			}
 			continue
@@ -197,7 +206,8 @@ func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch) (memory.C
 	return out, nil
 }
 
-func (s *Store) log(ctx context.Context, a *memory.Audit) error {
+func (s *Store) log(ctx context.Context, a *memory.Audit, snapshot string) error {
+	s.mark.Follow(a, snapshot)
 	digest := []byte{}
 	if a.Digest != (memory.Digest{}) {
 		digest = a.Digest[:]
@@ -240,7 +250,7 @@ func (s *Store) change(ctx context.Context, c *counters, a *memory.Audit, r *mem
 	v := memory.Version{Audit: *a, Record: *r, Salt: make([]byte, memory.SaltSize)}
 	rand.Read(v.Salt)
 	a.Digest = v.Sum()
-	if err := s.log(ctx, a); err != nil {
+	if err := s.log(ctx, a, ""); err != nil {
 		return err
 	}
 	_, err = s.w.version.ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key), []byte(r.Principal),
@@ -459,12 +469,7 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 		t := &out.Tombstones[n]
 		t.Seq, t.At = uint64(c.last)+2+uint64(n), keyTime(at)
 	}
-	head := uint64(c.last + 1)
-	if _, err := s.put(ctx, c, &b); err != nil {
-		return out, err
-	}
-	sum := memory.SumTombstones(out.Tombstones)
-	if _, err := s.conn.ExecContext(ctx, "UPDATE entry SET digest = ? WHERE seq = ?", sum[:], int64(head)); err != nil {
+	if _, err := s.put(ctx, c, &b, memory.SumTombstones(out.Tombstones)); err != nil {
 		return out, err
 	}
 	for n := range out.Tombstones {
@@ -481,12 +486,20 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 		blank = append(blank, past{int64(t.Seq), last})
 	}
 	for _, p := range blank {
-		if _, err := s.w.blank.ExecContext(ctx, p.record.AppendCanonical(nil), p.seq); err != nil {
+		enc := p.record.AppendCanonical(nil)
+		if _, err := s.w.blank.ExecContext(ctx, blankSum(enc), enc, p.seq); err != nil {
 			return out, err
 		}
 	}
 	_, err = s.conn.ExecContext(ctx, "UPDATE state SET dirty = 1")
 	return out, err
+}
+
+// blankSum stands in the place of the salt that is gone: no digest covers what a
+// forgotten version keeps.
+func blankSum(enc []byte) []byte {
+	sum := sha256.Sum256(append([]byte("memtox forgotten 1\x00"), enc...))
+	return sum[:]
 }
 
 // Erase rewrites the file so that nothing of what was forgotten stands in its unused

@@ -453,10 +453,7 @@ func TestAForgottenContentIsNoTampering(t *testing.T) {
 func TestAnOlderCopyOfTheFileIsSeenByAKeptCheckpoint(t *testing.T) {
 	f := sealed(t)
 	f.store.Close()
-	old, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	old, oldHead := must(os.ReadFile(f.path)), must(os.ReadFile(durable.HeadFile(f.path)))
 	f.open()
 	f.snapshot("thursday")
 	f.seal()
@@ -471,8 +468,14 @@ func TestAnOlderCopyOfTheFileIsSeenByAKeptCheckpoint(t *testing.T) {
 	if err := os.WriteFile(f.path, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := durable.Open(ctx, f.path, durable.Options{}); !errors.Is(err, memory.ErrDamaged) {
+		t.Errorf("its head knows of later entries: %v", err)
+	}
+	if err := os.WriteFile(durable.HeadFile(f.path), oldHead, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f.open()
-	want(t, f.verify(nil)) // by itself the old file is whole
+	want(t, f.verify(nil)) // by themselves the old files are whole
 	want(t, f.verify(kept), "consistent")
 	want(t, f.verify([]byte("no checkpoint")), "consistent")
 	// The same number of snapshots, sealed again with other contents.

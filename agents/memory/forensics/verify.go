@@ -27,6 +27,7 @@ const (
 	CheckSignature  = "signature"  // the log is not signed by the expected key
 	CheckConsistent = "consistent" // the log does not continue the one of a kept checkpoint
 	CheckIndex      = "index"      // what the store looks records up by is not what they say
+	CheckFile       = "file"       // the file, or one beside it, is damaged: what is named may not be all
 	CheckPage       = "page"       // a page of a tree is damaged or missing: proofs of that snapshot fail
 )
 
@@ -47,9 +48,12 @@ type Verification struct {
 	Forgotten int    `json:"forgotten"` // versions whose content was erased
 	Snapshots int    `json:"snapshots"`
 	Sealed    int    `json:"sealed"`
-	// Unsealed are the entries of the journal behind the last sealed snapshot:
-	// only their own digests vouch for them.
+	// Unsealed are the entries of the journal behind the last sealed snapshot.
 	Unsealed uint64 `json:"unsealed_entries"`
+	// Chained are those of them that the head of the store vouches for, and
+	// TailSigned those that it vouches for with a signature of SignedBy.
+	Chained    uint64 `json:"chained_entries"`
+	TailSigned uint64 `json:"signed_entries"`
 	// Signed says that the log's checkpoint has a right signature of the key SignedBy.
 	Signed   bool   `json:"signed"`
 	SignedBy string `json:"signed_by,omitempty"`
@@ -82,6 +86,12 @@ func (v *Verification) add(p Problem) {
 func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
 	v := openVault(ctx, l.pager)
 	out, entries, err := l.log(ctx, v, verifier, kept)
+	t := new(tail)
+	if err == nil {
+		// After the log, which a signed head is not behind, and before the journal, which
+		// has whatever the head knows of.
+		t, err = l.tail(ctx)
+	}
 	var snaps []memory.Snapshot
 	if err == nil {
 		// After the log: every snapshot that it has is there.
@@ -90,7 +100,7 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 	if err == nil {
 		out.Snapshots = len(snaps)
 		out.snapshots(snaps, entries)
-		err = out.records(ctx, l.store, v, entries)
+		err = out.records(ctx, l.store, v, entries, t)
 	}
 	// A store that keeps an index of its own can compare it.
 	if x, ok := l.store.(interface {
@@ -99,6 +109,22 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 		err = x.CheckIndex(ctx, func(seq uint64, record, what string) {
 			out.add(Problem{Check: CheckIndex, Record: record, Seq: seq, Note: what})
 		})
+	}
+	if err == nil {
+		out.tail(t, entries, verifier)
+	}
+	// These say less of where it is than the ones before.
+	if x, ok := l.store.(interface {
+		CheckFile(ctx context.Context, told func(what string)) error
+	}); ok && err == nil && out.OK() {
+		err = x.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile, Note: what}) })
+	}
+	if errors.Is(err, memory.ErrDamaged) {
+		if out == nil {
+			out = &Verification{Problems: []Problem{}}
+		}
+		out.add(Problem{Check: CheckFile, Note: err.Error()})
+		return out, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verifying a store: %w", err)
@@ -133,7 +159,8 @@ func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]mer
 		v.add(Problem{Check: CheckLog, Note: err.Error()})
 	}
 	var entries []merkle.Entry
-	log := merkle.NewLog(0, &merkle.MemoryHashes{})
+	own := &merkle.MemoryHashes{}
+	log := merkle.NewLog(0, own)
 	whole := true
 	for n := int64(0); len(v.Problems) < maxProblems; n++ {
 		e, err := r.entry(n)
@@ -165,11 +192,7 @@ func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]mer
 	v.consistent(h, log, whole, verifier, kept)
 	if whole && len(v.Problems) == 0 {
 		// The stored hashes, of which proofs are made.
-		own, err := log.Root(log.Len())
-		if err != nil {
-			return nil, err
-		}
-		if root, err := merkle.NewLog(log.Len(), r).Root(log.Len()); err != nil || root != own {
+		if !sameHashes(log.Len(), own, r) {
 			v.add(Problem{Check: CheckPage, Note: "the hashes of the log are damaged: proofs from it fail"})
 		}
 	}
@@ -281,14 +304,14 @@ func (v *Verification) snapshots(snaps []memory.Snapshot, entries []merkle.Entry
 
 // records replays the journal and compares the records of every sealed snapshot
 // with its root.
-func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []merkle.Entry) error {
+func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []merkle.Entry, t *tail) error {
 	// Each of these is a read of its own, and others may write between them. The
 	// journal is the first to be opened: whatever it tells of, the rest has, and what
 	// the rest has more is not about it.
 	journal, stopJournal := iter.Pull2(store.Log(ctx, memory.Filter{}))
 	defer stopJournal()
 	a, torn, more := journal()
-	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{}, state: map[string]merkle.Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]uint64{}}
+	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{}, state: map[string]merkle.Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]memory.Snapshot{}}
 	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
 	defer stop()
 	w.next = next
@@ -303,7 +326,7 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 		return err
 	}
 	for _, s := range snaps {
-		w.snapshots[s.ID] = s.Seq
+		w.snapshots[s.ID] = s
 	}
 	slices.SortStableFunc(entries, func(a, b merkle.Entry) int { return int(a.Number - b.Number) })
 	var space []byte
@@ -317,6 +340,7 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 		if err := w.entry(&a); err != nil {
 			return err
 		}
+		t.follow(&a, w.snapshots)
 		space = a.AppendCanonical(space[:0])
 		h = merkle.Chain(h, space)
 		for at < len(entries) && entries[at].Sequence == a.Seq {
@@ -355,7 +379,7 @@ type walk struct {
 	changed   map[string]bool          // records that changed since the last sealed snapshot
 	tree      merkle.Tree              // of state without changed
 	told      map[string]bool          // records whose divergence is named
-	snapshots map[string]uint64
+	snapshots map[string]memory.Snapshot
 }
 
 // tombstones notes which versions were lawfully erased.
@@ -449,7 +473,7 @@ func (w *walk) entry(a *memory.Audit) error {
 	}
 	w.last = *a
 	if a.Cause == memory.CauseSnapshot {
-		if seq, ok := w.snapshots[a.Snapshot]; !ok || seq != a.Seq {
+		if s, ok := w.snapshots[a.Snapshot]; !ok || s.Seq != a.Seq {
 			w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq, Note: "the journal says that it was taken, and the store does not have it: it was deleted"})
 		}
 	}
