@@ -306,6 +306,9 @@ func (s *session) next(tools []model.Tool) (model.Reply, error) {
 	if err != nil {
 		return reply, &ModelError{err}
 	}
+	if len(reply.Calls) == 0 && strings.TrimSpace(reply.Text) == "" {
+		s.out.EmptyAnswers++
+	}
 	for i := range reply.Calls {
 		if reply.Calls[i].ID == "" {
 			s.calls++

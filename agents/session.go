@@ -46,7 +46,9 @@ type Outcome struct {
 	Segments []memory.Segment
 	// Counters.
 	ModelCalls, ToolCalls, Flushes, Compactions, Reviews int
-	Usage                                                model.Usage
+	// EmptyAnswers are replies without text and call.
+	EmptyAnswers int
+	Usage        model.Usage
 }
 
 // Shown is one record as it entered a prompt.

@@ -127,7 +127,7 @@ func Settings() []Setting {
 			Doc: "Members of a request that the server refuses: they are left out.",
 			at:  func(c *Config) Value { return (*listValue)(&c.Omit) }},
 		{Key: "reply_tokens", Arg: "N", Affects: true, Min: 0, Max: 1 << 30,
-			Doc: "Bound on the tokens of one answer of a server's model. 0 leaves it to the server.",
+			Doc: "Bound on the tokens of one answer of a server's model. An answer that it cuts is an error of its trial, never scored. 0 leaves it to the server.",
 			at:  func(c *Config) Value { return (*intValue)(&c.ReplyTokens) }},
 		{Key: "strip_thinking", Arg: "true|false", Affects: true,
 			Doc: "Strip a leading `<think>…</think>` from answers, for servers that leave a model's reasoning in its text.",

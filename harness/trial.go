@@ -121,6 +121,7 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 		return f, nil
 	}
 	row.ExpectsASR, row.ExpectsRSR, row.ExpectsWrite = st.subject.ExpectsASR(), st.subject.ExpectsRSR(), k.Writes()
+	row.ExpectsProposal = (row.ExpectsASR || row.ExpectsWrite) && len(k.Inject) == 0
 
 	if x.Reader != nil && st.subject.NeedsReader() {
 		row.Judge, st.subject.Reads = x.Reader.Name(), true

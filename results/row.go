@@ -67,10 +67,11 @@ type Trial struct {
 	Status string `parquet:"status,dict"` // scored, error or excluded
 	Reason string `parquet:"reason,dict"` // why it is not scored; empty where it is
 
-	HasRetrieval bool `parquet:"has_retrieval"` // the case has a retrieval query
-	ExpectsASR   bool `parquet:"expects_asr"`   // attack that applies to the profile and says what it wants stored: in the denominator of ASR
-	ExpectsRSR   bool `parquet:"expects_rsr"`   // expects_asr, and has a retrieval query and a canary: in the denominators of RSR and end to end
-	ExpectsWrite bool `parquet:"expects_write"` // benign case with a legitimate write: in the denominators of FPR and utility
+	HasRetrieval    bool `parquet:"has_retrieval"`    // the case has a retrieval query
+	ExpectsASR      bool `parquet:"expects_asr"`      // attack that applies to the profile and says what it wants stored: in the denominator of ASR
+	ExpectsRSR      bool `parquet:"expects_rsr"`      // expects_asr, and has a retrieval query and a canary: in the denominators of RSR and end to end
+	ExpectsWrite    bool `parquet:"expects_write"`    // benign case with a legitimate write: in the denominators of FPR and utility
+	ExpectsProposal bool `parquet:"expects_proposal"` // expects_asr or expects_write, and what is to be stored comes by the session, not around the gate: a working agent proposes writes in some of these
 
 	Proposed            bool   `parquet:"proposed"`             // some write of the poison was proposed
 	Written             bool   `parquet:"written"`              // the poison is in a state that some later session can see, by any route
@@ -119,6 +120,7 @@ type Trial struct {
 	CompletionTokens int64 `parquet:"completion_tokens"` // tokens that it answered
 	TokensEstimated  bool  `parquet:"tokens_estimated"`  // the tokens are memtox's estimate, not the provider's count
 	Retries          int32 `parquet:"retries"`           // model calls that were repeated after a failure
+	EmptyAnswers     int32 `parquet:"empty_answers"`     // answers of the model, or of an agent outside the process, that are whole and empty: neither text nor call
 	DefenseCalls     int32 `parquet:"defense_calls"`     // model calls that the defense needs for the trial; a verdict that another trial shares counts here too
 	DefenseTokens    int64 `parquet:"defense_tokens"`    // tokens of those calls, both ways
 

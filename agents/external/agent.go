@@ -368,6 +368,9 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 		if r.Answer == nil {
 			return t.fail(ctx, fmt.Errorf("turn %d: its reply is none of call, write, recall and answer", i+1))
 		}
+		if strings.TrimSpace(*r.Answer) == "" {
+			box.Outcome().EmptyAnswers++
+		}
 		box.Answer(*r.Answer)
 		t.mem.Tick(time.Minute)
 	}

@@ -31,7 +31,7 @@ const ExitCodes = `  0  done
   1  done, and the news is bad: trials not scored beyond --max-not-scored, a failed gate, findings
   2  usage or configuration: an unknown name, a malformed file, a directory of another run
   3  the tool failed: a full disk, a broken file, a bug
-  4  inconclusive: nothing was scored, or the run was stopped before its end`
+  4  inconclusive: nothing was scored, no agent proposed a write, or the run was stopped before its end`
 
 // errInconclusive ends a command with exit code 4, errBadNews with 1.
 var (

@@ -52,7 +52,7 @@ func (t *tally) add(e *results.Entry) {
 }
 
 // verdict says with which code a run ends, and why in a line.
-func (t *tally) verdict(env *Env, c harness.Config) error {
+func (t *tally) verdict(env *Env, c harness.Config, s *summary.Summary) error {
 	reason := ""
 	for _, r := range slices.Sorted(maps.Keys(t.reasons)) {
 		if reason == "" || t.reasons[r] > t.reasons[reason] {
@@ -68,6 +68,9 @@ func (t *tally) verdict(env *Env, c harness.Config) error {
 		return told{errInconclusive}
 	case t.attacks > 0 && t.uncountable == t.attacks:
 		fmt.Fprintf(env.Stderr, "memtox: no attack could be counted: none says what it wants stored and by which value that can be told (expected_memory, value)\n")
+		return told{errInconclusive}
+	case s.Silence() != "":
+		fmt.Fprintf(env.Stderr, "memtox: %s\n", s.Silence())
 		return told{errInconclusive}
 	case t.failed > int64(c.MaxNotScored):
 		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", t.failed, t.failed+t.scored, c.MaxNotScored, inert.Text(reason))
@@ -161,7 +164,7 @@ func (t *tally) print(env *Env, c harness.Config, s *summary.Summary) error {
 	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)
 	}
-	return t.verdict(env, c)
+	return t.verdict(env, c, s)
 }
 
 // printSweeps prints the points of every sweep by split, and which one is chosen.

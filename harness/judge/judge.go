@@ -331,6 +331,7 @@ func (w *Witness) Costs(t *results.Trial, outcomes ...*agents.Outcome) {
 		t.CompletionTokens += int64(o.Usage.Completion)
 		t.TokensEstimated = t.TokensEstimated || o.Usage.Estimated
 		t.Retries += int32(max(0, o.Usage.Calls-o.ModelCalls))
+		t.EmptyAnswers += int32(o.EmptyAnswers)
 	}
 }
 

@@ -81,7 +81,7 @@ func WriteBaseline(w io.Writer, dir string) (trials int64, err error) {
 // slim empties what no comparison needs.
 func slim(t results.Trial) results.Trial {
 	t.ID, t.Twin, t.VariantOf, t.Reason = "", "", "", ""
-	t.ModelCalls, t.ToolCalls, t.PromptTokens, t.CompletionTokens, t.TokensEstimated, t.Retries = 0, 0, 0, 0, false, 0
+	t.ModelCalls, t.ToolCalls, t.PromptTokens, t.CompletionTokens, t.TokensEstimated, t.Retries, t.EmptyAnswers = 0, 0, 0, 0, false, 0, 0
 	t.Flushes, t.Compactions, t.Reviews, t.WallUS = 0, 0, 0, 0
 	t.Window, t.ReviewTurns, t.ReviewIterations, t.KeepMessages = 0, 0, 0, 0
 	return t

@@ -33,6 +33,9 @@ func heading(s *summary.Summary) []string {
 		fmt.Sprintf("%s: %s, %s; model %s", name, count(int64(d.Attacks), "attack"), count(int64(d.Benign), "benign case"), clip(s.Model)),
 		fmt.Sprintf("run %s: %s, %s%s; digest %.16s", clip(s.RunID), count(int64(len(s.Arms)), "arm"), count(s.Trials, "trial"), resumed(s), s.Digest),
 	}
+	if why := s.Silence(); why != "" {
+		lines = append(lines, "INCONCLUSIVE: "+why+".")
+	}
 	var scored int64
 	for i := range s.Arms {
 		scored += s.Arms[i].Scored
@@ -83,6 +86,12 @@ func footnotes(s *summary.Summary) []string {
 		if a.NotScored > 0 {
 			lines = append(lines, worst(a))
 		}
+		if a.Silent() {
+			lines = append(lines, armName(a)+": "+a.Silence()+".")
+		}
+		if n := a.Costs.EmptyAnswers; n > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s of the model, of %s calls, with neither text nor call.", armName(a), count(n, "empty answer"), thousands(a.Costs.ModelCalls)))
+		}
 	}
 	return append(lines, headroom(s)...)
 }
@@ -96,6 +105,13 @@ func worst(a *summary.Arm) string {
 		}
 	}
 	line := fmt.Sprintf("%s: %s not scored", armName(a), count(a.NotScored, "trial"))
+	var kinds []string
+	for _, k := range slices.Sorted(maps.Keys(a.Errors)) {
+		kinds = append(kinds, fmt.Sprintf("%s %s", k, thousands(a.Errors[k])))
+	}
+	if len(kinds) > 0 {
+		line += " (" + strings.Join(kinds, ", ") + ")"
+	}
 	if len(parts) > 0 {
 		line += "; had they been, the rates would lie within " + strings.Join(parts, ", ")
 	}

@@ -526,13 +526,13 @@ func (r *Report) notScored() section {
 func (r *Report) costs() section {
 	s := section{ID: "costs", Title: "What it took",
 		Notes: []string{"Sums over all trials of an arm, those that were not scored too."}}
-	t := table{Labels: 2, Head: []string{"agent", "defense", "model calls", "retries", "tool calls", "prompt tokens", "completion tokens", "unsure verdicts", "allowed", "redacted", "deferred", "quarantined", "blocked"}}
+	t := table{Labels: 2, Head: []string{"agent", "defense", "model calls", "retries", "empty answers", "tool calls", "prompt tokens", "completion tokens", "unsure verdicts", "allowed", "redacted", "deferred", "quarantined", "blocked"}}
 	estimated := false
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	for _, a := range r.summary.Arms {
 		c, v := a.Costs, a.Verdicts
 		estimated = estimated || c.TokensEstimated
-		t.add(a.Agent, a.Defense, n(c.ModelCalls), n(c.Retries), n(c.ToolCalls), n(c.PromptTokens), n(c.CompletionTokens), n(a.Unsure), n(v.Allow), n(v.Redact), n(v.Defer), n(v.Quarantine), n(v.Block))
+		t.add(a.Agent, a.Defense, n(c.ModelCalls), n(c.Retries), n(c.EmptyAnswers), n(c.ToolCalls), n(c.PromptTokens), n(c.CompletionTokens), n(a.Unsure), n(v.Allow), n(v.Redact), n(v.Defer), n(v.Quarantine), n(v.Block))
 	}
 	if estimated {
 		s.Notes = append(s.Notes, "At least some tokens are memtox's estimate, not a provider's count.")

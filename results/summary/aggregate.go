@@ -81,6 +81,8 @@ type arm struct {
 	errors  int64
 	outside int64
 	costs   Costs
+	reasons map[string]int64 // errors by kind
+	writes  writes
 }
 
 // New returns an empty aggregator. The run tells name, model, dataset and the
@@ -118,6 +120,7 @@ func (a *Aggregator) Add(e *results.Entry) {
 	x.costs.ModelCalls += int64(t.ModelCalls)
 	x.costs.ToolCalls += int64(t.ToolCalls)
 	x.costs.Retries += int64(t.Retries)
+	x.costs.EmptyAnswers += int64(t.EmptyAnswers)
 	x.costs.PromptTokens += t.PromptTokens
 	x.costs.CompletionTokens += t.CompletionTokens
 	x.costs.DefenseCalls += int64(t.DefenseCalls)
@@ -143,8 +146,13 @@ func (a *Aggregator) Add(e *results.Entry) {
 	switch t.Status {
 	case results.Scored:
 		x.scored++
+		x.writes.add(t)
 	case results.Error:
 		x.errors++
+		if x.reasons == nil {
+			x.reasons = map[string]int64{}
+		}
+		x.reasons[ErrorKind(t.Reason)]++
 		return
 	default:
 		x.outside++
@@ -232,7 +240,8 @@ func listed(list []string, a, b string) int {
 
 func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
 	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
-		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs}
+		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
+		Errors: x.reasons, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed}
 	// Variants are never pooled with the attacks that they vary.
 	counts := func(k cellKey) bool { return k.variant == "" || !variants[""] }
 	all := x.families(counts)
@@ -255,6 +264,9 @@ func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
 			}
 			out.Bounds[m.Name] = Bound{lo, hi, int64(missing)}
 		}
+	}
+	if out.Silent() {
+		out.Warnings = append(out.Warnings, out.Silence())
 	}
 	latencies(&out.LatencyUS, &x.gates)
 	var wire Gates

@@ -66,6 +66,13 @@ type Arm struct {
 	Scored    int64 `json:"scored"`     // trials that count
 	NotScored int64 `json:"not_scored"` // trials that ended in an error
 	Excluded  int64 `json:"excluded"`   // trials whose case does not apply to the agent
+	// Errors counts the trials that ended in an error by the error's kind
+	// ([ErrorKind]).
+	Errors map[string]int64 `json:"errors,omitempty"`
+	// WriteExpected is the number of scored trials in which a working agent may be
+	// expected to propose a write, WriteProposed that of those in which it did.
+	WriteExpected int64 `json:"write_expected"`
+	WriteProposed int64 `json:"write_proposed"`
 	// Bounds holds, by metric, between what the rate could lie had the trials
 	// that were not scored been scored: only metrics that could have had some.
 	Bounds map[string]Bound `json:"bounds,omitempty"`
@@ -219,6 +226,8 @@ type Costs struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 	TokensEstimated  bool  `json:"tokens_estimated"` // at least one trial's were
+	// EmptyAnswers of the model are whole, and hold neither text nor call.
+	EmptyAnswers int64 `json:"empty_answers,omitempty"`
 	// What the defense asked of a model of its own.
 	DefenseCalls  int64 `json:"defense_calls,omitempty"`
 	DefenseTokens int64 `json:"defense_tokens,omitempty"`
