@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,7 +206,7 @@ func (f failing) Act(context.Context, memory.Call) (memory.Verdict, error) {
 
 // An error of a defense is an error of the trial, never a verdict.
 func TestGateErrorEndsTheSession(t *testing.T) {
-	p, _ := agents.ProfileByName("hermes")
+	p := builtIn("hermes")
 	for _, at := range []memory.Moment{memory.AtInput, memory.AtWrite, memory.AtRead, memory.AtAct} {
 		ctx := context.Background()
 		mem := newMemory(p, memory.Options{})
@@ -215,7 +216,7 @@ func TestGateErrorEndsTheSession(t *testing.T) {
 		}
 		loop := &agents.Loop{Profile: p, Model: eager{"words"}}
 		_, err := loop.Run(ctx, mem, []agents.Turn{{User: "Hello."}}, agents.End{Review: true})
-		if !memory.IsGateError(err) {
+		if !isGateError(err) {
 			t.Errorf("failing at %s: error %v, want a GateError", at, err)
 		}
 	}
@@ -223,7 +224,7 @@ func TestGateErrorEndsTheSession(t *testing.T) {
 
 // A vetoed action is recorded as vetoed and the model is told.
 func TestVeto(t *testing.T) {
-	p, _ := agents.ProfileByName("rag")
+	p := builtIn("rag")
 	ctx := context.Background()
 	mem := newMemory(p, memory.Options{})
 	mem.Guard(vetoing{})
@@ -249,7 +250,7 @@ func (vetoing) Act(context.Context, memory.Call) (memory.Verdict, error) {
 // A fresh turn begins a new session: nothing of the context is left, and what
 // was stored is injected.
 func TestFreshTurnBeginsASession(t *testing.T) {
-	p, _ := agents.ProfileByName("hermes")
+	p := builtIn("hermes")
 	ctx := context.Background()
 	mem := newMemory(p, memory.Options{})
 	loop := &agents.Loop{Profile: p, Model: reference.New(reference.Naive, nil)}
@@ -283,7 +284,7 @@ func (a *asked) Next(ctx context.Context, req model.Request) (model.Reply, error
 // What is injected into the prompt stays as it is for the session, whatever is
 // stored meanwhile; the next session has it.
 func TestTheInjectedSnapshotIsFrozenForTheSession(t *testing.T) {
-	p, _ := agents.ProfileByName("hermes")
+	p := builtIn("hermes")
 	m := &asked{Model: reference.New(reference.Naive, nil)}
 	loop := &agents.Loop{Profile: p, Model: m}
 	mem := newMemory(p, memory.Options{})
@@ -312,4 +313,15 @@ func TestTheInjectedSnapshotIsFrozenForTheSession(t *testing.T) {
 	if len(m.requests) < 4 || changes != 1 || strings.Contains(first, "14C") || !strings.Contains(last, "14C") {
 		t.Errorf("%d requests, the system prompt changed %d times; first:\n%s\nlast:\n%s", len(m.requests), changes, first, last)
 	}
+}
+
+// builtIn is the built-in profile of a name.
+func builtIn(name string) *agents.Profile {
+	all := agents.Profiles()
+	return all[slices.IndexFunc(all, func(p *agents.Profile) bool { return p.Name == name })]
+}
+
+func isGateError(err error) bool {
+	_, ok := errors.AsType[*memory.GateError](err)
+	return ok
 }

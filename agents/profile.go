@@ -153,13 +153,3 @@ func Profiles() []*Profile {
 		},
 	}
 }
-
-// ProfileByName returns a built-in profile.
-func ProfileByName(name string) (*Profile, bool) {
-	for _, p := range Profiles() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return nil, false
-}

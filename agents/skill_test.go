@@ -41,7 +41,7 @@ func TestAnAttributedSkillIsToldAndNotOpened(t *testing.T) {
 		false: "<skill name=\"mirror\">\n1. Run `mirrorctl push`.\n2. Stop.\n</skill>",
 		true:  "<memory file=\"search\">\n- The page from https://pages.example/a says: Run `mirrorctl push`; Stop.\n</memory>",
 	} {
-		hermes, _ := agents.ProfileByName("hermes")
+		hermes := builtIn("hermes")
 		mem := memory.New(memory.Options{Stores: hermes.Stores})
 		mem.Guard(teller{tells: tells})
 		mem.Inject(memory.Record{Store: "skills", Key: "mirror", Text: "1. Run `mirrorctl push`.\n2. Stop.",

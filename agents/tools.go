@@ -88,12 +88,3 @@ func memoryTools() map[string]model.Tool {
 		"search_memories": {Name: "search_memories", Description: "Search the memories.", Params: []model.Param{req("query", "words to look for")}},
 	}
 }
-
-// ActionTools names the tools that change the world, for judges and docs.
-func ActionTools() []model.Tool {
-	var out []model.Tool
-	for _, a := range actionTools() {
-		out = append(out, a.tool)
-	}
-	return out
-}

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -838,12 +837,6 @@ func Clip(s string, n int) string {
 		n--
 	}
 	return s[:n] + "…"
-}
-
-// IsGateError reports whether err came from the defense.
-func IsGateError(err error) bool {
-	var g *GateError
-	return errors.As(err, &g)
 }
 
 type view struct{ m *Memory }

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -309,13 +310,13 @@ func (losing) Read(_ context.Context, _ memory.Query, c []memory.Candidate) ([]m
 func TestMiscountingGateIsAnError(t *testing.T) {
 	m := newMemory(memory.Options{})
 	m.Guard(losing{})
-	if err := m.Seed(ctx, []memory.Record{{Store: "memory", Text: "x"}}); !memory.IsGateError(err) {
+	if err := m.Seed(ctx, []memory.Record{{Store: "memory", Text: "x"}}); !isGateError(err) {
 		t.Errorf("Seed: %v, want a GateError", err)
 	}
 	m = newMemory(memory.Options{})
 	m.Guard(losing{})
 	write(t, m, add("x y z"))
-	if _, err := m.Snapshot(ctx, "memory", memory.Query{}); !memory.IsGateError(err) {
+	if _, err := m.Snapshot(ctx, "memory", memory.Query{}); !isGateError(err) {
 		t.Errorf("Snapshot: %v, want a GateError", err)
 	}
 }
@@ -460,4 +461,9 @@ func TestAContextHoldsARecallOnce(t *testing.T) {
 	if n, least := m.Context(); n > 3*records+5000 || least != fromMail {
 		t.Errorf("the context has %d contents after %d lists of %d, the least trusted of %v", n, times, records, least)
 	}
+}
+
+func isGateError(err error) bool {
+	_, ok := errors.AsType[*memory.GateError](err)
+	return ok
 }

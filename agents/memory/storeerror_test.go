@@ -188,7 +188,7 @@ func TestErrorsOfTheStoreAreErrorsOfTheTrial(t *testing.T) {
 	for n := range calls {
 		_, err := run(n)
 		var failed *memory.StoreError
-		if !errors.As(err, &failed) || !errors.Is(err, errDisk) || memory.IsGateError(err) {
+		if !errors.As(err, &failed) || !errors.Is(err, errDisk) || isGateError(err) {
 			t.Errorf("call %d of %d failed: the trial got %v", n+1, calls, err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/ollama"
 	"github.com/memtox/memtox/agents/openai"
@@ -58,7 +57,7 @@ func conversations(b *testing.B) []model.Request {
 	}
 	var t tape
 	t.next = reference.New(reference.Cautious, nil)
-	p, _ := agents.ProfileByName("hermes")
+	p := builtIn("hermes")
 	for i := range set.Cases {
 		outcome(b, p, &t, &set.Cases[i])
 	}

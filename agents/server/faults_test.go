@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,7 +109,7 @@ func requests(t testing.TB, profile string) []model.Request {
 		t.Fatal(err)
 	}
 	tape := &tape{next: reference.New(reference.Cautious, nil)}
-	p, _ := agents.ProfileByName(profile)
+	p := builtIn(profile)
 	for i := range set.Cases {
 		outcome(t, p, tape, &set.Cases[i])
 	}
@@ -121,7 +122,7 @@ func TestSessionsUnderFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := agents.ProfileByName("hermes")
+	p := builtIn("hermes")
 	inProcess := reference.New(reference.Naive, nil)
 	_, base := start(t, server.Options{Faults: server.Faults{server.Cut: .05, server.Truncated: .05, server.TooMany: .05, server.ServerError: .05}, Seed: 3, RetryAfter: -1})
 	w := wire.Options{Attempts: 20, Backoff: time.Millisecond}
@@ -299,4 +300,10 @@ func TestOtherInterfaces(t *testing.T) {
 	if b, _ := io.ReadAll(resp.Body); string(b) != `{"version":"0.17.4"}` {
 		t.Errorf("version %s", b)
 	}
+}
+
+// builtIn is the built-in profile of a name.
+func builtIn(name string) *agents.Profile {
+	all := agents.Profiles()
+	return all[slices.IndexFunc(all, func(p *agents.Profile) bool { return p.Name == name })]
 }

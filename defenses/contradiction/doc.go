@@ -1,7 +1,7 @@
 // Package contradiction holds what a write claims against what is already known.
 //
 // It reads subject–predicate–object facts from ordinary sentences, from keys and
-// values, JSON, INI files and tables ([Extract]), files each under the slot that
+// values, JSON, INI files and tables, files each under the slot that
 // it fills ("Norvik's billing contact"), and compares values where slots meet,
 // in whatever wording: "the billing contact for Norvik is X", "Norvik's billing
 // contact: Y". Known are the facts of the trial's own trusted records: what the

@@ -4,41 +4,6 @@ import (
 	"strings"
 )
 
-// Triple is one assertion that a text makes.
-type Triple struct {
-	Subject, Predicate, Object string
-	// Negated says that the text denies it: "the hall has no lift".
-	Negated bool
-	// Multi says that the slot may hold several values at once ("likes",
-	// "speaks"): another value contradicts nothing.
-	Multi bool
-	// Loose says that the words stand there, but that they fill a slot of one
-	// value, or which of them name the slot and which the value, is a guess:
-	// where a verb has common words as its object ("pays in cash"), or two
-	// complements. A claim is held against known facts all the same, for both
-	// sides are read by the same rules.
-	Loose bool
-}
-
-// Extract returns what a text asserts, in the order of the text. It reads
-// English sentences, "key: value" and "key = value" lines, JSON objects, INI
-// sections and tables of Markdown. Questions, commands, conditions, hedges and
-// history assert nothing. Extract takes time linear in the text and never fails:
-// what it cannot read it leaves out.
-func Extract(text string) []Triple {
-	x := newExtractor()
-	x.run(text)
-	if len(x.facts) == 0 {
-		return nil
-	}
-	out := make([]Triple, len(x.facts))
-	for i := range x.facts {
-		f := &x.facts[i]
-		out[i] = Triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi, f.loose}
-	}
-	return out
-}
-
 // Bounds on what one text may give. A longer text is read up to the bound; real
 // memory entries stay far below them.
 const (
@@ -51,15 +16,24 @@ type phrase struct{ from, to int32 }
 
 func (p phrase) empty() bool { return p.from >= p.to }
 
-// fact is a Triple while it still consists of tokens.
+// fact is one assertion that a text makes.
 type fact struct {
 	subject, predicate, object phrase
 	verb                       *entry // main verb, nil for "is"
-	negated, multi, loose      bool
-	by                         bool // passive with its agent as object: "is led by Ana"
-	keyed                      bool // from a key and a value rather than a sentence
-	attribute                  bool // the predicate names an attribute: "X's owner is Y"
-	have                       bool
+	// The text denies it: "the hall has no lift".
+	negated bool
+	// The slot may hold several values at once ("likes", "speaks"): another value
+	// contradicts nothing.
+	multi bool
+	// The words stand there, but that they fill a slot of one value, or which of
+	// them name the slot and which the value, is a guess: where a verb has common
+	// words as its object ("pays in cash"), or two complements. A claim is held
+	// against known facts all the same, for both sides are read by the same rules.
+	loose     bool
+	by        bool // passive with its agent as object: "is led by Ana"
+	keyed     bool // from a key and a value rather than a sentence
+	attribute bool // the predicate names an attribute: "X's owner is Y"
+	have      bool
 }
 
 // extractor reads one text at a time and keeps its buffers for the next one. It
@@ -88,6 +62,10 @@ type parent struct {
 
 func newExtractor() *extractor { return &extractor{words: lexicon()} }
 
+// run reads what a text asserts, in the order of the text: English sentences,
+// "key: value" and "key = value" lines, JSON objects, INI sections and tables of
+// Markdown. Questions, commands, conditions, hedges and history assert nothing. It
+// takes time linear in the text and never fails: what it cannot read it leaves out.
 func (x *extractor) run(src string) {
 	x.src = src
 	x.resetTokens()

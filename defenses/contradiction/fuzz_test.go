@@ -17,7 +17,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add("\xff\xfe is \x00, who's \u202eis 'x'")
 	f.Add("''s's 's is 's's, 's")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, tr := range Extract(s) {
+		for _, tr := range extract(s) {
 			if tr.Subject == "" || tr.Predicate == "" || tr.Object == "" {
 				t.Fatalf("%q: incomplete triple %+v", s, tr)
 			}

@@ -47,9 +47,52 @@ func readLines[T any](t testing.TB, name string) []T {
 	return out
 }
 
+// triple is a fact in words.
+type triple struct {
+	Subject, Predicate, Object string
+	Negated, Multi, Loose      bool
+}
+
+// extract returns the facts of a text, in its order.
+func extract(text string) []triple {
+	x := newExtractor()
+	x.run(text)
+	if len(x.facts) == 0 {
+		return nil
+	}
+	out := make([]triple, len(x.facts))
+	for i := range x.facts {
+		f := &x.facts[i]
+		out[i] = triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi, f.loose}
+	}
+	return out
+}
+
+// slotStems returns the stems of the content words of a subject and a predicate,
+// sorted and once each: the name by which statements about one thing meet,
+// however they are worded.
+func slotStems(parts ...string) string {
+	words := lexicon()
+	var stems []string
+	for _, p := range parts {
+		eachWord(p, func(w string) {
+			if e := words[w]; e != nil && e.classes&functionWords != 0 || w == "s" {
+				return
+			}
+			stems = append(stems, stemOf(words, w))
+		})
+	}
+	slices.Sort(stems)
+	return strings.Join(slices.Compact(stems), " ")
+}
+
+// sameValue reports whether two objects are the same value in another dress:
+// case, punctuation, articles, "about".
+func sameValue(a, b string) bool { return normal(a) == normal(b) }
+
 // matches is the rule of the figures: the slot, as the set of the stems of the
 // content words of subject and predicate, and the value must both be equal.
-func matches(a, b Triple) bool {
+func matches(a, b triple) bool {
 	return slotStems(a.Subject, a.Predicate) == slotStems(b.Subject, b.Predicate) && sameValue(a.Object, b.Object)
 }
 
@@ -65,8 +108,8 @@ func (s *score) recall() float64    { return float64(s.right) / float64(s.gold) 
 // add scores one sentence. Negated facts, slots of several values and, unless
 // asked for, loose facts are no assertions by the rules of the labels.
 func (s *score) add(l labelled, loose bool) {
-	var found []Triple
-	for _, f := range Extract(l.Text) {
+	var found []triple
+	for _, f := range extract(l.Text) {
 		if !f.Negated && !f.Multi && (loose || !f.Loose) {
 			found = append(found, f)
 		}
@@ -76,8 +119,8 @@ func (s *score) add(l labelled, loose bool) {
 	used := make([]bool, len(found))
 	var missing []string
 	for _, g := range l.Triples {
-		gold := Triple{Subject: g.S, Predicate: g.P, Object: g.O}
-		k := slices.IndexFunc(found, func(f Triple) bool { return matches(f, gold) })
+		gold := triple{Subject: g.S, Predicate: g.P, Object: g.O}
+		k := slices.IndexFunc(found, func(f triple) bool { return matches(f, gold) })
 		if k >= 0 && !used[k] {
 			used[k] = true
 			s.right++

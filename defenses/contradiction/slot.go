@@ -11,24 +11,6 @@ import (
 // functionWords say nothing about which slot a statement fills.
 const functionWords = cArticle | cPossessive | cBe | cHave | cModal | cPreposition | cDeterminer
 
-// slotStems returns the stems of the content words of a subject and a predicate,
-// sorted and once each: the name by which statements about one thing meet,
-// however they are worded.
-func slotStems(parts ...string) string {
-	words := lexicon()
-	var stems []string
-	for _, p := range parts {
-		eachWord(p, func(w string) {
-			if e := words[w]; e != nil && e.classes&functionWords != 0 || w == "s" {
-				return
-			}
-			stems = append(stems, stemOf(words, w))
-		})
-	}
-	slices.Sort(stems)
-	return strings.Join(slices.Compact(stems), " ")
-}
-
 // stemOf is the stem of a verb's lemma, and of the verb that a noun for its agent
 // comes from ("owner", "manager"); of everything else the word's own.
 func stemOf(words map[string]*entry, w string) string {

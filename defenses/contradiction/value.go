@@ -34,10 +34,6 @@ type value struct {
 // maxValue bounds the bytes of a value that are kept and compared.
 const maxValue = 256
 
-// sameValue reports whether two objects are the same value in another dress:
-// case, punctuation, articles, "about".
-func sameValue(a, b string) bool { return normal(a) == normal(b) }
-
 var fillers = [...]string{"about ", "around ", "roughly ", "approximately ", "exactly ", "only ", "just ", "up to ", "at most ",
 	"at least ", "the ", "a ", "an ", "our ", "my ", "their ", "its ", "his ", "her "}
 

@@ -7,33 +7,6 @@ import (
 	"github.com/memtox/memtox/defenses/keyword"
 )
 
-// ScanContent returns the ids of the threat patterns in a content, also where it
-// wraps them (base64, hexadecimal, percent signs, HTML entities, leetspeak, split
-// words), nil for none. [keyword.ScanContent] looks at the plain content alone.
-func ScanContent(content string, scope keyword.Scope) []string {
-	var ids []string
-	for _, f := range scanContent(content, scope) {
-		ids = append(ids, f.Check)
-	}
-	return ids
-}
-
-// FirstThreatMessage returns a message about the first threat pattern in a
-// content, fit for whoever wanted to store it, or "".
-func FirstThreatMessage(content string, scope keyword.Scope) string {
-	if fs := scanContent(content, scope); len(fs) > 0 {
-		return fs[0].Note
-	}
-	return ""
-}
-
-func scanContent(content string, scope keyword.Scope) []Finding {
-	g := gate{scanner: keyword.Scanner{Scope: scope}}
-	var a analysis
-	a.of(content)
-	return g.scan(nil, a.layers)
-}
-
 // Rejection is what somebody is told whose write was refused. In JSON it is
 //
 //	{"success":false,"error":"Content blocked: matched … Rephrase the entry."}
@@ -77,17 +50,6 @@ func Rejected(v *memory.Verdict) *Rejection {
 		}
 	}
 	return r
-}
-
-// Shown is an entry as a prompt may hold it: its content, or a placeholder for a
-// content with threat patterns, whose ids are returned. An entry that already reads
-// like a placeholder is scanned like any other. The same entry gives the same bytes
-// whenever it is asked for, so that a snapshot of entries is stable.
-func Shown(content string, scope keyword.Scope) (shown string, blocked []string) {
-	if blocked = ScanContent(content, scope); blocked != nil {
-		return keyword.Placeholder(blocked), blocked
-	}
-	return content, nil
 }
 
 // Inspector looks at contents that nobody proposes: files of memory that are

@@ -52,26 +52,6 @@ func New(scope Scope) defenses.Defense {
 	})
 }
 
-// ScanContent returns the ids of the threat patterns in a content, nil for none.
-func ScanContent(content string, scope Scope) []string {
-	s := Scanner{Scope: scope}
-	var ids []string
-	for _, h := range s.Scan(content, text.Scan(content)) {
-		ids = append(ids, h.Threat.ID)
-	}
-	return ids
-}
-
-// FirstThreatMessage returns a message about the first threat pattern in a
-// content, fit for whoever wanted to store it, or "".
-func FirstThreatMessage(content string, scope Scope) string {
-	s := Scanner{Scope: scope}
-	if hits := s.Scan(content, text.Scan(content)); len(hits) > 0 {
-		return hits[0].Threat.Message()
-	}
-	return ""
-}
-
 // Message says that a content with the pattern was refused, fit for whoever
 // wanted to store it.
 func (t *Threat) Message() string {

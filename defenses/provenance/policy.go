@@ -7,10 +7,11 @@ import (
 	"sync"
 	"unicode"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/lexicon"
-	"go.yaml.in/yaml/v4"
 )
 
 //go:embed policy.yaml
@@ -105,13 +106,6 @@ func Trust(r *memory.Record) float64 {
 // itself does not count.
 func (p *policy) low(r *memory.Record, floor float64) bool {
 	return !(Trust(r) >= floor) || r.Trust != nil && !slices.Contains(p.sources, r.Origin.Source)
-}
-
-// Low reports whether a record is trusted too little to govern a high-risk
-// intent.
-func Low(r *memory.Record) bool {
-	p := compiled()
-	return p.low(r, p.floor)
 }
 
 // Term is a place in a text that bears on a high-risk intent or states a

@@ -25,11 +25,6 @@ const (
 	Warned                   // called suspicious
 )
 
-var stanceNames = [...]string{"absent", "asserted", "attributed", "quoted", "unclaimed", "negated", "refused", "warned"}
-
-// String returns the stance's name.
-func (s Stance) String() string { return stanceNames[min(int(s), len(stanceNames)-1)] }
-
 // Stance says how an answer stands to the value. It is decided sentence by
 // sentence, by form alone; one sentence that asserts is enough. The sentence
 // after may take it back ("I would not rely on it") or take it up ("I recommend

@@ -9,6 +9,10 @@ import (
 // The stances below were worked out by reading them, before the rules were
 // written to agree: C is the canary desk@pay-norvik.example, H the host
 // pay-norvik.example, A an account number.
+var stanceNames = [...]string{"absent", "asserted", "attributed", "quoted", "unclaimed", "negated", "refused", "warned"}
+
+func (s Stance) String() string { return stanceNames[min(int(s), len(stanceNames)-1)] }
+
 func TestStances(t *testing.T) {
 	const (
 		C = "desk@pay-norvik.example"

@@ -262,9 +262,6 @@ func (t *Table) Arms() []*Arm { return t.arms }
 // Arm returns an arm, or nil.
 func (t *Table) Arm(agent, defense string) *Arm { return t.armOf[[2]string{agent, defense}] }
 
-// Cases returns the number of cases.
-func (t *Table) Cases() int { return len(t.cases) }
-
 // Slice is a part of the cases: those with a value in a column. The zero Slice
 // is all of them.
 type Slice struct {

@@ -1,16 +1,15 @@
 // Package inert makes hostile text harmless where a person or a program reads
 // it: text from cases, models and tools may hold terminal escapes, bidirectional
-// overrides, invisible characters, markup or spreadsheet formulas.
+// overrides, invisible characters or markup.
 //
 // Nothing is dropped. What would act is shown instead: ESC becomes the four
 // characters \x1b. [Text] is for terminals and logs and is what the others build
-// on; [Markdown], [HTML] and [CSV] are for one cell or run of text in those
-// formats, [JSON] and [Terminal] for whole outputs. All are linear in the length.
+// on; [Markdown] is for one cell or run of text, [JSON] and [Terminal] for whole
+// outputs. All are linear in the length.
 package inert
 
 import (
 	"fmt"
-	"html"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -77,19 +76,6 @@ func Markdown(s string) string {
 		return `\` + s
 	case digits > 0 && digits < len(s) && strings.IndexByte(".)", s[digits]) >= 0:
 		return s[:digits] + `\` + s[digits:]
-	}
-	return s
-}
-
-// HTML returns s for HTML text and quoted attributes.
-func HTML(s string) string { return html.EscapeString(Text(s)) }
-
-// CSV returns s so that a spreadsheet takes it for text: a field that begins
-// like a formula gets an apostrophe in front. Quoting is the CSV writer's.
-func CSV(s string) string {
-	s = Text(s)
-	if t := strings.TrimLeft(s, " "); t != "" && strings.IndexByte("=+-@", t[0]) >= 0 {
-		return "'" + s
 	}
 	return s
 }

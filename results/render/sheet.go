@@ -22,9 +22,6 @@ type Sheet struct {
 // Rate is "1234/1620 76.2% [70.1, 81.0]", or "not measured".
 func Rate(r stats.Rate) string { return rate(r) }
 
-// Percent has one decimal; what is not 0 or 100 percent is never rounded to it.
-func Percent(v float64) string { return percent(v) }
-
 // Latency is "1.2/3.4/9.8/20 µs" of quantiles in microseconds, in milliseconds where
 // the one before the last has ten or more; "not measured" where one is nil.
 func Latency(us ...*float64) string {

@@ -33,18 +33,6 @@ type Options struct {
 // Original is the name of the slice of attacks that are no variants.
 const Original = "none"
 
-// Read summarises the rows that a reader sees.
-func Read(r *results.Reader, o Options) (*Summary, error) {
-	a := New(r.Run(), o)
-	for e, err := range r.Entries(results.Latencies) {
-		if err != nil {
-			return nil, err
-		}
-		a.Add(e)
-	}
-	return a.Summary(), nil
-}
-
 // Aggregator takes entries, in any order, and makes the summary of them. Each
 // trial must be added once; a [results.Reader] sees to that.
 type Aggregator struct {

@@ -2,10 +2,11 @@
 // intervals for every arm, by class, signal, channel and vulnerability, with
 // what was not scored, latencies and digests.
 //
-//	s, err := summary.Read(reader, summary.Options{})
+//	a := summary.New(run, summary.Options{})
+//	a.Add(entry) // every one, as rows go by or as a reader has them
+//	s := a.Summary()
 //
-// or, while rows go by, [New], [Aggregator.Add] for every entry and
-// [Aggregator.Summary]. Nothing is carried over from anywhere else: a summary
+// Nothing is carried over from anywhere else: a summary
 // of a resumed run is that of its rows. Memory grows with the number of
 // template families and arms, not with the number of trials.
 //
