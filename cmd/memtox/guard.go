@@ -55,6 +55,9 @@ where they are wrapped: Markdown and other text by lines, JSON and JSON Lines by
 strings, every stored column of a SQLite database, the records of a durable store of
 memtox. A finding is what the policy would not let through from an unknown source.
 
+JSON that is nested deeper than 200,000 levels or holds a text of more than 16 MiB is
+scanned as plain text, a larger value of a database not at all; both are said.
+
 Nothing is changed. In a directory, symbolic links, special and binary files are
 skipped, and said. Exit code 0: clean; 1: findings; 4: nothing was scanned, or
 something could not be scanned and nothing was found in the rest.`,

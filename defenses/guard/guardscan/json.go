@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -21,8 +22,8 @@ func (s *scanner) jsonLines(data []byte) {
 		}
 		at := line
 		if err := s.values(l, func(int64) int { return at }); err != nil {
-			s.fail("line " + strconv.Itoa(line) + " is not JSON and was scanned as plain text: " + err.Error())
-			s.entry(string(bytes.ToValidUTF8(l, []byte("\ufffd"))), "", "", func(int) int { return at }, nil)
+			s.fail("line " + strconv.Itoa(line) + " cannot be read as JSON and was scanned as plain text: " + err.Error())
+			entry(s, l, "", "", func(int) int { return at }, nil)
 		}
 	}
 }
@@ -36,9 +37,44 @@ func (s *scanner) json(data []byte) {
 		return line
 	})
 	if err != nil && s.ctx.Err() == nil {
-		s.fail("it is not JSON and was scanned as plain text: " + err.Error())
+		s.fail("it cannot be read as JSON and was scanned as plain text: " + err.Error())
 		s.text(data)
 	}
+}
+
+// What a decoder keeps in memory is bounded: how deep it stands, and a text or number.
+const (
+	maxDepth   = 200_000
+	maxLiteral = 16 << 20
+	maxName    = 64 // of a name in a place
+)
+
+// unbounded says where JSON goes beyond the bounds, and how; "" where it does not. It
+// need not be JSON.
+func unbounded(data []byte) (at int64, why string) {
+	depth, begin, inText := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case i-begin > maxLiteral:
+			return int64(begin), fmt.Sprintf("a text or a number is longer than %d bytes", maxLiteral)
+		case inText && b == '\\':
+			i++
+		case b == '"':
+			inText, begin = !inText, i
+		case inText:
+		case b == '{' || b == '[':
+			if depth++; depth > maxDepth {
+				return int64(i), fmt.Sprintf("it is nested deeper than %d levels", maxDepth)
+			}
+			begin = i
+		case b == '}' || b == ']':
+			depth--
+			begin = i
+		case b <= ' ' || b == ',' || b == ':':
+			begin = i
+		}
+	}
+	return 0, ""
 }
 
 // step is where a decoder stands: in an object or an array, and at which member.
@@ -52,6 +88,9 @@ type step struct {
 // values scans the strings of one JSON value after another. It keeps no tree, so
 // that depth costs little.
 func (s *scanner) values(data []byte, line func(offset int64) int) error {
+	if at, why := unbounded(data); why != "" {
+		return errors.New("line " + strconv.Itoa(line(at)) + ": " + why)
+	}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	d.UseNumber()
 	var path []step
@@ -78,12 +117,12 @@ func (s *scanner) values(data []byte, line func(offset int64) int) error {
 		text, isText := t.(string)
 		at := func(int) int { return line(d.InputOffset()) }
 		if n := len(path); n > 0 && path[n-1].object && !path[n-1].value {
-			path[n-1].name, path[n-1].value = text, true
-			s.entry("", text, pointer(path), at, nil)
+			path[n-1].name, path[n-1].value = strings.Clone(text[:min(len(text), maxName)]), true
+			entry(s, "", text, pointer(path), at, nil)
 			continue
 		}
 		if isText {
-			s.entry(text, "", pointer(path), at, nil)
+			entry(s, text, "", pointer(path), at, nil)
 		}
 		advance(path)
 	}
@@ -111,11 +150,7 @@ func pointer(path []step) string {
 		}
 		b.WriteByte('/')
 		if path[i].object {
-			name := path[i].name
-			if len(name) > 64 {
-				name = name[:64]
-			}
-			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.ToValidUTF8(name, "")))
+			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(strings.ToValidUTF8(path[i].name, "")))
 		} else {
 			b.WriteString(strconv.Itoa(path[i].n))
 		}

@@ -87,7 +87,7 @@ type Report struct {
 // Scan scans files, and directories with all that is below them. Its error is that
 // of ctx, or of a path that is not there.
 func Scan(ctx context.Context, g *guard.Guard, o Options, paths ...string) (*Report, error) {
-	s := &scanner{ctx: ctx, in: g.Inspector(), maxText: o.MaxBytes, maxDB: o.MaxBytes, seen: make(map[string]int),
+	s := &scanner{ctx: ctx, in: g.Inspector(), maxText: o.MaxBytes, maxDB: o.MaxBytes, seen: make(map[[sha256.Size]byte]int),
 		report: &Report{Findings: []Finding{}, Skipped: []Skipped{}, Failed: []Skipped{}}}
 	if o.MaxBytes == 0 {
 		s.maxText, s.maxDB = defaultText, defaultDatabase
@@ -120,10 +120,10 @@ type scanner struct {
 	in             *guard.Inspector
 	maxText, maxDB int64
 	report         *Report
-	name           string         // of the file at hand
-	failed         bool           // it is among Report.Failed
-	checks         map[string]int // findings of each check in it
-	seen           map[string]int // how often an identity was found
+	name           string                    // of the file at hand
+	failed         bool                      // it is among Report.Failed
+	checks         map[string]int            // findings of each check in it
+	seen           map[[sha256.Size]byte]int // how often an identity was found
 }
 
 func (s *scanner) directory(dir string) error {
@@ -232,8 +232,11 @@ func (s *scanner) file(name string, info fs.FileInfo, named bool) {
 		s.fail(fmt.Sprintf("larger than %d bytes: raise --max-bytes", s.maxText))
 		return
 	}
-	rest, err := io.ReadAll(io.LimitReader(f, s.maxText-int64(n)+1))
-	data := slices.Concat(head, rest)
+	var all bytes.Buffer // of the file's size at once: growing would take it twice
+	all.Grow(int(max(info.Size(), int64(n))) + bytes.MinRead)
+	all.Write(head)
+	_, err = all.ReadFrom(io.LimitReader(f, s.maxText-int64(n)+1))
+	data := all.Bytes()
 	switch {
 	case err != nil:
 		s.fail(reason(err))
@@ -291,15 +294,25 @@ func firstByte(data []byte) byte {
 }
 
 func fromUTF16(b []byte, big bool) []byte {
-	u := make([]uint16, 0, len(b)/2)
-	for i := 0; i+1 < len(b); i += 2 {
-		x := uint16(b[i]) | uint16(b[i+1])<<8
-		if big {
-			x = x<<8 | x>>8
+	unit := func(i int) rune {
+		switch {
+		case i+1 >= len(b):
+			return utf8.RuneError
+		case big:
+			return rune(b[i])<<8 | rune(b[i+1])
 		}
-		u = append(u, x)
+		return rune(b[i]) | rune(b[i+1])<<8
 	}
-	return []byte(string(utf16.Decode(u)))
+	out := make([]byte, 0, len(b))
+	for i := 0; i+1 < len(b); i += 2 {
+		r := unit(i)
+		if pair := utf16.DecodeRune(r, unit(i+2)); pair != utf8.RuneError {
+			r = pair
+			i += 2
+		}
+		out = utf8.AppendRune(out, r) // half a pair becomes U+FFFD
+	}
+	return out
 }
 
 // text scans a file by its lines, so that each entry has findings of its own, and
@@ -311,7 +324,7 @@ func (s *scanner) text(data []byte) {
 			return
 		}
 		if l = bytes.TrimRight(l, "\r\n"); len(bytes.TrimSpace(l)) > 0 {
-			s.entry(string(l), "", "", func(int) int { return line }, nil)
+			entry(s, l, "", "", func(int) int { return line }, nil)
 		}
 	}
 	alone := make(map[string]int, len(s.checks))
@@ -319,7 +332,7 @@ func (s *scanner) text(data []byte) {
 		alone[k] = v
 	}
 	at, counted := 1, 0
-	s.windows(string(data), "", "", func(offset int) int {
+	windows(s, data, "", "", func(offset int) int {
 		if offset < counted {
 			at, counted = 1, 0
 		}
@@ -330,21 +343,21 @@ func (s *scanner) text(data []byte) {
 }
 
 // entry scans one entry, in windows where it is long.
-func (s *scanner) entry(content, key, place string, line func(offset int) int, without map[string]int) {
+func entry[T string | []byte](s *scanner, content T, key, place string, line func(int) int, without map[string]int) {
 	s.report.Entries++
-	s.windows(content, key, place, line, without)
+	windows(s, content, key, place, line, without)
 }
 
 // windows scans a text; line tells the line of an offset. Checks among without are
-// left out.
-func (s *scanner) windows(content, key, place string, line func(offset int) int, without map[string]int) {
+// left out. No more than a window is copied.
+func windows[T string | []byte](s *scanner, content T, key, place string, line func(int) int, without map[string]int) {
 	found := make(map[[2]string]bool) // check and what was matched, where windows overlap
 	for from := 0; ; {
 		to := min(from+window, len(content))
 		for to < len(content) && !utf8.RuneStart(content[to]) {
 			to--
 		}
-		part := content[from:to]
+		part := string(content[from:to])
 		for _, f := range s.in.Inspect(key, part) {
 			if without[f.Check] > 0 {
 				continue
@@ -377,8 +390,9 @@ func (s *scanner) add(f *guard.Finding, match, place string, line int) {
 	// The same in another line is another finding; the line itself is no part of
 	// the identity, for lines move.
 	id := fmt.Sprintf("%q", []string{filepath.ToSlash(s.name), place, f.Check, match})
-	s.seen[id]++
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", id, s.seen[id]))
+	known := sha256.Sum256([]byte(id)) // what was matched may be long
+	s.seen[known]++
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", id, s.seen[known]))
 	out := Finding{File: s.name, Line: line, Place: place, Check: f.Check, On: string(f.On), Family: f.Family, Severity: f.Severity.String(),
 		Action: f.Action, Rule: f.Rule, Note: f.Note, Fingerprint: hex.EncodeToString(sum[:])}
 	if f.On != guard.SensitiveDataCheck {

@@ -46,7 +46,7 @@ func (s *scanner) store(store *durable.Store) error {
 		if s.report.Bytes > s.maxDB {
 			return fmt.Errorf("holds more than %d bytes of text: raise --max-bytes", s.maxDB)
 		}
-		s.entry(r.Text, r.Key, "record "+r.ID+" ("+r.State.String()+")", func(int) int { return 0 }, nil)
+		entry(s, r.Text, r.Key, "record "+r.ID+" ("+r.State.String()+")", func(int) int { return 0 }, nil)
 	}
 	return nil
 }
@@ -114,22 +114,29 @@ func column(ctx context.Context, db *sql.DB, query string, args ...any) (out []s
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 func (s *scanner) table(db *sql.DB, name string, columns []string, left *int64) (err error) {
-	names := make([]string, len(columns))
+	// A value that is too large is counted and not read.
+	names, large := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = quoted(c)
+		large[i] = fmt.Sprintf("(coalesce(octet_length(%s), 0) > %d)", quoted(c), maxLiteral)
+		names[i] = fmt.Sprintf("iif(%s, NULL, %s)", large[i], quoted(c))
 	}
+	names = append(names, strings.Join(large, " + "))
 	rows, err := db.QueryContext(s.ctx, "SELECT "+strings.Join(names, ", ")+" FROM "+quoted(name))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	cells, to := make([]any, len(columns)), make([]any, len(columns))
+	cells, to, skipped := make([]any, len(columns)), make([]any, len(columns)), 0
 	for i := range cells {
 		to[i] = &cells[i]
 	}
+	to = append(to, &skipped)
 	for n := 1; rows.Next(); n++ {
 		if err := rows.Scan(to...); err != nil {
 			return err
+		}
+		if skipped > 0 {
+			s.fail(fmt.Sprintf("table %s, row %d: a value is larger than %d bytes and was not scanned", name, n, maxLiteral))
 		}
 		for i, c := range cells {
 			text := ""
@@ -146,7 +153,7 @@ func (s *scanner) table(db *sql.DB, name string, columns []string, left *int64) 
 				return fmt.Errorf("the database holds more than %d bytes of text: raise --max-bytes", s.maxDB)
 			}
 			s.report.Bytes += int64(len(text))
-			s.entry(text, "", fmt.Sprintf("table %s, column %s, row %d", name, columns[i], n), func(int) int { return 0 }, nil)
+			entry(s, text, "", fmt.Sprintf("table %s, column %s, row %d", name, columns[i], n), func(int) int { return 0 }, nil)
 		}
 	}
 	return rows.Err()
