@@ -230,7 +230,7 @@ func Settings() []Setting {
 			Doc: "How many ordinary memories stand in memory before a trial. An empty memory (0) is easier to poison than a real one.",
 			at:  func(c *Config) Value { return (*intValue)(&c.Background) }},
 		{Key: "window", Arg: "TOKENS", Affects: true, Min: 256, Max: 1 << 30,
-			Doc: "Context window in tokens. Compaction, flush and review thresholds scale with it.",
+			Doc: "Context window in tokens. Compaction, flush and review thresholds scale with it. One that the server's context does not hold is refused, where the server says how much it holds.",
 			at:  func(c *Config) Value { return (*intValue)(&c.Window) }},
 		{Key: "policy", Arg: "vague|scoped|source-aware", Affects: true, Choices: []string{"vague", "scoped", "source-aware"},
 			Doc: "The retention policy in the agent's system prompt: what it is told to keep.",

@@ -115,7 +115,7 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 		return nil, err
 	}
 	defer hot.Close()
-	return wire.Examine(ctx, cold.Model.(wire.Subject), wire.Examination{Warm: hot.Model, Embeddings: embeddings, Fenced: c.Protocol == "fenced"}), nil
+	return wire.Examine(ctx, cold.Model.(wire.Subject), wire.Examination{Warm: hot.Model, Embeddings: embeddings, Window: c.Window, Fenced: c.Protocol == "fenced"}), nil
 }
 
 // Waiting lists the requests to the model's server that have been under way for
@@ -134,11 +134,12 @@ const greetTime = 10 * time.Second
 // a dead server would retry for hours. Whatever the server answers is enough, for
 // not all list their models.
 func (r *remote) greet(ctx context.Context, c Config) error {
-	if c.Replay != "" {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
+	if c.Replay != "" {
+		r.measure(ctx) // as it was recorded: a prompt that filled the context was cut
+		return nil
+	}
 	lister, ok := r.Model.(interface {
 		Models(context.Context) ([]string, error)
 	})
@@ -147,13 +148,35 @@ func (r *remote) greet(ctx context.Context, c Config) error {
 	}
 	_, err := lister.Models(ctx)
 	if kind, known := wire.KindOf(err); err == nil || known && kind != wire.Transient {
+		r.measure(ctx)
 		return nil
 	}
 	return &Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err, Hint: "start the server, or name its address with --base-url"}
 }
 
+// measure asks for the server's context. What a server does not say is not guessed.
+func (r *remote) measure(ctx context.Context) {
+	if s, ok := r.Model.(wire.Sized); ok {
+		r.context, _ = s.Context(ctx)
+	}
+}
+
+// fits refuses a window that the server's context does not hold: a prompt that fills
+// the one would be cut to the other.
+func fits(c Config, m model.Model) error {
+	r, ok := m.(*remote)
+	if !ok {
+		return nil
+	}
+	if hint, ok := wire.Fits(c.Window, r.context); !ok {
+		return &Problem{Where: "window", What: fmt.Sprintf("the window is %d tokens, and the context of %s at its server %d", c.Window, c.Model, r.context), Hint: hint}
+	}
+	return nil
+}
+
 // remote is a model behind a server, with what must be closed at the end.
 type remote struct {
+	context int // the server's, in tokens; 0 is not known
 	model.Model
 	model.Namer
 	client *wire.Client

@@ -96,6 +96,9 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	if x.Model, err = cat.Models(ctx, c); err != nil {
 		return asProblem("--model", err)
 	}
+	if err := fits(c, x.Model); err != nil {
+		return err
+	}
 	x.Name, x.LLM = c.Model, true
 	if n, ok := x.Model.(model.Namer); ok {
 		x.Name, x.LLM = n.Name(), n.IsLLM()

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -112,6 +113,9 @@ func New(o Options) (*Model, error) {
 	}
 	for _, name := range o.Omit {
 		delete(m.fixed, name)
+	}
+	if n, ok := m.fixed["num_ctx"].(int); ok {
+		m.context.Store(int64(n))
 	}
 	var rt http.RoundTripper = wire.Authorized(o.Client, o.Key)
 	if o.Cassette != nil {
@@ -361,6 +365,39 @@ func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
 		out = append(out, c.String())
 	}
 	return out, nil
+}
+
+// Context asks the server how many tokens its context for the model holds: no more
+// than the model was trained for, and no more than is asked for (num_ctx), here or by
+// the model's own parameters. 0 is what is not said. Answers to prompts that fill it
+// are errors.
+func (m *Model) Context(ctx context.Context) (int, error) {
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	if err != nil {
+		return 0, m.refine(ctx, err)
+	}
+	var said []int
+	for name, v := range show.ModelInfo {
+		if trained, ok := v.(float64); ok && strings.HasSuffix(name, ".context_length") && trained > 0 && trained < 1<<31 {
+			said = append(said, int(trained))
+		}
+	}
+	asked, ok := m.fixed["num_ctx"].(int)
+	for line := range strings.Lines(show.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && !ok {
+			asked, _ = strconv.Atoi(f[1])
+			said = append(said, asked)
+		}
+	}
+	if len(said) == 0 {
+		return 0, nil
+	}
+	if asked > 0 {
+		said = append(said, asked)
+	}
+	n := slices.Min(said)
+	m.context.Store(int64(n))
+	return n, nil
 }
 
 // Version is the server's version.

@@ -202,6 +202,25 @@ func TestSpoiltAnswers(t *testing.T) {
 	}
 }
 
+// The context is what the model was trained for, and no more than is asked for. What
+// the server does not say is not guessed.
+func TestContext(t *testing.T) {
+	for show, want := range map[string][2]int{ // with num_ctx sent (4096), and left out
+		`{}`: {0, 0},
+		`{"model_info":{"general.architecture":"llama","llama.context_length":2048}}`:                           {2048, 2048},
+		`{"model_info":{"llama.context_length":131072},"parameters":"stop   \"<s>\"\nnum_ctx          8192\n"}`: {4096, 8192},
+		`{"model_info":{"llama.context_length":131072}}`:                                                        {4096, 131072},
+		`{"model_info":{"llama.context_length":"2048"},"parameters":"num_ctx much"}`:                            {0, 0},
+	} {
+		for i, omit := range [][]string{nil, {"num_ctx"}} {
+			m, _ := start(t, ollama.Options{Context: 4096, Omit: omit}, show)
+			if n, err := m.Context(context.Background()); n != want[i] || err != nil {
+				t.Errorf("%s, without %v: %d, %v; want %d", show, omit, n, err, want[i])
+			}
+		}
+	}
+}
+
 // The key is sent as a bearer token and stands nowhere else.
 func TestKey(t *testing.T) {
 	const key = "planted-9f3b7c1d5e"

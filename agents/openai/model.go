@@ -59,7 +59,7 @@ type Model struct {
 	opts    Options
 	http    *http.Client
 	client  *api.Client
-	chats   string // URL of the chat interface
+	base    string // URL of the server
 	tools   wire.ToolList
 	fixed   []byte // members of every request that go-openai would not send
 	limit   bool   // the server wants max_completion_tokens
@@ -93,7 +93,7 @@ func New(o Options) (*Model, error) {
 		rt = o.Cassette(base.Path, rt)
 	}
 	// The key is not part of this configuration: Authorized adds it further down.
-	m.http, m.chats = wire.HTTP(rt), base.String()+"/chat/completions"
+	m.http, m.base = wire.HTTP(rt), base.String()
 	c := api.DefaultConfig("")
 	c.BaseURL, c.HTTPClient = base.String(), m.http
 	m.client = api.NewClientWithConfig(c)
@@ -197,7 +197,7 @@ func (m *Model) chat(ctx context.Context, req model.Request) (wire.Answer, error
 	if err != nil {
 		return wire.Answer{}, fmt.Errorf("encoding the request: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.chats, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.base+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return wire.Answer{}, m.refine(ctx, err)
 	}

@@ -34,14 +34,14 @@ func TestExamine(t *testing.T) {
 	for name, m := range clients(t, base, "reference", wire.Options{}, wire.Settings{}) {
 		got := wire.Examine(context.Background(), m.(wire.Subject), wire.Examination{Warm: m})
 		// The reference model has no temperature, so a seed changes nothing.
-		if s := summary(got); s != "reachable:ok model:ok answers:ok usage:ok tools:ok results:ok repeats:ok seed:warning embeddings:ok" {
+		if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok tools:ok results:ok repeats:ok seed:warning embeddings:ok" {
 			t.Errorf("%s: %s\n%+v", name, s, got)
 		}
 	}
 	_, base = start(t, server.Options{Models: map[string]model.Model{"mute": &mute{}}})
 	m := clients(t, base, "mute", wire.Options{}, wire.Settings{})["openai stream=false"]
 	got := wire.Examine(context.Background(), m.(wire.Subject), wire.Examination{Warm: m, Embeddings: "-"})
-	if s := summary(got); s != "reachable:ok model:ok answers:ok usage:ok thinking:warning tools:failed repeats:warning seed:warning embeddings:skipped" {
+	if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok thinking:warning tools:failed repeats:warning seed:warning embeddings:skipped" {
 		t.Errorf("%s\n%+v", s, got)
 	}
 	for _, c := range got {
@@ -56,7 +56,7 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := summary(wire.Examine(context.Background(), unknown, wire.Examination{})); s != "reachable:ok model:warning answers:failed" {
+	if s := summary(wire.Examine(context.Background(), unknown, wire.Examination{})); s != "reachable:ok model:warning context:skipped answers:failed" {
 		t.Errorf("a model that is not there: %s", s)
 	}
 	nobody, err := openai.New(openai.Options{Model: "gpt", BaseURL: "http://127.0.0.1:1/v1", Client: wire.New(wire.Options{Attempts: 1, Timeout: time.Second})})

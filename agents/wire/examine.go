@@ -38,7 +38,7 @@ func (s State) String() string { return [...]string{"ok", "warning", "failed", "
 
 // Check is one thing that was examined.
 type Check struct {
-	Name   string // reachable, model, answers, usage, thinking, tools, results, repeats, seed, embeddings
+	Name   string // reachable, model, context, answers, usage, thinking, tools, results, repeats, seed, embeddings
 	State  State
 	Detail string
 	Hint   string // what would mend it
@@ -52,6 +52,8 @@ type Examination struct {
 	// Embeddings names the model of the server that embeds; "-" skips the check,
 	// "" is the model itself.
 	Embeddings string
+	// Window is the context in tokens that a run would fill; 0 is none.
+	Window int
 	// Fenced says that the model is talked to by the fenced protocol, for hints.
 	Fenced bool
 }
@@ -71,7 +73,11 @@ var examined = model.Request{
 // rest would only fail for the same reason.
 func Examine(ctx context.Context, m Subject, x Examination) []Check {
 	e := &examiner{ctx: ctx, m: m, x: x}
-	if !e.reachable() || !e.answers() {
+	if !e.reachable() {
+		return e.out
+	}
+	e.context()
+	if !e.answers() {
 		return e.out
 	}
 	e.tools()
@@ -115,6 +121,39 @@ func (e *examiner) reachable() bool {
 	some := list[:min(len(list), 8)]
 	e.say("model", Warned, fmt.Sprintf("%s is not among the models that the server lists: %s", name, strings.Join(some, ", ")), "check the name; some gateways serve models that they do not list")
 	return true
+}
+
+// Sized is a model whose server may say how many tokens its context holds; 0 is what
+// it does not say.
+type Sized interface {
+	Context(context.Context) (int, error)
+}
+
+func (e *examiner) context() {
+	s, ok := e.m.(Sized)
+	if !ok {
+		return
+	}
+	switch n, err := s.Context(e.ctx); {
+	case err != nil || n == 0:
+		e.say("context", Skipped, "the server does not say how many tokens its context holds", "")
+	default:
+		hint, fits := Fits(e.x.Window, n)
+		if fits {
+			e.say("context", Passed, fmt.Sprintf("%d tokens", n), "")
+		} else {
+			e.say("context", Failed, fmt.Sprintf("the server's context holds %d tokens, the window of a run is %d", n, e.x.Window), hint)
+		}
+	}
+}
+
+// Fits reports whether a server's context holds a window, and where it does not what
+// would mend that. A context of 0 is not known.
+func Fits(window, context int) (hint string, ok bool) {
+	if context == 0 || window <= context {
+		return "", true
+	}
+	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, --max-model-len, --ctx-size)", context), false
 }
 
 func (e *examiner) answers() bool {

@@ -16,8 +16,9 @@ func newDoctor(env *Env) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Examine a model before a run: reachable, tool calls, seed, embeddings", Args: noArgs,
 		Long: `Try a model with about eight small requests: does the server answer, is the model
-there, does it count tokens, call tools and take their results, does it repeat
-itself, does the seed count, does it embed. Exit code 1 where a run would fail.`,
+there, does its context hold the window of a run, does it count tokens, call tools
+and take their results, does it repeat itself, does the seed count, does it embed.
+Exit code 1 where a run would fail.`,
 		Example: "  memtox doctor --model ollama:llama3.2\n  memtox doctor --model openai:gpt-oss-120b --base-url http://localhost:8000/v1 --set protocol=fenced",
 	}
 	f.register(c, func(s harness.Setting) bool {

@@ -285,15 +285,53 @@ func TestAModelThatNeverWritesIsInconclusive(t *testing.T) {
 }
 
 // scriptedModel is a server that always gives the same answer.
-func scriptedModel(t *testing.T, answer string) string {
+func scriptedModel(t *testing.T, answer string) string { return sizedModel(t, answer, nil) }
+
+// sizedModel says what its context holds, too, and counts as many tokens of each
+// prompt.
+func sizedModel(t *testing.T, answer string, size any) string {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		v := map[string]any{"object": "list", "data": []any{map[string]any{"id": "m"}}}
+		v := map[string]any{"object": "list", "data": []any{map[string]any{"id": "m", "max_model_len": size}}}
 		if r.Method == http.MethodPost {
-			v = map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": answer}, "finish_reason": "stop"}}}
+			v = map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": answer}, "finish_reason": "stop"}},
+				"usage": map[string]any{"prompt_tokens": size, "completion_tokens": 1}}
 		}
 		_ = json.NewEncoder(w).Encode(v)
 	}))
 	t.Cleanup(h.Close)
 	return h.URL + "/v1"
+}
+
+// A window that the server's context does not hold is refused before the first trial,
+// and doctor says so. A prompt that fills the context was cut: its trial is an error,
+// when it is recorded and when it is replayed.
+func TestACutPromptIsNotScored(t *testing.T) {
+	c := newConsole(t)
+	m := sizedModel(t, "Noted.", 4096)
+	args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none --limit 5 --model openai:m --base-url " + m)
+	if code := c.run(append(args, "--out", "refused")...); code != Usage || !strings.Contains(c.err.String(), "--set window=4096") || !strings.Contains(c.err.String(), "num_ctx") {
+		t.Errorf("a window beyond the context: exit code %d: %s", code, c.err.String())
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "refused")); err == nil {
+		t.Error("a refused run left a directory")
+	}
+	doctor := strings.Fields("doctor --model openai:m --base-url " + m)
+	if code := c.run(doctor...); code != BadNews || !strings.Contains(c.out.String(), "the server's context holds 4096 tokens, the window of a run is 8192") {
+		t.Errorf("doctor: exit code %d: %s", code, c.out.String())
+	}
+	if c.run(append(doctor, "--set", "window=4096")...); !strings.Contains(c.out.String(), "context     ok       4096 tokens") {
+		t.Errorf("doctor, with a smaller window: %s", c.out.String())
+	}
+	for _, way := range []string{"--record", "--replay"} {
+		out := "cut" + way
+		if code := c.run(append(args, "--set", "window=4096", way, "tape", "--out", out)...); code != Inconclusive {
+			t.Errorf("%s: exit code %d: %s", way, code, c.err.String())
+		}
+		for _, e := range rowsOf(t, filepath.Join(c.dir, out)) {
+			if e.Trial.Status != results.Error || summary.ErrorKind(e.Trial.Reason) != wire.CutPrompt.String() {
+				t.Errorf("%s: %s, %s", way, e.Trial.Status, e.Trial.Reason)
+			}
+		}
+	}
 }

@@ -13,7 +13,7 @@ const (
 	layers        = 2
 	heads         = 4
 	hidden        = 128
-	contextLength = 2048
+	contextLength = 16384 // room for the window of a run, a token a byte
 )
 
 // Types of values in a GGUF file (github.com/ggml-org/ggml, docs/gguf.md).

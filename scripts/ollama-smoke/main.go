@@ -103,7 +103,7 @@ func smoke(ctx context.Context, ollama string, limit int) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "OLLAMA_HOST="+host, "OLLAMA_MODELS="+filepath.Join(dir, "models"), "HOME="+dir, "OLLAMA_NUM_PARALLEL=2", "OLLAMA_CONTEXT_LENGTH=2048")
+	env := append(os.Environ(), "OLLAMA_HOST="+host, "OLLAMA_MODELS="+filepath.Join(dir, "models"), "HOME="+dir, "OLLAMA_NUM_PARALLEL=2", "OLLAMA_CONTEXT_LENGTH=16384")
 	server := exec.CommandContext(ctx, ollama, "serve")
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
@@ -160,7 +160,7 @@ func trials(ctx context.Context, memtox, dir, model, url string, limit int) erro
 		"--format", "json", "--out", filepath.Join(dir, strings.ReplaceAll(model, ":", "-")))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	// 4: nothing was scored, which a model of random weights may bring about.
+	// 4: nothing was scored. A model of random weights talks until it is cut.
 	if err != nil && cmd.ProcessState.ExitCode() != 4 {
 		return fmt.Errorf("run: %w", err)
 	}
