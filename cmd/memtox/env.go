@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // Env is everything that the command line touches of the world, so that all of
@@ -30,6 +32,8 @@ type Env struct {
 	Now  func() time.Time
 	// Dir is what relative paths are relative to; empty is the process's own.
 	Dir string
+	// Disk is what the files of a run are written with; nil is the operating system's.
+	Disk disk.FS
 
 	mu     sync.Mutex
 	handle func(before int)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/memtox/memtox/internal/disk"
 )
 
 // asMain makes the test binary behave as memtox itself, for tests that need a
@@ -30,6 +32,7 @@ type console struct {
 	terminal bool
 	getenv   func(string) string
 	out, err bytes.Buffer
+	disk     disk.FS
 }
 
 func newConsole(t testing.TB) *console {
@@ -47,7 +50,7 @@ func (c *console) run(args ...string) Code {
 		Getenv: c.getenv,
 		Stdin:  bytes.NewReader(nil), Stdout: &c.out, Stderr: &c.err,
 		StdoutTerminal: c.terminal, StderrTerminal: c.terminal,
-		Signals: c.signals, Dir: c.dir,
+		Signals: c.signals, Dir: c.dir, Disk: c.disk,
 		Now: func() time.Time { clock = clock.Add(time.Second); return clock },
 	}, args)
 }

@@ -260,7 +260,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		c.Out = filepath.Join("runs", id)
 	}
 	dir := env.path(c.Out)
-	options := results.Options{SyncEvery: c.Fsync}
+	options := results.Options{SyncEvery: c.Fsync, Disk: env.Disk}
 
 	var journal *results.Journal
 	if earlier == nil {

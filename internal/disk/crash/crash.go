@@ -166,7 +166,11 @@ func (d *Disk) DirSynced(dir string) { d.note(event{dir: filepath.Clean(dir)}) }
 
 // OpenFile implements [disk.FS].
 func (d *Disk) OpenFile(path string, flag int) (disk.File, error) {
-	if err := d.fails("open", path); err != nil {
+	call := "open"
+	if flag&os.O_CREATE != 0 {
+		call = "create"
+	}
+	if err := d.fails(call, path); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(path, flag, 0o666)
