@@ -205,12 +205,10 @@ func (t *texts) units(k *datasets.Case, value *judge.Value) []unit {
 
 // runText runs one trial of detect: the texts of one case against one defense.
 func (x *Experiment) runText(ctx context.Context, own *scratch, st *stage, t Trial) (*finished, error) {
-	k := st.subject.Case
-	own.text.row = x.row(k, t)
+	own.text.row = x.known(st.subject, t)
 	f := &own.text
 	f.decisions = f.decisions[:0]
 	row := &f.row
-	row.ExpectsWrite = k.Label == datasets.Benign
 	sizes := own.sizes[:0]
 	began := time.Now()
 	err := x.classify(ctx, own, st, t, f, &sizes)

@@ -81,10 +81,11 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 }
 
 // Merge copies the rows and transcripts of the runs into a journal, each trial
-// once. It keeps the rows of one case in memory at a time, and 24 bytes a trial.
-func Merge(ctx context.Context, names []string, runs []*results.Reader, into *results.Journal) (Merged, error) {
+// once, and none that contradicts the plan. It keeps the rows of one case in memory
+// at a time, and 24 bytes a trial.
+func Merge(ctx context.Context, plan *Experiment, names []string, runs []*results.Reader, into *results.Journal) (Merged, error) {
 	var m Merged
-	digests := map[string]string{}
+	digests, check := map[string]string{}, plan.Rows()
 	count, have := 0, map[int]bool{}
 	var batch []results.Finished // of one case: their transcripts share a frame
 	bytes := 0
@@ -105,6 +106,9 @@ func Merge(ctx context.Context, names []string, runs []*results.Reader, into *re
 			}
 			rows++
 			t := &e.Trial
+			if err := check.Check(t); err != nil {
+				return m, foreignRow(names[i], err)
+			}
 			if d, twice := digests[t.ID]; twice {
 				m.Duplicates++
 				if d != t.Digest {

@@ -27,6 +27,8 @@ type Rejudging struct {
 	Reader *llm.Judge
 
 	from  *results.Reader
+	name  string // of the run, in messages
+	plan  *Experiment
 	cases map[string]*datasets.Case
 }
 
@@ -47,7 +49,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		own.Concurrency = c.Concurrency
 	}
 	own.Record, own.Replay = c.Record, c.Replay
-	x := &Rejudging{Config: own, from: from, cases: map[string]*datasets.Case{}}
+	x := &Rejudging{Config: own, from: from, name: name, cases: map[string]*datasets.Case{}}
 	if x.Reader, err = own.Reader(ctx, cat); err != nil {
 		return nil, err
 	}
@@ -74,21 +76,13 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 }
 
 func (x *Rejudging) prepare(ctx context.Context, cat Catalog, run *results.Run) error {
-	c := x.Config
-	set, err := cat.Datasets(ctx, c.Dataset)
-	if err != nil {
-		return datasetProblem(c.Dataset, err)
-	}
-	if set.SHA256 != run.Dataset.SHA256 {
-		return &Problem{Where: "--dataset", What: fmt.Sprintf("%s is not what it was when the run was made (SHA-256 %.16s…, then %.16s…)", c.Dataset, set.SHA256, run.Dataset.SHA256), Hint: "the judge must read the same cases: bring that file back"}
-	}
-	c.Shard = ""
-	plan, err := newPlan(c, set, run.Model, nil)
-	if err != nil {
+	var err error
+	if x.plan, err = PlanOf(ctx, x.name, run, "", cat); err != nil {
 		return err
 	}
-	for _, i := range plan.Cases {
-		x.cases[plan.Set.Cases[i].ID] = &plan.Set.Cases[i]
+	p := x.plan.Plan
+	for _, i := range p.Cases {
+		x.cases[p.Set.Cases[i].ID] = &p.Set.Cases[i]
 	}
 	return nil
 }
@@ -145,9 +139,13 @@ func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, st
 
 // hand gives the rows to the workers.
 func (x *Rejudging) hand(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}, jobs chan<- *rejudgeJob) error {
+	rows := x.plan.Rows()
 	for e, err := range x.from.Entries(results.Everything) {
 		if err != nil {
 			return err
+		}
+		if err := rows.Check(&e.Trial); err != nil {
+			return foreignRow(x.name, err)
 		}
 		if sink.Done(e.Trial.ID) {
 			progress.Resumed.Add(1)

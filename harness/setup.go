@@ -78,6 +78,10 @@ type Experiment struct {
 	texts   *texts // of detect; nil for a run
 	sweeps  []swept
 	greeted map[string]defenses.Identity // by the name of the defense
+
+	// of a plan that is made from a run.json
+	judged  string                   // the name of the judge
+	unasked map[*agents.Profile]bool // profiles of agents that nobody greeted
 }
 
 // Prepare resolves the settings. Whatever is wrong with them is found here, as a

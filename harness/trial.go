@@ -112,19 +112,14 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 	if x.texts != nil {
 		return x.runText(ctx, own, st, t)
 	}
-	k, arm := st.subject.Case, x.Plan.Arms[t.Arm]
-	f := &finished{row: x.row(k, t)}
+	f := &finished{row: x.known(st.subject, t)}
 	row := &f.row
-	if why := x.Plan.Excludes(k, arm); why != "" {
-		row.Status, row.Reason = results.Excluded, why
+	if row.Status == results.Excluded {
 		row.Digest = results.OutcomeDigest(row, nil)
 		return f, nil
 	}
-	row.ExpectsASR, row.ExpectsRSR, row.ExpectsWrite = st.subject.ExpectsASR(), st.subject.ExpectsRSR(), k.Writes()
-	row.ExpectsProposal = (row.ExpectsASR || row.ExpectsWrite) && len(k.Inject) == 0
-
-	if x.Reader != nil && st.subject.NeedsReader() {
-		row.Judge, st.subject.Reads = x.Reader.Name(), true
+	if row.Judge != "" {
+		st.subject.Reads = true
 	}
 
 	began := time.Now()

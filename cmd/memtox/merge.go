@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/inert"
@@ -20,7 +21,8 @@ func newMerge(env *Env) *cobra.Command {
 		Use: "merge RUN… -o RUN", Short: "Put the shards of a run together",
 		Long: `Put run directories of one plan together: the shards of --shard, or runs of the
 same settings that were stopped at different places. Each trial is counted once.
-Runs of different settings are refused with the difference.
+Runs of different settings are refused with the difference, and so is a run with a
+row that contradicts the plan: the data set must be here.
 
 What comes out is a run like any other, with the digest that one process would
 have given. Where trials are missing it says which, ends with exit code 4, and
@@ -28,6 +30,7 @@ memtox run --resume --out RUN runs them.`,
 		Example: "  memtox merge runs/part1 runs/part2 runs/part3 -o runs/whole",
 	}
 	out := c.Flags().StringP("output", "o", "", "The run `DIRECTORY` to make")
+	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, where it is not where the runs had it")
 	format := c.Flags().String("format", "table", strings.Join(formats, ", "))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	c.Args = func(_ *cobra.Command, args []string) error {
@@ -59,7 +62,11 @@ memtox run --resume --out RUN runs them.`,
 		if err != nil {
 			return err
 		}
-		return merge(env, func(j *results.Journal) (harness.Merged, error) { return harness.Merge(ctx, args, readers, j) }, run, *out, *format)
+		plan, err := harness.PlanOf(ctx, args[0], run, *dataset, env.catalog(false, wire.Caps{}))
+		if err != nil {
+			return err
+		}
+		return merge(env, func(j *results.Journal) (harness.Merged, error) { return harness.Merge(ctx, plan, args, readers, j) }, run, *out, *format)
 	}
 	return c
 }

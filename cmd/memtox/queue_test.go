@@ -527,8 +527,10 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		{run1, forged(func(r *results.Trial) { r.Case = "m-other" })},
 		{run1, forged(func(r *results.Trial) { r.Defense = "guard" })},
 		{run1, forged(func(r *results.Trial) { r.Status = "\x1b[31m" })},
+		{run1, forged(func(r *results.Trial) { r.Family += "x" })},
+		{run1, forged(func(r *results.Trial) { r.ExpectsRSR = !r.ExpectsRSR })},
 	} {
-		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {m.run}}, Data: m.data}); err != nil {
+		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {m.run}, "Memtox-Worker": {"mallory\x1b"}}, Data: m.data}); err != nil {
 			t.Errorf("publishing: %v", err)
 		}
 	}
@@ -549,7 +551,12 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		t.Errorf("digest %s, want %s", got.Digest, figures(t, want).Digest)
 	}
 	text := run.text()
-	if n := strings.Count(text, "is thrown away"); n < 9 {
+	for _, says := range []string{`the worker "mallory\x1b" sent it`, "has family ", "has expects_rsr "} {
+		if !strings.Contains(text, says) {
+			t.Errorf("it is not said that %s:\n%s", says, text)
+		}
+	}
+	if n := strings.Count(text, "is thrown away"); n < 11 {
 		t.Errorf("%d messages were thrown away and said so:\n%s", n, text)
 	}
 	if strings.ContainsRune(text, 0x1b) || strings.Contains(text, "right-token-93ab") {

@@ -273,6 +273,11 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		if errors.Is(err, results.ErrFinished) {
 			return printFinished(env, dir, c)
 		}
+		if err == nil {
+			if err = checkRows(ctx, x, dir, c.Out); err != nil {
+				journal.Close()
+			}
+		}
 	}
 	if err != nil {
 		return err
@@ -310,6 +315,16 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		os.RemoveAll(filepath.Join(dir, queueDir)) // of an earlier part of the run: all trials are here
 	}
 	return finish(env, journal, c, progress)
+}
+
+// checkRows holds the rows of an interrupted run against the plan.
+func checkRows(ctx context.Context, x *harness.Experiment, dir, name string) error {
+	r, err := results.OpenReader(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return x.CheckAll(ctx, name, r)
 }
 
 // spent is what the finished trials of an interrupted run have used of its caps.

@@ -30,6 +30,7 @@ type Coordinator struct {
 	mu      sync.Mutex
 	workers map[string]seen
 	refused atomic.Int64
+	rows    *harness.Rows // of the one that collects
 }
 
 type seen struct {
@@ -400,6 +401,7 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 	}
 	defer unzip.Close()
 	plan := c.Experiment.Plan
+	c.rows = c.Experiment.Rows()
 	for progress.Done() < plan.Len() {
 		cons, err := q.js.CreateOrUpdateConsumer(ctx, q.names.rows, jetstream.ConsumerConfig{Durable: "coordinator", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 4096})
 		if err != nil {
@@ -445,7 +447,7 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink harness.Sink, progress *harness.Progress, unzip *zstd.Decoder) error {
 	refuse := func(err error) {
 		c.refused.Add(1)
-		c.logf("a message on the queue is thrown away: %v", err)
+		c.logf("a message on the queue is thrown away: the worker %.100q sent it, and %v", m.Headers().Get(workerHeader), err)
 	}
 	if run := m.Headers().Get(runHeader); run != q.run {
 		refuse(fmt.Errorf("it belongs to the run %.60q", run))
@@ -526,6 +528,9 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 // runHeader names the run that a message belongs to.
 const runHeader = "Memtox-Run"
 
+// workerHeader names the worker that sent it.
+const workerHeader = "Memtox-Worker"
+
 // mostUnpacked is from how many bytes of transcripts on a message is journalled in
 // parts.
 const mostUnpacked = 1 << 20
@@ -538,24 +543,8 @@ func (c *Coordinator) read(kind byte, row, packed []byte, unzip *zstd.Decoder) (
 		return nil, nil, err
 	}
 	t := &e.Trial
-	plan := c.Experiment.Plan
-	var want *harness.Trial
-	if t.Index >= 0 {
-		for p := range plan.Span(t.Index, 1) {
-			want = &p
-		}
-	}
-	if want == nil || plan.ID(*want) != t.ID {
-		return nil, nil, fmt.Errorf("trial %s is not the one at place %d of the plan", t.ID, t.Index)
-	}
-	arm := plan.Arms[want.Arm]
-	if k := plan.Set.Cases[want.Case]; t.Case != k.ID || t.Agent != arm.Agent() || t.Defense != arm.Defense.Name || int(t.Epoch) != want.Epoch || t.Label != string(k.Label) || t.Class != k.Class {
-		return nil, nil, fmt.Errorf("trial %s says that it is another one", t.ID)
-	}
-	switch t.Status {
-	case results.Scored, results.Error, results.Excluded:
-	default:
-		return nil, nil, fmt.Errorf("trial %s has the status %.20q", t.ID, t.Status)
+	if err := c.rows.Check(t); err != nil {
+		return nil, nil, err
 	}
 	if results.OutcomeDigest(t, e.Decisions) != t.Digest {
 		return nil, nil, fmt.Errorf("trial %s: what happened does not fit its digest", t.ID)

@@ -564,7 +564,7 @@ func (t *toil) send(ctx context.Context, out *parcel) error {
 		return nil
 	}
 	defer t.unsent.Add(-out.n)
-	msg := &nats.Msg{Subject: t.rowSubject, Header: nats.Header{runHeader: {t.run}}, Data: out.data}
+	msg := &nats.Msg{Subject: t.rowSubject, Header: nats.Header{runHeader: {t.run}, workerHeader: {t.name}}, Data: out.data}
 	for {
 		send, end := context.WithTimeout(ctx, 5*time.Second)
 		_, err := t.js.PublishMsg(send, msg)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
+	"github.com/memtox/memtox/agents/memory/storetest"
 	"github.com/memtox/memtox/internal/disk/crash"
 )
 
@@ -107,7 +108,7 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 				if fail(err) {
 					return
 				}
-				rec := record(id, "k/"+id, text(id))
+				rec := storetest.Record(id, "k/"+id, text(id))
 				rec.Version, rec.State = size, memory.Live
 				b.Records = append(b.Records, rec)
 			}

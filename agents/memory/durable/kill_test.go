@@ -18,6 +18,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
+	"github.com/memtox/memtox/agents/memory/storetest"
 )
 
 // kills is how often the store is killed.
@@ -64,7 +65,7 @@ func writeForEver(path string) error {
 						failed <- err
 						return
 					}
-					r := record(id, "k/"+id, text(id))
+					r := storetest.Record(id, "k/"+id, text(id))
 					r.Version = size // how many records its batch has
 					if r.State = memory.Live; i == 1 {
 						r.State = memory.Held

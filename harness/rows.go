@@ -1,0 +1,218 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/results"
+)
+
+// known is what the plan says of a trial's row, whatever happens in the trial: the
+// columns of its case and arm and what is expected of it. One that does not apply is
+// excluded.
+func (x *Experiment) known(s *judge.Subject, t Trial) results.Trial {
+	k, arm := s.Case, x.Plan.Arms[t.Arm]
+	row := x.row(k, t)
+	switch why := x.Plan.Excludes(k, arm); {
+	case arm.Profile.Name == TextAgent:
+		row.ExpectsWrite = k.Label == datasets.Benign
+	case why != "":
+		row.Status, row.Reason = results.Excluded, why
+	default:
+		row.ExpectsASR, row.ExpectsRSR, row.ExpectsWrite = s.ExpectsASR(), s.ExpectsRSR(), k.Writes()
+		row.ExpectsProposal = (row.ExpectsASR || row.ExpectsWrite) && len(k.Inject) == 0
+		if s.NeedsReader() {
+			row.Judge = x.judge()
+		}
+	}
+	return row
+}
+
+// judge is the name of the language model that judges; "" where there is none.
+func (x *Experiment) judge() string {
+	if x.Reader != nil {
+		return x.Reader.Name()
+	}
+	return x.judged
+}
+
+// plannedColumns are the columns that known fills. A trial that does not apply has
+// its status and reason from the plan too.
+var plannedColumns = columnsNamed("trial index dataset case family split label class signal channel domain goal kind twin variant_of variant " +
+	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal judge window review_turns review_iterations keep_messages")
+
+type column struct {
+	name  string
+	field int
+}
+
+func columnsNamed(names string) []column {
+	var out []column
+	t := reflect.TypeFor[results.Trial]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("parquet"), ",")
+		if strings.Contains(" "+names+" ", " "+name+" ") {
+			out = append(out, column{name, i})
+		}
+	}
+	return out
+}
+
+// Rows holds rows that were made elsewhere, or earlier, against the plan. It serves
+// one goroutine.
+type Rows struct {
+	x       *Experiment
+	of      int // case of the subject
+	subject *judge.Subject
+}
+
+// Rows returns what holds rows against the plan.
+func (x *Experiment) Rows() *Rows { return &Rows{x: x, of: -1} }
+
+// Check returns an error that says where a row contradicts the plan. Where the plan
+// is that of a run.json it fills in what an older memtox did not say.
+func (r *Rows) Check(row *results.Trial) error {
+	p := r.x.Plan
+	var at *Trial
+	if row.Index >= 0 {
+		for t := range p.Span(row.Index, 1) {
+			at = &t
+		}
+	}
+	if at == nil || p.ID(*at) != row.ID {
+		return fmt.Errorf("trial %.20q is not the one at place %d of the plan", row.ID, row.Index)
+	}
+	if r.of != at.Case {
+		r.of, r.subject = at.Case, judge.NewSubject(&p.Set.Cases[at.Case])
+	}
+	if profile := p.Arms[at.Arm].Profile; r.x.unasked[profile] {
+		profile.WritesSkills = row.Status != results.Excluded // nobody asked this agent; its own row says it
+	}
+	want := r.x.known(r.subject, *at)
+	if r.x.unasked != nil {
+		row.ExpectsProposal = want.ExpectsProposal // rows of a memtox before this one have no such column
+	}
+	is, has := reflect.ValueOf(row).Elem(), reflect.ValueOf(&want).Elem()
+	for _, c := range plannedColumns {
+		if a, b := is.Field(c.field), has.Field(c.field); !a.Equal(b) {
+			return fmt.Errorf("trial %s of the case %s has %s %.80q, and the plan has %.80q: other data, or another plan, made that row",
+				row.ID, want.Case, c.name, fmt.Sprint(a), fmt.Sprint(b))
+		}
+	}
+	switch {
+	case row.Status == results.Excluded || want.Status == results.Excluded:
+		if row.Status != want.Status || row.Reason != want.Reason {
+			return fmt.Errorf("trial %s has the status %.20q (%.80q), and the plan has %q (%q)", row.ID, row.Status, row.Reason, want.Status, want.Reason)
+		}
+	case row.Status != results.Scored && row.Status != results.Error:
+		return fmt.Errorf("trial %s has the status %.20q", row.ID, row.Status)
+	}
+	return nil
+}
+
+// CheckAll holds every row of a run directory against the plan. name says in the
+// error which one it is.
+func (x *Experiment) CheckAll(ctx context.Context, name string, from *results.Reader) error {
+	rows := x.Rows()
+	for e, err := range from.Entries(results.TrialsOnly) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if err := rows.Check(&e.Trial); err != nil {
+			return foreignRow(name, err)
+		}
+	}
+	return nil
+}
+
+func foreignRow(name string, err error) error {
+	return &Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it was run with, or run it again into another directory"}
+}
+
+// PlanOf is the plan of a run from its run.json and the cases, for holding rows
+// against it: no program is started and no server asked, and nothing can be run.
+// file is where the cases are; "" is where the run had them. name says in messages
+// which run it is.
+func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat Catalog) (*Experiment, error) {
+	c, err := RecordedConfig(run)
+	if err != nil {
+		return nil, &Problem{Where: name, Err: err}
+	}
+	c.Shard = ""
+	set, err := cat.Datasets(ctx, cmp.Or(file, c.Dataset))
+	if err != nil {
+		return nil, datasetProblem(cmp.Or(file, c.Dataset), err)
+	}
+	if set.SHA256 != run.Dataset.SHA256 {
+		return nil, &Problem{Where: "--dataset", What: fmt.Sprintf("%s is not what it was when the run %s was made (SHA-256 %.16s…, then %.16s…)",
+			cmp.Or(file, c.Dataset), name, set.SHA256, run.Dataset.SHA256), Hint: "rows are held against the same cases: bring that file back"}
+	}
+	same := *set
+	same.Name = run.Dataset.Name // of the file where it was
+	x := &Experiment{Config: c, Name: run.Model, LLM: run.LLM, unasked: map[*agents.Profile]bool{}}
+	resolved, _ := run.Settings[resolvedKey].(map[string]any)
+	x.judged, _ = resolved["judge"].(string)
+	built, _ := resolved["defenses"].(map[string]any)
+	lives, err := c.lives()
+	if err != nil {
+		return nil, err
+	}
+	var arms []Arm
+	for _, spec := range c.Agents {
+		p, err := x.profile(spec, cat)
+		if err != nil {
+			return nil, &Problem{Where: name, What: "names an agent that this memtox does not have", Err: err}
+		}
+		loop := &agents.Loop{Profile: p, Settings: agents.Settings{Window: c.Window, Policy: c.Policy}}
+		for _, l := range lives {
+			for _, d := range run.Defenses {
+				canonical, ok := built[d].(string)
+				if !ok {
+					return nil, &Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q stands for", d)}
+				}
+				arms = append(arms, Arm{Profile: p, Life: l, Defense: defenses.Built{Name: d, Canonical: canonical}})
+				x.drivers = append(x.drivers, loop)
+			}
+		}
+	}
+	if x.Plan, err = newPlan(c, &same, run.Model, arms); err != nil {
+		return nil, err
+	}
+	if whole := cmp.Or(run.Whole, run.Planned); x.Plan.Len() != whole {
+		return nil, &Problem{Where: name, What: fmt.Sprintf("its run.json names %d trials, and the plan has %d", whole, x.Plan.Len())}
+	}
+	return x, nil
+}
+
+// profile is the profile of an agent that is not asked anything.
+func (x *Experiment) profile(spec string, cat Catalog) (*agents.Profile, error) {
+	if spec == TextAgent {
+		return textProfile(), nil
+	}
+	if external.IsSpec(spec) {
+		a, err := external.New(spec, external.Options{})
+		if err != nil {
+			return nil, err
+		}
+		p := a.Profile()
+		x.unasked[p] = true
+		return p, nil
+	}
+	for _, p := range cat.Profiles {
+		if p.Name == spec {
+			return p, nil
+		}
+	}
+	return nil, unknownName("agent", "agent", spec, cat.AgentNames())
+}
