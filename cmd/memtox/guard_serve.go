@@ -17,12 +17,14 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
+	"github.com/memtox/memtox/agents/memory/forensics"
 	"github.com/memtox/memtox/agents/server"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
@@ -78,8 +80,13 @@ end it in good order.`,
 	idle := fs.Duration("trial-idle", external.DefaultIdle, "How long an open trial may go without a question before it expires")
 	trials := fs.Int("max-trials", external.DefaultTrials, "Most open trials; the one idle longest expires for a new one")
 	kept := fs.Int("max-trial-bytes", external.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
+	every := fs.Duration("seal-every", guardserve.DefaultSealEvery, "After what time changes of the store are sealed; 0 is never")
+	after := fs.Int("seal-after", guardserve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
+	sealKey := fs.String("seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if it is missing)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
+		case *every < 0 || *after < 0 || *store == "" && *sealKey != "":
+			return &harness.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
 		case *useMCP && *addr != "":
 			return &harness.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
 		case !*useMCP && *store != "":
@@ -102,7 +109,8 @@ end it in good order.`,
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
 		if *useMCP {
-			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey, writer: *writer, limits: limits})
+			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey, writer: *writer, limits: limits,
+				every: *every, after: *after, sealKey: *sealKey})
 		}
 		most, err := writerClass(*writer, memory.User)
 		if err != nil {
@@ -224,6 +232,9 @@ type mcpServe struct {
 	reveal             bool
 	store, key, writer string
 	limits             guardserve.Limits
+	every              time.Duration
+	after              int
+	sealKey            string
 }
 
 // writerClass reads --writer.
@@ -252,6 +263,15 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 		opts.Store = store
+		if o.every > 0 || o.after > 0 {
+			if opts.Sealer, err = o.sealer(ctx, env, store); err != nil {
+				return err
+			}
+			sealing, done := context.WithCancel(context.WithoutCancel(ctx)) // calls in flight are finished, and sealed
+			var sealer sync.WaitGroup
+			sealer.Go(func() { opts.Sealer.Run(sealing) })
+			defer func() { done(); sealer.Wait() }() // before the store is closed
+		}
 		if o.key == "" {
 			o.key = o.store + ".guard-key"
 		}
@@ -279,6 +299,34 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 		return fmt.Errorf("serving the memory: %w", err)
 	}
 	return nil
+}
+
+// sealer seals what a process before left behind, and then what this one changes.
+func (o *mcpServe) sealer(ctx context.Context, env *Env, store *durable.Store) (*guardserve.Sealer, error) {
+	ledger, err := forensics.NewLedger(store)
+	if err != nil {
+		return nil, err
+	}
+	m := &memoryCommand{env: env, store: o.store}
+	s := &guardserve.Sealer{Store: store, Every: o.every, After: o.after, Now: env.Now, Told: func(s guardserve.Sealing) {
+		switch {
+		case o.log == nil:
+		case s.Err != nil:
+			o.log.Error("the store could not be sealed", "store", o.store, "error", s.Err.Error())
+		case s.Left:
+			o.log.Warn("verified and sealed what another process had left unsealed", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
+		default:
+			o.log.Info("sealed the store", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
+		}
+	}}
+	if s.Signer, s.Verifier, err = m.signer(ctx, ledger, o.sealKey); err == nil {
+		err = s.Begin(ctx)
+	}
+	if errors.Is(err, forensics.ErrIntegrity) || errors.Is(err, memory.ErrDamaged) {
+		return nil, fmt.Errorf("%s is not served: %w: `memtox memory verify --store %[1]s` names all; bring it back from a copy, "+
+			"or, to go on with it as it is, move %[1]s.head away and take a `memtox memory snapshot`", o.store, err)
+	}
+	return s, err
 }
 
 type unclosed struct{ io.Writer }

@@ -67,7 +67,12 @@ func memtox(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
 
 func serveGuard(t testing.TB, env []string, args ...string) *served {
 	t.Helper()
-	s := &served{cmd: memtox(t, t.TempDir(), env, append([]string{"guard", "serve"}, args...)...), stderr: new(syncBuffer)}
+	return serveGuardIn(t, t.TempDir(), env, args...)
+}
+
+func serveGuardIn(t testing.TB, dir string, env []string, args ...string) *served {
+	t.Helper()
+	s := &served{cmd: memtox(t, dir, env, append([]string{"guard", "serve"}, args...)...), stderr: new(syncBuffer)}
 	s.cmd.Stderr = s.stderr
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

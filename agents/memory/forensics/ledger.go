@@ -53,6 +53,20 @@ func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
 	return h.Checkpoint, err
 }
 
+// Sealed returns the last entry of the journal that the log seals; 0 for none.
+func (l *Ledger) Sealed(ctx context.Context) (uint64, error) {
+	v := openVault(ctx, l.pager)
+	h, err := v.head()
+	if err != nil || h.Size == 0 {
+		return 0, err
+	}
+	e, err := v.entry(h.Size - 1)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrIntegrity, err)
+	}
+	return e.Sequence, nil
+}
+
 // Seal seals every snapshot that is not sealed yet, oldest first, and returns
 // their entries. It costs O(log n) for each record that changed since the last.
 //

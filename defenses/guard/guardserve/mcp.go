@@ -22,6 +22,9 @@ import (
 // SnapshotURI is the resource that has [Client.Snapshot].
 const SnapshotURI = "memory://snapshot"
 
+// StatusURI is the resource that has the [Status] of a store that seals itself.
+const StatusURI = "memory://status"
+
 // MaxLine is the longest message of the Model Context Protocol, in bytes.
 const MaxLine = 8 << 20
 
@@ -147,6 +150,18 @@ func NewMCP(m *Memory, version string, limits Limits) *mcp.Server {
 			}
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: SnapshotURI, MIMEType: "text/plain", Text: text}}}, nil
 		})
+	if m.sealer != nil {
+		s.AddResource(&mcp.Resource{URI: StatusURI, Name: "status", MIMEType: "application/json",
+			Description: "How much of the memory's journal is sealed, and when it was last."},
+			func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+				st, err := m.sealer.Status(ctx)
+				if err != nil {
+					return nil, err
+				}
+				b, err := json.Marshal(st)
+				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: StatusURI, MIMEType: "application/json", Text: string(b)}}}, err
+			})
+	}
 	return s
 }
 

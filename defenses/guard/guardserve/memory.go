@@ -39,6 +39,8 @@ type MemoryOptions struct {
 	Writer memory.Class
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Sealer seals Store, and says how it stands; nil for none.
+	Sealer *Sealer
 }
 
 // Memory is a store behind the guard, for many clients at once.
@@ -46,6 +48,7 @@ type Memory struct {
 	shared    *memory.Shared
 	principal string
 	writer    memory.Class
+	sealer    *Sealer
 	// read is what the gate was last asked and said at a recall. The observer
 	// writes it and the function in the same Do reads it, so one goroutine at a time.
 	read *memory.Event
@@ -64,7 +67,7 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 	if o.Principal == "" {
 		o.Principal = "user-1"
 	}
-	m := &Memory{principal: o.Principal, writer: o.Writer}
+	m := &Memory{principal: o.Principal, writer: o.Writer, sealer: o.Sealer}
 	m.shared = memory.NewShared(memory.Options{
 		Stores: Specs(), Store: o.Store, Principal: o.Principal, Clock: o.Now,
 		Recall: memory.RecallSpec{Vector: 0.5, BM25: 0.5, K: 10, Floor: 0.05},

@@ -24,6 +24,7 @@ type Metrics struct {
 	requests  map[string]uint64    // status code
 	spent     time.Duration
 	inFlight  int
+	sealings  [2]uint64                                // done and failed
 	load      func() (open, bytes int, expired uint64) // of the server's trials; nil for none
 }
 
@@ -40,6 +41,17 @@ func (m *Metrics) Hook(_ context.Context, e *guard.Event) {
 	m.seconds[e.Gate.String()] += e.Took.Seconds()
 	for _, f := range e.Findings {
 		m.findings[string(f.On)]++
+	}
+}
+
+// Sealed counts the sealings of a store: [Sealer.Told].
+func (m *Metrics) Sealed(s Sealing) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.Err != nil {
+		m.sealings[1]++
+	} else {
+		m.sealings[0]++
 	}
 }
 
@@ -118,6 +130,8 @@ func (m *Metrics) String() string {
 	fmt.Fprintf(&b, "memtox_guard_http_request_seconds_count %d\nmemtox_guard_http_request_seconds_sum %g\n", all, m.spent.Seconds())
 	head("memtox_guard_http_requests_in_flight", "gauge", "Requests that are being answered.")
 	fmt.Fprintf(&b, "memtox_guard_http_requests_in_flight %d\n", m.inFlight)
+	head("memtox_guard_sealings_total", "counter", "Sealings of the store, by outcome.")
+	fmt.Fprintf(&b, "memtox_guard_sealings_total{outcome=\"done\"} %d\nmemtox_guard_sealings_total{outcome=\"failed\"} %d\n", m.sealings[0], m.sealings[1])
 	if m.load != nil {
 		open, bytes, expired := m.load()
 		head("memtox_guard_open_trials", "gauge", "Trials that are open.")
