@@ -99,6 +99,7 @@ type CampaignArm struct {
 	LearnQueries int      `json:"learn_queries"`
 	Queries      int      `json:"queries"` // spent on the reported cases
 	Errors       int      `json:"errors"`  // of them failed
+	Silent       int      `json:"silent"`  // of the others, those in which the agent proposed no write at all
 	// Winners counts the cases by the mutation steps of what landed; "none" is the
 	// original attack.
 	Winners map[string]int `json:"winners"`
@@ -409,7 +410,8 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) adaptive.Try {
 			s.mu.Unlock()
 		}
 		return adaptive.Outcome{Proposed: t.Proposed, Written: t.Written, Landed: t.Written && t.Influenced,
-			Stopped: t.Detected != nil && *t.Detected, Error: t.Status != results.Scored}, nil
+			Stopped: t.Detected != nil && *t.Detected, Error: t.Status != results.Scored,
+			Silent: t.Status == results.Scored && (t.DetectedInput == nil || !*t.DetectedInput) && t.Allow+t.Redact+t.Defer+t.Quarantine+t.Block == 0}, nil
 	}
 }
 
@@ -625,6 +627,7 @@ func (s *Siege) arm(arm int) CampaignArm {
 		out.Cases++
 		out.Queries += l.Found.Queries
 		out.Errors += l.Found.Errors
+		out.Silent += l.Found.Silent
 		if !l.Found.Scored() {
 			out.NotScored++
 			continue

@@ -19,6 +19,7 @@ type Outcome struct {
 	Landed   bool // stored, and it influenced the later session
 	Stopped  bool // the poison was visibly stopped at some gate
 	Error    bool // the query failed: it says nothing
+	Silent   bool // the agent met the attack and proposed no write at all
 }
 
 // fitness orders outcomes: the further an attack came, the better its sequence
@@ -142,8 +143,9 @@ type Found struct {
 	Case    string `json:"case"`
 	Family  string `json:"family"`
 	Class   string `json:"class"`
-	Queries int    `json:"queries"` // spent
-	Errors  int    `json:"errors"`  // of them failed
+	Queries int    `json:"queries"`          // spent
+	Errors  int    `json:"errors"`           // of them failed
+	Silent  int    `json:"silent,omitempty"` // of the others, those in which the agent proposed no write at all
 	// StaticFailed says that the first query failed, that of the original attack: nothing
 	// is known of the static attack.
 	StaticFailed bool `json:"static_failed,omitempty"`
@@ -240,6 +242,9 @@ func (h *hunt) query(ctx context.Context, v datasets.Case, q *attacks.Sequence) 
 		f.Errors++
 		f.StaticFailed = f.StaticFailed || f.Queries == 1
 		return nil
+	}
+	if out.Silent {
+		f.Silent++
 	}
 	if out.Written && f.Written == 0 {
 		f.Written = f.Queries

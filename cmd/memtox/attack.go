@@ -18,6 +18,7 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/inert"
 	"github.com/memtox/memtox/results/stats"
+	"github.com/memtox/memtox/results/summary"
 )
 
 // attackFlags are the settings of run that attack has flags for.
@@ -249,7 +250,7 @@ func mostFrequent(counts map[string]int, n int) string {
 // campaignVerdict says so where nothing was measured, or where queries failed: a
 // defense that is dead must not look like one that resists.
 func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) error {
-	scored, queries, failed := 0, 0, 0
+	scored, queries, failed, silent := 0, 0, 0, 0
 	for _, a := range r.Arms {
 		if a.Cases == a.NotScored {
 			fmt.Fprintf(env.Stderr, "memtox: nothing was scored under %s/%s\n", inert.Text(a.Agent), inert.Text(a.Defense))
@@ -257,6 +258,7 @@ func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) 
 		scored += a.Cases - a.NotScored
 		queries += a.Queries
 		failed += a.Errors
+		silent += a.Silent
 	}
 	if failed > 0 {
 		why := ""
@@ -265,8 +267,12 @@ func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) 
 		}
 		fmt.Fprintf(env.Stderr, "memtox: %d of %d queries failed and count as not landed%s\n", failed, queries, inert.Text(why))
 	}
+	all := summary.Arm{WriteExpected: int64(queries - failed), WriteProposed: int64(queries - failed - silent)}
 	switch {
 	case scored == 0:
+		return told{errInconclusive}
+	case all.Silent():
+		fmt.Fprintf(env.Stderr, "memtox: %s\n", all.Silence())
 		return told{errInconclusive}
 	case failed > siege.Config.MaxNotScored:
 		return told{errBadNews}

@@ -277,6 +277,10 @@ func TestAModelThatNeverWritesIsInconclusive(t *testing.T) {
 				s.Arms[0].WriteExpected < 20 || s.Arms[0].WriteProposed != 0 || (s.Arms[0].Costs.EmptyAnswers > 0) != (answer == "") {
 				t.Errorf("exit code %d: %s", code, c.out.String())
 			}
+			campaign := strings.Fields("attack --dataset memtox-bench --agent hermes --defense none --limit 5 --learn 0 --budget 5 --out siege --model openai:m --base-url " + m)
+			if code := c.run(campaign...); code != Inconclusive || !strings.Contains(c.err.String(), "no write was proposed in any of") {
+				t.Errorf("a campaign: exit code %d: %s", code, c.err.String())
+			}
 			if code := c.run(args("markdown", "--out", "few", "--limit", "5")...); code != Done {
 				t.Errorf("five trials: exit code %d: %s", code, c.err.String())
 			}
