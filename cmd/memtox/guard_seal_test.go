@@ -18,7 +18,8 @@ func unsealed(t *testing.T, c *console) (sealed int, entries uint64) {
 		Entries uint64 `json:"unsealed_entries"`
 		Signed  uint64 `json:"signed_entries"`
 	}
-	if err := json.Unmarshal([]byte(c.must("memory", "verify", "--store", "m.db", "--format", "json")), &v); err != nil {
+	if err := json.Unmarshal([]byte(c.must("memory", "verify", "--store", "m.db", "--format", "json")),
+		&v); err != nil {
 		t.Fatal(err)
 	}
 	if v.Signed != v.Entries {
@@ -90,7 +91,8 @@ func TestGuardServeSealsItsStore(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.run("guard", "serve", "--mcp", "--store", "m.db"); code != Failed || !strings.Contains(c.err.String(), "m.db is not served") || !strings.Contains(c.err.String(), "memory verify") {
+	if code := c.run("guard", "serve", "--mcp", "--store",
+		"m.db"); code != Failed || !strings.Contains(c.err.String(), "m.db is not served") || !strings.Contains(c.err.String(), "memory verify") {
 		t.Errorf("exit code %d\n%s", code, &c.err)
 	}
 	if code := c.run("memory", "verify", "--store", "m.db"); code != tampered {
@@ -116,8 +118,10 @@ func TestASealingKeyThatOthersMayReadIsRefused(t *testing.T) {
 		if err := os.Chmod(key, mode); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"memory", "snapshot"}, {"memory", "snapshot", "--key", "memory.db.signer"}, {"guard", "serve", "--mcp"}, {"guard", "serve", "--mcp", "--seal-key", "memory.db.signer"}} {
-			if code := c.run(append(args, "--store", "memory.db")...); code == Done || code == Failed || !strings.Contains(c.err.String(), "chmod 600") {
+		for _, args := range [][]string{{"memory", "snapshot"}, {"memory", "snapshot", "--key", "memory.db.signer"},
+			{"guard", "serve", "--mcp"}, {"guard", "serve", "--mcp", "--seal-key", "memory.db.signer"}} {
+			if code := c.run(append(args, "--store",
+				"memory.db")...); code == Done || code == Failed || !strings.Contains(c.err.String(), "chmod 600") {
 				t.Errorf("mode %o: %q: exit code %d\n%s", mode, args, code, &c.err)
 			}
 		}

@@ -76,11 +76,15 @@ end it in good order.`,
 	fs.Int64Var(&limits.Body, "max-body", 8<<20, "Most `BYTES` of a request")
 	fs.IntVar(&limits.Concurrent, "max-concurrent", 64, "Most requests at once")
 	fs.DurationVar(&limits.Time, "timeout", 30*time.Second, "Longest time of a request, its body included")
-	fs.IntVar(&limits.Connections, "max-connections", 256, "Most connections at once; the slowest gives way to a new one")
-	idle := fs.Duration("trial-idle", external.DefaultIdle, "How long an open trial may go without a question before it expires")
-	trials := fs.Int("max-trials", external.DefaultTrials, "Most open trials; the one idle longest expires for a new one")
+	fs.IntVar(&limits.Connections, "max-connections", 256,
+		"Most connections at once; the slowest gives way to a new one")
+	idle := fs.Duration("trial-idle", external.DefaultIdle,
+		"How long an open trial may go without a question before it expires")
+	trials := fs.Int("max-trials", external.DefaultTrials,
+		"Most open trials; the one idle longest expires for a new one")
 	kept := fs.Int("max-trial-bytes", external.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
-	every := fs.Duration("seal-every", guardserve.DefaultSealEvery, "After what time changes of the store are sealed; 0 is never")
+	every := fs.Duration("seal-every", guardserve.DefaultSealEvery,
+		"After what time changes of the store are sealed; 0 is never")
 	after := fs.Int("seal-after", guardserve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
 	sealKey := fs.String("seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if it is missing)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -109,7 +113,8 @@ end it in good order.`,
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
 		if *useMCP {
-			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey, writer: *writer, limits: limits,
+			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey,
+				writer: *writer, limits: limits,
 				every: *every, after: *after, sealKey: *sealKey})
 		}
 		most, err := writerClass(*writer, memory.User)
@@ -140,7 +145,8 @@ end it in good order.`,
 			return err
 		}
 		id := defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}
-		s := &external.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials, Memory: *kept}
+		s := &external.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials,
+			Memory: *kept}
 		if *addr == "" {
 			if err := guardserve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
 				return fmt.Errorf("serving the guard: %w", err)
@@ -244,7 +250,8 @@ func writerClass(name string, missing memory.Class) (memory.Class, error) {
 		return class, nil
 	}
 	if err := class.UnmarshalText([]byte(name)); err != nil || class == memory.System {
-		return class, choice("--writer", name, []string{memory.User.String(), memory.Agent.String(), memory.External.String()})
+		return class, choice("--writer", name, []string{memory.User.String(), memory.Agent.String(),
+			memory.External.String()})
 	}
 	return class, nil
 }
@@ -308,17 +315,19 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, store *durable.Store) (
 		return nil, err
 	}
 	m := &memoryCommand{env: env, store: o.store}
-	s := &guardserve.Sealer{Store: store, Every: o.every, After: o.after, Now: env.Now, Told: func(s guardserve.Sealing) {
-		switch {
-		case o.log == nil:
-		case s.Err != nil:
-			o.log.Error("the store could not be sealed", "store", o.store, "error", s.Err.Error())
-		case s.Left:
-			o.log.Warn("verified and sealed what another process had left unsealed", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
-		default:
-			o.log.Info("sealed the store", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
-		}
-	}}
+	s := &guardserve.Sealer{Store: store, Every: o.every, After: o.after, Now: env.Now,
+		Told: func(s guardserve.Sealing) {
+			switch {
+			case o.log == nil:
+			case s.Err != nil:
+				o.log.Error("the store could not be sealed", "store", o.store, "error", s.Err.Error())
+			case s.Left:
+				o.log.Warn("verified and sealed what another process had left unsealed", "store", o.store, "snapshot",
+					s.Snapshot, "entries", s.Entries)
+			default:
+				o.log.Info("sealed the store", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
+			}
+		}}
 	if s.Signer, s.Verifier, err = m.signer(ctx, ledger, o.sealKey); err == nil {
 		err = s.Begin(ctx)
 	}
@@ -395,7 +404,8 @@ func readSecret(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case st.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which keeps no such bits
-		return nil, &harness.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o", st.Mode().Perm()),
+		return nil, &harness.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o",
+			st.Mode().Perm()),
 			Hint: "chmod 600 " + path + "; if somebody may have read it, draw a new key and approve the records anew"}
 	}
 	return io.ReadAll(io.LimitReader(f, 1<<20))

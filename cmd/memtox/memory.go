@@ -149,7 +149,8 @@ func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*durabl
 
 // uncheckedFlag adds what leaves look out.
 func (m *memoryCommand) uncheckedFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&m.unchecked, "unchecked", false, "Do not verify the store before: for a very large one, whose answers nobody then vouches for")
+	c.Flags().BoolVar(&m.unchecked, "unchecked", false,
+		"Do not verify the store before: for a very large one, whose answers nobody then vouches for")
 }
 
 // look verifies a store that a command reads. A damaged one is answered from all the
@@ -189,7 +190,8 @@ func (m *memoryCommand) found(v *forensics.Verification) error {
 	case 1:
 		return fmt.Errorf("%w: %s: %s: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note, remedy)
 	default:
-		return fmt.Errorf("%w: %s: %s and %s more: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note, number(n-1), remedy)
+		return fmt.Errorf("%w: %s: %s and %s more: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note,
+			number(n-1), remedy)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -42,7 +41,11 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 		t.Fatal(err)
 	}
 	minute := 0
-	curator := memory.NewCurator(store, "ana", func() time.Time { minute++; return time.Date(2026, 3, 3, 9, minute, 0, 0, time.UTC) })
+	curator := memory.NewCurator(store, "ana", func() time.Time {
+		minute++
+		return time.Date(2026, 3, 3, 9, minute, 0,
+			0, time.UTC)
+	})
 	if _, err := curator.Forget(ctx, "asked for", "r2"); err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +58,15 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 	r, _, err := store.Get(ctx, "r6")
 	if err == nil {
 		r.ID, r.Key, r.Text = "r7", "memory/r7", "The lamps are on sale."
-		_, err = store.Commit(ctx, &memory.Batch{At: time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC), Cause: memory.CauseWrite, By: "ada", Why: "told", Records: []memory.Record{r}})
+		_, err = store.Commit(ctx, &memory.Batch{At: time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC),
+			Cause: memory.CauseWrite, By: "ada", Why: "told", Records: []memory.Record{r}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
-	for _, name := range []string{"memory.db", "memory.db-wal", "memory.db.head", "memory.db.signer", "memory.db.verifier", "kept"} {
+	for _, name := range []string{"memory.db", "memory.db-wal", "memory.db.head", "memory.db.signer",
+		"memory.db.verifier", "kept"} {
 		if files[name], err = os.ReadFile(filepath.Join(c.dir, name)); err != nil || len(files[name]) == 0 {
 			t.Fatalf("%s: %d bytes (%v)", name, len(files[name]), err)
 		}
@@ -102,7 +107,8 @@ func TestAFlippedBitOfAStoreIsNeverSilent(t *testing.T) {
 	files := newServed(t, c)
 	readers := [][]string{
 		onStore("verify", "--since", "kept"), onStore("trace", "r5"), onStore("timeline"), onStore("snapshots"),
-		onStore("cohort", "USER", "--attr", "class"), onStore("search", "lamps"), onStore("diff", "found", "tail"), onStore("prove", "r4", "--snapshot", "found", "--disclose"),
+		onStore("cohort", "USER", "--attr", "class"), onStore("search", "lamps"), onStore("diff", "found",
+			"tail"), onStore("prove", "r4", "--snapshot", "found", "--disclose"),
 	}
 	said := func(files map[string][]byte, args []string) (Code, string) {
 		c.put(files)
@@ -151,5 +157,5 @@ func TestAFlippedBitOfAStoreIsNeverSilent(t *testing.T) {
 			}
 		}
 	}
-	t.Log(fmt.Sprintf("%d flips: %d readings as before, %d refused with the file's name, %d otherwise", flips, same, loud, silent))
+	t.Logf("%d flips: %d readings as before, %d refused with the file's name, %d otherwise", flips, same, loud, silent)
 }

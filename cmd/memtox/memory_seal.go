@@ -71,7 +71,8 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 	s, v, err := merkle.ParseSigner(strings.TrimSpace(string(b)))
 	switch {
 	case err != nil && key == "":
-		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy", memory.ErrDamaged, name)
+		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
+			memory.ErrDamaged, name)
 	case err != nil:
 		return nil, nil, &harness.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
@@ -172,7 +173,8 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 	v, err := note.NewVerifier(strings.TrimSpace(string(b)))
 	switch {
 	case err != nil && name == verifierFile(m.store):
-		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy", memory.ErrDamaged, name)
+		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy",
+			memory.ErrDamaged, name)
 	case err != nil:
 		return nil, &harness.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
 	}
@@ -407,7 +409,8 @@ head were replaced together by older ones.`,
 			p.line("%s in %s, %s, %s, %d sealed", many(out.Records, "record"), many(out.Versions, "version"), many(out.Entries, "journal entr"), many(out.Snapshots, "snapshot"), out.Sealed)
 			p.line("%s after the last sealed snapshot", many(out.Unsealed, "journal entr"))
 			if out.Unsealed > 0 {
-				p.line("of these the head of the store vouches for %d, its signature for %d", out.Chained, out.TailSigned)
+				p.line("of these the head of the store vouches for %d, its signature for %d", out.Chained,
+					out.TailSigned)
 			}
 			if out.Forgotten > 0 {
 				p.line("%s forgotten", many(out.Forgotten, "version"))

@@ -226,14 +226,17 @@ func (s *Server) find(q *Request) (*trial, *Answer) {
 		if s.trials == nil {
 			s.trials, s.idle, s.expired = make(map[uint64]*trial), list.New(), make(map[uint64]string)
 		}
-		if len(s.trials) >= most && !s.end(s.idle.Front(), fmt.Sprintf("%d trials were open and it was idle longest", most)) {
-			return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
+		why = fmt.Sprintf("%d trials were open and it was idle longest", most)
+		if len(s.trials) >= most && !s.end(s.idle.Front(), why) {
+			return nil, &Answer{ID: q.ID,
+				Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
 		}
 		t = s.newTrial(q)
 		s.trials[q.Trial] = t
 		delete(s.expired, q.Trial)
 	case t == nil && why != "":
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
+		return nil, &Answer{ID: q.ID,
+			Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
 	case t == nil:
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
 	case !same(q.Pass, t.pass):
@@ -527,7 +530,8 @@ type mirror struct {
 }
 
 func newMirror(q *Request) *mirror {
-	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{}, byKey: map[[2]string]int{}}
+	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{},
+		byKey: map[[2]string]int{}}
 	if m.memory = "pass " + q.Pass; q.Pass == "" {
 		m.memory = fmt.Sprintf("trial %d", q.Trial)
 	}

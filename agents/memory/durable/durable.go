@@ -291,7 +291,8 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 func wasOurs(path string, err error) error {
 	for _, beside := range []string{HeadFile(path), path + ".verifier"} {
 		if _, gone := os.Stat(beside); gone == nil && !errors.Is(err, memory.ErrDamaged) {
-			return fmt.Errorf("%w: %v, and %s lies beside it: %s", memory.ErrDamaged, err, filepath.Base(beside), remedy)
+			return fmt.Errorf("%w: %v, and %s lies beside it: %s", memory.ErrDamaged, err, filepath.Base(beside),
+				remedy)
 		}
 	}
 	return err
@@ -319,7 +320,8 @@ func (s *Store) named(err error) error {
 }
 
 // damage are the codes of what SQLite cannot make sense of.
-var damage = []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_INTERNAL}
+var damage = []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT,
+	sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_INTERNAL}
 
 // Path is the file that the store is in.
 func (s *Store) Path() string { return s.path }
@@ -379,7 +381,8 @@ func (s *Store) Sync(context.Context) error {
 	s.synced = upTo
 	if mark != nil {
 		if err := s.writeHead(*mark); err != nil {
-			s.broken = fmt.Errorf("writing %s: %w; nothing more is written until the store is opened again", filepath.Base(HeadFile(s.path)), err)
+			s.broken = fmt.Errorf("writing %s: %w; nothing more is written until the store is opened again",
+				filepath.Base(HeadFile(s.path)), err)
 			return s.broken
 		}
 	}

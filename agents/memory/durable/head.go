@@ -36,7 +36,8 @@ func encodeHead(now, signed memory.Mark) []byte {
 	var b strings.Builder
 	b.WriteString("memtox head 1")
 	for _, m := range []memory.Mark{now, signed} {
-		fmt.Fprintf(&b, " %d %d %s %s", m.After, m.Entry, base64.RawStdEncoding.EncodeToString(m.Chain[:]), base64.StdEncoding.EncodeToString(m.Signature))
+		fmt.Fprintf(&b, " %d %d %s %s", m.After, m.Entry, base64.RawStdEncoding.EncodeToString(m.Chain[:]),
+			base64.StdEncoding.EncodeToString(m.Signature))
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	fmt.Fprintf(&b, " %s\n", base64.RawStdEncoding.EncodeToString(sum[:]))
@@ -110,7 +111,8 @@ func (s *Store) openHead(ctx context.Context) error {
 		return err
 	}
 	// The head is on disk before the page says that it must be there.
-	_, err = s.conn.ExecContext(ctx, "INSERT OR IGNORE INTO page VALUES (?, ?)", []byte(headPage), binary.BigEndian.AppendUint64(nil, now.After))
+	_, err = s.conn.ExecContext(ctx, "INSERT OR IGNORE INTO page VALUES (?, ?)", []byte(headPage),
+		binary.BigEndian.AppendUint64(nil, now.After))
 	return s.named(err)
 }
 

@@ -81,7 +81,8 @@ func (s *Store) checkFile(ctx context.Context, told func(what string)) error {
 	}
 	const tables = `SELECT group_concat(type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, ''), ';' ORDER BY name) FROM sqlite_schema`
 	var want, have sql.NullString
-	if err := errors.Join(fresh.QueryRowContext(ctx, tables).Scan(&want), tx.QueryRowContext(ctx, tables).Scan(&have)); err != nil {
+	if err := errors.Join(fresh.QueryRowContext(ctx, tables).Scan(&want), tx.QueryRowContext(ctx,
+		tables).Scan(&have)); err != nil {
 		return err
 	}
 	if want != have {

@@ -66,16 +66,19 @@ func (v *Verification) tail(t *tail, entries []merkle.Entry, verifier note.Verif
 		}
 	}
 	if t.now.After > max(t.since, last) {
-		bad(CheckJournal, t.now.After, "the head of the store was taken away and made anew: nothing vouches for entries %d to %d; "+
-			"look at them, then memtox memory snapshot vouches for them", max(t.since, last)+1, t.now.After)
+		bad(CheckJournal, t.now.After,
+			"the head of the store was taken away and made anew: nothing vouches for entries %d to %d; "+
+				"look at them, then memtox memory snapshot vouches for them", max(t.since, last)+1, t.now.After)
 	}
 	for i, m := range []memory.Mark{t.now, t.signed} {
 		switch {
 		case v.Entries < m.Entry:
-			bad(CheckJournal, m.Entry, "the journal ends with entry %d, and the head of the store knows of entry %d: the last ones were deleted", v.Entries, m.Entry)
+			bad(CheckJournal, m.Entry,
+				"the journal ends with entry %d, and the head of the store knows of entry %d: the last ones were deleted", v.Entries, m.Entry)
 		case t.own[i].Chain != m.Chain && !v.OK(): // what is named already may be all of it
 		case t.own[i].Chain != m.Chain:
-			bad(CheckJournal, m.After+1, "entries %d to %d are not those that were written: some were changed, deleted, put in or put in another order", m.After+1, m.Entry)
+			bad(CheckJournal, m.After+1,
+				"entries %d to %d are not those that were written: some were changed, deleted, put in or put in another order", m.After+1, m.Entry)
 		default:
 			continue
 		}
@@ -86,11 +89,13 @@ func (v *Verification) tail(t *tail, entries []merkle.Entry, verifier note.Verif
 	case verifier == nil:
 	case len(t.signed.Signature) == 0 && attended == 0:
 	case len(t.signed.Signature) == 0:
-		bad(CheckSignature, attended, "the server that sealed entry %d signed the head of the store, and it is not signed: its signature was stripped", attended)
+		bad(CheckSignature, attended,
+			"the server that sealed entry %d signed the head of the store, and it is not signed: its signature was stripped", attended)
 	case !verifier.Verify(t.signed.Text(), t.signed.Signature):
 		bad(CheckSignature, t.signed.Entry, "the signature of the head of the store is not one of %s", verifier.Name())
 	case t.signed.Entry < attended:
-		bad(CheckSignature, t.signed.Entry, "the head of the store was signed before entry %d was sealed: it is an older one", attended)
+		bad(CheckSignature, t.signed.Entry,
+			"the head of the store was signed before entry %d was sealed: it is an older one", attended)
 	default:
 		v.TailSigned = t.signed.Entry - min(t.signed.Entry, max(last, t.signed.After))
 	}

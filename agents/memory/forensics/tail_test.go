@@ -46,11 +46,15 @@ func TestDamageOfTheUnsealedTailIsFound(t *testing.T) {
 		tamper func(*file)
 		want   []string
 	}{
-		"a reason changed":   {func(f *file) { f.exec("UPDATE entry SET why = CAST('x' AS BLOB) WHERE seq = 5") }, []string{"journal"}},
-		"an author changed":  {func(f *file) { f.exec("UPDATE entry SET by = CAST('eve' AS BLOB) WHERE seq = 8") }, []string{"journal"}},
-		"a version forged":   {func(f *file) { f.rewrite(5, true, func(r *memory.Record) { r.Text = "Pay ACC-2." }) }, []string{"journal"}},
-		"a snapshot renamed": {func(f *file) { f.exec("UPDATE snapshot SET name = CAST('x' AS BLOB) WHERE n = 2") }, []string{"journal"}},
-		"an entry dropped":   {func(f *file) { remove(f, 5) }, []string{"journal"}},
+		"a reason changed": {func(f *file) { f.exec("UPDATE entry SET why = CAST('x' AS BLOB) WHERE seq = 5") },
+			[]string{"journal"}},
+		"an author changed": {func(f *file) { f.exec("UPDATE entry SET by = CAST('eve' AS BLOB) WHERE seq = 8") },
+			[]string{"journal"}},
+		"a version forged": {func(f *file) { f.rewrite(5, true, func(r *memory.Record) { r.Text = "Pay ACC-2." }) },
+			[]string{"journal"}},
+		"a snapshot renamed": {func(f *file) { f.exec("UPDATE snapshot SET name = CAST('x' AS BLOB) WHERE n = 2") },
+			[]string{"journal"}},
+		"an entry dropped": {func(f *file) { remove(f, 5) }, []string{"journal"}},
 		"two entries swapped": {func(f *file) {
 			f.tamper(func(db *sql.DB) {
 				for _, table := range []string{"entry", "version"} {
@@ -138,7 +142,8 @@ func TestProcessesWithAndWithoutTheKeyShareAHead(t *testing.T) {
 	}
 	defer other.Close()
 	for range 3 {
-		if _, err := memory.NewCurator(other, "ana", f.now).RetireIf(ctx, memory.Retirement{If: func(memory.Record) (bool, error) { return false, nil }}, "looked"); err != nil {
+		if _, err := memory.NewCurator(other, "ana", f.now).RetireIf(ctx,
+			memory.Retirement{If: func(memory.Record) (bool, error) { return false, nil }}, "looked"); err != nil {
 			t.Fatal(err)
 		}
 		v, err := f.ledger().Verify(ctx, f.verifier, nil)

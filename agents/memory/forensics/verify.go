@@ -304,14 +304,16 @@ func (v *Verification) snapshots(snaps []memory.Snapshot, entries []merkle.Entry
 
 // records replays the journal and compares the records of every sealed snapshot
 // with its root.
-func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []merkle.Entry, t *tail) error {
+func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []merkle.Entry,
+	t *tail) error {
 	// Each of these is a read of its own, and others may write between them. The
 	// journal is the first to be opened: whatever it tells of, the rest has, and what
 	// the rest has more is not about it.
 	journal, stopJournal := iter.Pull2(store.Log(ctx, memory.Filter{}))
 	defer stopJournal()
 	a, torn, more := journal()
-	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{}, state: map[string]merkle.Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]memory.Snapshot{}}
+	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{},
+		state: map[string]merkle.Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]memory.Snapshot{}}
 	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
 	defer stop()
 	w.next = next

@@ -159,7 +159,8 @@ func NewMCP(m *Memory, version string, limits Limits) *mcp.Server {
 					return nil, err
 				}
 				b, err := json.Marshal(st)
-				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: StatusURI, MIMEType: "application/json", Text: string(b)}}}, err
+				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: StatusURI,
+					MIMEType: "application/json", Text: string(b)}}}, err
 			})
 	}
 	return s
@@ -175,7 +176,8 @@ func bounded(n, missing, most int) int {
 // ServeMCP speaks the Model Context Protocol on a pair of streams until r ends or
 // ctx is over. Calls in flight are finished, for at most grace.
 func ServeMCP(ctx context.Context, s *mcp.Server, r io.ReadCloser, w io.WriteCloser, grace time.Duration) error {
-	session, err := s.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: newExactLines(r), Writer: w, MaxLineLength: MaxLine}, nil)
+	session, err := s.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: newExactLines(r), Writer: w,
+		MaxLineLength: MaxLine}, nil)
 	if err != nil {
 		return err
 	}

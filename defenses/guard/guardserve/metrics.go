@@ -131,7 +131,8 @@ func (m *Metrics) String() string {
 	head("memtox_guard_http_requests_in_flight", "gauge", "Requests that are being answered.")
 	fmt.Fprintf(&b, "memtox_guard_http_requests_in_flight %d\n", m.inFlight)
 	head("memtox_guard_sealings_total", "counter", "Sealings of the store, by outcome.")
-	fmt.Fprintf(&b, "memtox_guard_sealings_total{outcome=\"done\"} %d\nmemtox_guard_sealings_total{outcome=\"failed\"} %d\n", m.sealings[0], m.sealings[1])
+	fmt.Fprintf(&b,
+		"memtox_guard_sealings_total{outcome=\"done\"} %d\nmemtox_guard_sealings_total{outcome=\"failed\"} %d\n", m.sealings[0], m.sealings[1])
 	if m.load != nil {
 		open, bytes, expired := m.load()
 		head("memtox_guard_open_trials", "gauge", "Trials that are open.")

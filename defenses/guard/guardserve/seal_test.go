@@ -35,8 +35,10 @@ func newSealer(t testing.TB, s memory.Store) *guardserve.Sealer {
 
 func put(t testing.TB, s memory.Store, n int) {
 	t.Helper()
-	r := memory.Record{ID: fmt.Sprint("r", n), Store: "memory", Key: fmt.Sprint("k", n), Text: "tea", Origin: memory.Origin{Class: memory.User}, Principal: "u", Created: time.Now(), Version: 1}
-	if _, err := s.Commit(context.Background(), &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "u", Records: []memory.Record{r}}); err != nil {
+	r := memory.Record{ID: fmt.Sprint("r", n), Store: "memory", Key: fmt.Sprint("k", n), Text: "tea",
+		Origin: memory.Origin{Class: memory.User}, Principal: "u", Created: time.Now(), Version: 1}
+	if _, err := s.Commit(context.Background(), &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "u",
+		Records: []memory.Record{r}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -62,7 +64,8 @@ func TestAStoreSealsItself(t *testing.T) {
 					if x.Err != nil || x.Left {
 						t.Errorf("%+v", x)
 					}
-					got = append(got, fmt.Sprint(strings.TrimSuffix(time.Since(began).Round(time.Second).String(), "0s"), " ", x.Entries))
+					got = append(got, fmt.Sprint(strings.TrimSuffix(time.Since(began).Round(time.Second).String(),
+						"0s"), " ", x.Entries))
 				}
 				if err := s.Begin(context.Background()); err != nil {
 					t.Fatal(err)
@@ -153,7 +156,8 @@ func BenchmarkCommitWhileSealing(b *testing.B) {
 			var batch memory.Batch
 			batch.Cause = memory.CauseWrite
 			for n := range 100_000 {
-				batch.Records = append(batch.Records, memory.Record{ID: fmt.Sprint("r", n), Store: "memory", Key: fmt.Sprint("k", n), Text: strings.Repeat("tea ", 20), Principal: "u", Version: 1})
+				batch.Records = append(batch.Records, memory.Record{ID: fmt.Sprint("r", n), Store: "memory",
+					Key: fmt.Sprint("k", n), Text: strings.Repeat("tea ", 20), Principal: "u", Version: 1})
 			}
 			if _, err := store.Commit(ctx, &batch); err != nil {
 				b.Fatal(err)

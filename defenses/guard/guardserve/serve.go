@@ -236,7 +236,8 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, limits Limit
 	limits = limits.filled()
 	c := &crowd{most: limits.Connections, conns: map[net.Conn]*member{}}
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: min(limits.Time, 10*time.Second), ReadTimeout: limits.Time, WriteTimeout: 3 * limits.Time, IdleTimeout: 2 * time.Minute,
+		Handler: h, ReadHeaderTimeout: min(limits.Time,
+			10*time.Second), ReadTimeout: limits.Time, WriteTimeout: 3 * limits.Time, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ConnContext: c.context, ConnState: c.state,
 		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is theirs
 	}
