@@ -256,3 +256,30 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 		t.Errorf("a folder that is a link: %v", err)
 	}
 }
+
+// What waits on a coordinator's own server lies in the run directory too.
+func TestAFolderWithALinkInItIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := CheckFolder(dir, "queue.tmp"); err != nil {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	deep := filepath.Join(dir, "queue.tmp", "jetstream", "x")
+	if err := errors.Join(os.MkdirAll(deep, 0o777), os.WriteFile(filepath.Join(deep, "1.blk"), nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFolder(dir, "queue.tmp"); err != nil {
+		t.Errorf("a folder with files: %v", err)
+	}
+	if err := os.Symlink(dir, filepath.Join(deep, "2.blk")); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFolder(dir, "queue.tmp"); err == nil || !strings.Contains(err.Error(), "2.blk: it is a symbolic link") {
+		t.Errorf("a link in it: %v", err)
+	}
+	if err := errors.Join(os.Rename(filepath.Join(dir, "queue.tmp"), filepath.Join(dir, "moved")), os.Symlink("moved", filepath.Join(dir, "queue.tmp"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckFolder(dir, "queue.tmp"); err == nil || !strings.Contains(err.Error(), "queue.tmp: it is a symbolic link") {
+		t.Errorf("a folder that is a link: %v", err)
+	}
+}
