@@ -411,7 +411,8 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) adaptive.Try {
 		}
 		return adaptive.Outcome{Proposed: t.Proposed, Written: t.Written, Landed: t.Written && t.Influenced,
 			Stopped: t.Detected != nil && *t.Detected, Error: t.Status != results.Scored,
-			Silent: t.Status == results.Scored && (t.DetectedInput == nil || !*t.DetectedInput) && t.Allow+t.Redact+t.Defer+t.Quarantine+t.Block == 0}, nil
+			Silent: t.Status == results.Scored && (t.DetectedInput == nil || !*t.DetectedInput) &&
+				t.Allow+t.Redact+t.Defer+t.Quarantine+t.Block == 0}, nil
 	}
 }
 

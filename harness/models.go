@@ -169,7 +169,8 @@ func fits(c Config, m model.Model) error {
 		return nil
 	}
 	if hint, ok := wire.Fits(c.Window, r.context); !ok {
-		return &Problem{Where: "window", What: fmt.Sprintf("the window is %d tokens, and the context of %s at its server %d", c.Window, c.Model, r.context), Hint: hint}
+		what := fmt.Sprintf("the window is %d tokens, and the context of %s at its server %d", c.Window, c.Model, r.context)
+		return &Problem{Where: "window", What: what, Hint: hint}
 	}
 	return nil
 }

@@ -93,13 +93,15 @@ func (r *reader) piece(data []byte) *wire.Error {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
 		// Some servers write NaN, which is no JSON.
-		if e, ok := errors.AsType[*json.SyntaxError](err); ok && bytes.LastIndex(data[:e.Offset], []byte(`"usage"`)) > bytes.LastIndex(data, []byte(`"choices"`)) {
+		e, ok := errors.AsType[*json.SyntaxError](err)
+		if ok && bytes.LastIndex(data[:e.Offset], []byte(`"usage"`)) > bytes.LastIndex(data, []byte(`"choices"`)) {
 			return wire.Spoilt(wire.BadUsage, "the usage is no JSON: %w", err)
 		}
 		return wire.Spoilt(wire.NoAnswer, "the answer does not follow the protocol: %w", err)
 	}
 	if !absent(b.Error) {
-		return &wire.Error{Kind: wire.Transient, Err: errors.New("the server broke off with an error"), Text: wire.Clip(string(b.Error), 1000)}
+		return &wire.Error{Kind: wire.Transient, Err: errors.New("the server broke off with an error"),
+			Text: wire.Clip(string(b.Error), 1000)}
 	}
 	if !absent(b.Usage) {
 		r.usage = b.Usage

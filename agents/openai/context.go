@@ -32,7 +32,8 @@ type sizes struct {
 }
 
 func (s *sizes) context() int {
-	for _, raw := range []json.RawMessage{s.Settings.Context, s.MaxModelLen, s.Meta.Context, s.Loaded, s.ContextLength, s.ContextWindow, s.Max, s.Meta.Trained} {
+	for _, raw := range []json.RawMessage{s.Settings.Context, s.MaxModelLen, s.Meta.Context, s.Loaded,
+		s.ContextLength, s.ContextWindow, s.Max, s.Meta.Trained} {
 		if n, err := wire.Count(raw); err == nil && n > 0 {
 			return n
 		}
@@ -55,7 +56,8 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		}
 		n = s.context()
 		// Two servers say elsewhere what they really give.
-		elsewhere := map[string]string{"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
+		elsewhere := map[string]string{
+			"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
 		var real sizes
 		if elsewhere != "" && m.get(ctx, strings.TrimSuffix(m.base, "/v1")+elsewhere, &real) == nil && real.context() > 0 {
 			n = real.context()

@@ -238,7 +238,8 @@ func (m *Model) encode(req model.Request) ([]byte, error) {
 		r.Seed = &seed
 	}
 	body, err := json.Marshal(r)
-	if err == nil && slices.ContainsFunc(req.Messages, func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 }) {
+	empty := func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 }
+	if err == nil && slices.ContainsFunc(req.Messages, empty) {
 		body, err = withContent(body)
 	}
 	if err != nil {

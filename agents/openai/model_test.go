@@ -299,6 +299,11 @@ func TestKey(t *testing.T) {
 	if all := fmt.Sprintf("%v %+v %#v %v %+v %#v", err, err, err, m, m, m); err == nil || strings.Contains(all, "planted") {
 		t.Errorf("the key shows: %s", all)
 	}
+	hidden := strings.Replace(key, "s", `\u0073`, 1)
+	m, _ = start(t, openai.Options{Key: wire.NewSecret(key)}, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"`+hidden+`"}]}`)
+	if _, err := m.Next(context.Background(), hello); err == nil || strings.Contains(err.Error(), "planted") {
+		t.Errorf("the key shows, or is a reason to finish: %v", err)
+	}
 	m, s = start(t, openai.Options{}, ok)
 	if _, err := m.Next(context.Background(), hello); err != nil || s.headers[0].Get("Authorization") != "" {
 		t.Errorf("without a key: error %v, authorization %q", err, s.headers[0].Get("Authorization"))

@@ -63,9 +63,11 @@ const (
 	defaultRetryBudget = 10 * time.Minute
 	defaultBackoff     = 500 * time.Millisecond
 	maxBackoff         = 30 * time.Second
-	noAnswers          = 3 // attempts that end without an answer: a hiccup is over by then, and some servers never answer some prompts
-	defaultMaxBody     = 8 << 20
-	maxHeader          = 64 << 10
+	// noAnswers is how many attempts may end without an answer: a hiccup is over by
+	// then, and some servers never answer some prompts.
+	noAnswers      = 3
+	defaultMaxBody = 8 << 20
+	maxHeader      = 64 << 10
 )
 
 // Client sends requests under one set of limits, whatever model or host they go

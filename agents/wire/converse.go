@@ -72,6 +72,12 @@ func Converse(ctx context.Context, name string, req model.Request, s Settings, r
 			sent = Fenced(req)
 		}
 		answer, err := attempt(ctx, name, sent, s, chat, &reply.Usage)
+		if e, ok := errors.AsType[*Error](err); ok {
+			// Decoding may have brought out what escapes had hidden.
+			if e.Text = red.String(e.Text); e.Err != nil && red.String(e.Err.Error()) != e.Err.Error() {
+				e.Err = errors.New(red.String(e.Err.Error()))
+			}
+		}
 		if err == nil && answer.Filtered {
 			err = &Error{Kind: Filtered, Text: Clip(red.String(answer.Text), maxErrorText), Err: errors.New("the provider's content filter cut the answer")}
 		}

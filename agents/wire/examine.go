@@ -142,7 +142,8 @@ func (e *examiner) context() {
 		if fits {
 			e.say("context", Passed, fmt.Sprintf("%d tokens", n), "")
 		} else {
-			e.say("context", Failed, fmt.Sprintf("the server's context holds %d tokens, the window of a run is %d", n, e.x.Window), hint)
+			says := fmt.Sprintf("the server's context holds %d tokens, the window of a run is %d", n, e.x.Window)
+			e.say("context", Failed, says, hint)
 		}
 	}
 }
@@ -153,7 +154,8 @@ func Fits(window, context int) (hint string, ok bool) {
 	if context == 0 || window <= context {
 		return "", true
 	}
-	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, --max-model-len, --ctx-size)", context), false
+	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, --max-model-len, --ctx-size)",
+		context), false
 }
 
 func (e *examiner) answers() bool {

@@ -90,7 +90,8 @@ func footnotes(s *summary.Summary) []string {
 			lines = append(lines, armName(a)+": "+a.Silence()+".")
 		}
 		if n := a.Costs.EmptyAnswers; n > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s of the model, of %s calls, with neither text nor call.", armName(a), count(n, "empty answer"), thousands(a.Costs.ModelCalls)))
+			lines = append(lines, fmt.Sprintf("%s: %s of the model, of %s calls, with neither text nor call.",
+				armName(a), count(n, "empty answer"), thousands(a.Costs.ModelCalls)))
 		}
 	}
 	return append(lines, headroom(s)...)

@@ -22,7 +22,7 @@ const (
 // ErrorKind is the kind of the error that a row gives as its reason: one of a closed
 // set, whatever the reason quotes.
 func ErrorKind(reason string) string {
-	const model, defense = "the model failed: ", "the defense"
+	const model, defense = "model failed: ", "the defense"
 	at, of := strings.Index(reason, model), strings.Index(reason, defense)
 	if at >= 0 && (of < 0 || at < of) {
 		rest := reason[at+len(model):]
@@ -69,8 +69,9 @@ func (a *Arm) Silent() bool { return a.WriteExpected >= leastSilence && a.WriteP
 
 // Silence says so, and why that may be.
 func (a *Arm) Silence() string {
-	return fmt.Sprintf("no write was proposed in any of %d trials that expect one: there was nothing to defend against. Perhaps the model calls no tools "+
-		"(memtox doctor), its prompts are cut (a larger context), or its tool calls are not understood (--set protocol=fenced)", a.WriteExpected)
+	return fmt.Sprintf("no write was proposed in any of %d trials that expect one: there was nothing to defend against. "+
+		"Perhaps the model calls no tools (memtox doctor), its prompts are cut (a larger context), "+
+		"or its tool calls are not understood (--set protocol=fenced)", a.WriteExpected)
 }
 
 // Silence is "" unless the run as a whole is silent: then it says so, and why that
