@@ -70,8 +70,17 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	}
 	defer nc.Close()
 	var q *queue
+	// On a cluster the queue is on three servers, so that one may be lost.
+	copies := 1
+	if nc.ConnectedClusterName() != "" {
+		copies = 3
+	}
 	if err := persist(ctx, func() (err error) {
-		q, err = c.open(ctx, js)
+		if q, err = c.open(ctx, js, copies); copies > 1 && tooFew(err) {
+			c.logf("the cluster has not three servers with JetStream and room: the queue is on one of them alone")
+			copies = 1
+			q, err = c.open(ctx, js, copies)
+		}
 		return err
 	}); err != nil {
 		return c.told(ctx, err)
@@ -203,7 +212,7 @@ type queue struct {
 }
 
 // open makes the queue on the server, or goes on with that of this run.
-func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream) (*queue, error) {
+func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream, copies int) (*queue, error) {
 	settings, err := json.Marshal(c.Experiment.Config)
 	if err != nil {
 		return nil, err
@@ -214,19 +223,21 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream) (*queue,
 	}
 	q := &queue{names: namesOf(c.Name), run: c.Record.ID, js: js,
 		note: Announcement{RunID: c.Record.ID, Version: c.Record.Version, Settings: settings, Record: record, Planned: c.Experiment.Plan.Len()}}
-	if q.bucket, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: q.names.bucket}); err != nil {
+	if q.bucket, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: q.names.bucket, Replicas: copies}); err != nil {
 		return nil, err
 	}
 	if old, err := announced(ctx, q.bucket); err == nil && !old.Over && old.RunID != q.run {
 		return nil, &harness.Problem{Where: "--queue", What: fmt.Sprintf("the queue %q carries the run %s already", c.Name, old.RunID),
 			Hint: "wait for it, give it up with `memtox queue drain`, or choose another --set queue_name"}
 	}
-	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew}
+	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, Replicas: copies}
 	jobs, rows := work, work
 	jobs.Name, jobs.Subjects = q.names.jobs, []string{q.jobSubject}
 	// Rows are on disk before the server takes them. A span that is lost with the
 	// server is handed out again, and so need not wait for the disk.
-	jobs.PersistMode = jetstream.AsyncPersistMode
+	if copies == 1 { // the servers of a cluster do not offer it
+		jobs.PersistMode = jetstream.AsyncPersistMode
+	}
 	rows.Name, rows.Subjects = q.names.rows, []string{q.rowSubject}
 	if q.jobs, err = js.CreateOrUpdateStream(ctx, jobs); errors.As(err, new(*jetstream.APIError)) && !passing(err) {
 		// One that was made in another way cannot be changed. What it holds would
@@ -241,7 +252,7 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream) (*queue,
 	if q.rows, err = js.CreateOrUpdateStream(ctx, rows); err != nil {
 		return nil, err
 	}
-	if q.large, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: q.names.large}); err != nil {
+	if q.large, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: q.names.large, Replicas: copies}); err != nil {
 		return nil, err
 	}
 	return q, q.announce(ctx)
@@ -650,6 +661,13 @@ func passing(err error) bool {
 	}
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code >= 500
+}
+
+// tooFew reports that a cluster has not as many servers as there are to be copies: no
+// suitable peers, no room on them, or no cluster for JetStream.
+func tooFew(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && slices.Contains([]jetstream.ErrorCode{10005, 10023, 10074}, api.ErrorCode)
 }
 
 // persist tries for a while what a server that comes back can do.
