@@ -286,14 +286,10 @@ func campaignDifferences(theirs, ours json.RawMessage) string {
 	if len(diff) == 0 {
 		diff = resolvedDifferences(a.Resolved, b.Resolved)
 	}
-	var parts []string
-	for _, d := range diff {
-		parts = append(parts, fmt.Sprintf("%s was %q, is now %q", d.Key, d.Theirs, d.Ours))
-	}
-	if len(parts) == 0 {
+	if len(diff) == 0 {
 		return ""
 	}
-	return ": " + strings.Join(parts, "; ")
+	return ": " + listed(diff)
 }
 
 // Open makes the campaign's directory, or reads what an earlier process left in

@@ -195,7 +195,12 @@ func settingsPage() string {
 		"are needed most are flags too. A flag or `--set` wins over the file, the file over the default. `memtox run --schema` prints the JSON\n" +
 		"Schema of the file for editors. run.json in the run directory holds every setting. A run resumes only with the same settings; those\n" +
 		"marked \"no\" under *outcome* cannot change what is measured and may differ.\n\n" +
-		"| key | flag | values | default | outcome | meaning |\n|---|---|---|---|---|---|\n")
+		"*From a run* says what `run --resume` does with the value in run.json, and a worker with the one that its queue announces. Anybody may\n" +
+		"have written those. \"Taken over\": it computes, no more. \"Read here\": a regular file of this machine, never made, of which nothing is\n" +
+		"used before its digest is that of the run. \"Named here\": a value that starts a program, asks a server, hands over a key or a variable,\n" +
+		"or opens a file is refused unless the command line, or a file given to it with `-f`, names the same; of values that stay in this\n" +
+		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Its own\": each process has its own.\n\n" +
+		"| key | flag | values | default | outcome | from a run | meaning |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range Settings() {
 		flag := "–"
 		if s.Flag != "" {
@@ -211,7 +216,7 @@ func settingsPage() string {
 		if s.Affects {
 			outcome = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", s.Key, flag, cell("`"+s.Arg+"`"), def, outcome, cell(s.Doc))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Key, flag, cell("`"+s.Arg+"`"), def, outcome, s.Reach, cell(s.Doc))
 	}
 	b.WriteString("\nAn experiment file:\n\n```yaml\nagent: [hermes, openclaw]\ndefense: none,keyword,guard\nmodel: reference:naive\nlimit: 500\nwindow: 4096\npolicy: scoped\n```\n\n" +
 		"An unknown key, a value of the wrong type or a key that stands twice is refused with file, line and column, before anything runs.\n")

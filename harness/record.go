@@ -88,7 +88,8 @@ func (x *Experiment) resolved() map[string]any {
 	return m
 }
 
-// RecordedConfig returns the settings of a run from its run.json.
+// RecordedConfig returns the settings of a run from its run.json, as they stand
+// there: [Adopt] says which of them may be acted on.
 func RecordedConfig(run *results.Run) (Config, error) {
 	m := map[string]any{}
 	for k, v := range run.Settings {
@@ -107,6 +108,29 @@ func RecordedConfig(run *results.Run) (Config, error) {
 	return c, nil
 }
 
+// ResumableConfig returns the settings of a run that `memtox run` made, in the
+// directory dir, as [RecordedConfig] does.
+func ResumableConfig(dir string, run *results.Run) (Config, error) {
+	c, err := RecordedConfig(run)
+	switch {
+	case err != nil:
+		return c, &Problem{Where: dir, Err: err, Hint: "choose another directory with --out"}
+	case run.Rejudged != nil:
+		return c, &Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID + ": its agent is not called again", Hint: "go on with memtox rejudge"}
+	case slices.Contains(c.Agents, TextAgent):
+		return c, &Problem{Where: dir, What: "was made by memtox detect", Hint: "run that again; compare, gate and export read what is there"}
+	}
+	return c, nil
+}
+
+// SameSettings refuses to take one run for another whose settings decide otherwise.
+func SameSettings(dir string, theirs, ours Config) error {
+	if diff := Differences(theirs, ours); len(diff) > 0 {
+		return otherSettings(dir, diff)
+	}
+	return nil
+}
+
 // SameRun refuses to go on with a run that is another one, and says which
 // settings differ.
 func (x *Experiment) SameRun(dir string, run *results.Run) error {
@@ -114,25 +138,31 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 	if err != nil {
 		return err
 	}
-	if run.Rejudged != nil {
-		return &Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID + ": its agent is not called again", Hint: "go on with memtox rejudge"}
+	if err := SameSettings(dir, theirs, x.Config); err != nil {
+		return err
 	}
-	diff := Differences(theirs, x.Config)
-	if len(diff) == 0 {
-		diff = resolvedDifferences(run.Settings[resolvedKey], x.resolved())
-	}
+	diff := resolvedDifferences(run.Settings[resolvedKey], x.resolved())
 	if len(diff) == 0 && run.Planned != x.Plan.Len() {
 		diff = append(diff, Difference{"number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())})
 	}
 	if len(diff) == 0 {
 		return nil
 	}
+	return otherSettings(dir, diff)
+}
+
+// otherSettings is the problem of a run that is another one.
+func otherSettings(dir string, diff []Difference) error {
+	return &Problem{Where: dir, What: "holds a run with other settings: " + listed(diff),
+		Hint: "leave those settings out to go on with that run, or choose another --out"}
+}
+
+func listed(diff []Difference) string {
 	var parts []string
 	for _, d := range diff {
-		parts = append(parts, fmt.Sprintf("%s was %q, is now %q", d.Key, d.Theirs, d.Ours))
+		parts = append(parts, fmt.Sprintf("%s was %s, is now %s", d.Key, shown(d.Theirs), shown(d.Ours)))
 	}
-	return &Problem{Where: dir, What: "holds a run with other settings: " + strings.Join(parts, "; "),
-		Hint: "leave those settings out to go on with that run, or choose another --out"}
+	return strings.Join(parts, "; ")
 }
 
 // resolvedDifferences compares what names stood for with what they stand for.

@@ -17,6 +17,7 @@ import (
 	"github.com/memtox/memtox/harness/judge"
 	"github.com/memtox/memtox/harness/judge/llm"
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/inert"
 )
 
 // Rejudging scores the stored transcripts of a finished run anew with a language
@@ -42,8 +43,13 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		return nil, &Problem{Where: name, Err: err}
 	}
 	if !from.Finished() {
-		return nil, &Problem{Where: name, What: "the run is not finished", Hint: "finish it with memtox run --resume --out " + name}
+		return nil, &Problem{Where: name, What: "the run is not finished", Hint: "finish it with " + own.Again(name)}
 	}
+	kind, _, _ := strings.Cut(own.Model, ":")
+	if at := own.BaseURL; at != "" && c.JudgeBaseURL == "" && strings.HasPrefix(c.Judge, "llm:"+kind+":") {
+		return nil, &Problem{Where: "--base-url", What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says", Hint: "if it is there, add --base-url " + inert.Shell(at)}
+	}
+	own = own.harmless()
 	own.Judge, own.JudgeBaseURL, own.JudgeKeyFile = c.Judge, c.JudgeBaseURL, c.JudgeKeyFile
 	if c.Concurrency > 0 {
 		own.Concurrency = c.Concurrency

@@ -149,6 +149,9 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 	if err != nil {
 		return nil, &Problem{Where: name, Err: err}
 	}
+	if file == "" && !here(c.Dataset) {
+		return nil, &Problem{Where: name, What: "the run had its cases on another machine, as " + shown(c.Dataset), Hint: "copy them here"}
+	}
 	c.Shard = ""
 	set, err := cat.Datasets(ctx, cmp.Or(file, c.Dataset))
 	if err != nil {

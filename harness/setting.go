@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,14 @@ type Setting struct {
 	// Affects says that the setting changes what is run. Such a setting must be
 	// the same when a run is resumed.
 	Affects bool
+	// Reach says what the setting can make memtox do, and with that whether it may
+	// come from a run.
+	Reach Reach
 
 	at func(*Config) Value
+	// builtin reports a value, or one of a list, that stays within this process and
+	// machine, of a setting that need not; nil is none but the empty one.
+	builtin func(string) bool
 }
 
 // Value reads and changes one setting. It has the methods of a flag's value.
@@ -86,6 +93,11 @@ func (c *Config) Set(assignment string) error {
 		return asProblem("--set "+s.Key, err)
 	}
 	return nil
+}
+
+// copy gives the setting in c the value that it has in from.
+func (s Setting) copy(c, from *Config) {
+	reflect.ValueOf(s.at(c)).Elem().Set(reflect.ValueOf(s.at(from)).Elem())
 }
 
 // Difference is one setting that differs between two runs.

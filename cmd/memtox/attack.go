@@ -110,10 +110,10 @@ func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
 	done, err := siege.Run(ctx, progress, stop)
 	ended()
 	if err != nil {
-		return fmt.Errorf("%w; go on with the same command, --resume and --out %s", err, quoted(out))
+		return fmt.Errorf("%w; go on with the same command, --resume and --out %s", err, inert.Shell(out))
 	}
 	if !done {
-		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n", progress.Cases.Load(), progress.Planned.Load(), quoted(out))
+		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n", progress.Cases.Load(), progress.Planned.Load(), inert.Shell(out))
 		return told{errInconclusive}
 	}
 	r, err := siege.Result(dir)

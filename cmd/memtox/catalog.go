@@ -29,7 +29,7 @@ func (e *Env) catalog(resume bool, spent wire.Caps) harness.Catalog {
 	c := harness.Builtin()
 	c.Datasets = e.openSet
 	c.Models = e.models(resume, spent).Model
-	c.ReadFile = e.readFile
+	c.ReadFile = e.readRegular
 	c.Lookup, c.Dir = e.lookup, e.Dir
 	return c
 }

@@ -204,7 +204,8 @@ func TestARunOfOtherSettingsIsNotResumed(t *testing.T) {
 func TestAnotherDatasetUnderTheSameNameIsNotResumed(t *testing.T) {
 	c := newConsole(t)
 	n := c.manyCases("cases.jsonl", 1)
-	c.must("run", "--dataset", "cases.jsonl", "--defense", "none", "--agent", "rag", "--out", "r")
+	c.must("run", "--dataset", "cases.jsonl", "--defense", "none", "--agent", "rag", "--shard", "1/2", "--out", "part")
+	c.run("merge", "part", "-o", "r") // half of it
 	b, err := os.ReadFile(c.dir + "/cases.jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -109,6 +111,15 @@ func (e *Env) path(p string) string {
 		return p
 	}
 	return filepath.Join(e.Dir, p)
+}
+
+// readRegular reads a file that a setting names, which a run may have named: a pipe
+// would wait for a writer, and a device may never end.
+func (e *Env) readRegular(name string) ([]byte, error) {
+	if st, err := os.Stat(e.path(name)); err == nil && !st.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file")}
+	}
+	return e.readFile(name)
 }
 
 // readFile reads a file of the user's.

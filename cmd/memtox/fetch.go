@@ -63,7 +63,7 @@ the files from a folder instead and needs no network.
 		}
 		var files []string
 		for _, p := range paths {
-			files = append(files, quoted(filepath.Join(*dir, filepath.Base(p))))
+			files = append(files, inert.Shell(filepath.Join(*dir, filepath.Base(p))))
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%s is there (%s). Next: memtox datasets import %s %s -o %s.jsonl\n", s.Name, s.Licence, s.Format, strings.Join(files, " "), s.Name)
 		return err

@@ -314,7 +314,7 @@ func TestARunThatIsResumedAsksNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.write("b/"+llm.File, string(verdicts)+`{"key":"torn`)
-	first, second := c.judged("run", "--out", "a", "--resume"), c.judged("run", "--out", "b", "--resume")
+	first, second := c.judged("run", "--out", "a", "--resume"), c.judged(append(run, "--out", "b", "--resume")...)
 	if s.calls.Load() != asked || first.Digest != second.Digest || *first.Arms[0].ASRJudged != *second.Arms[0].ASRJudged || first.Arms[0].Costs != second.Arms[0].Costs {
 		t.Errorf("%d questions more; %+v, then %+v", s.calls.Load()-asked, first.Arms[0], second.Arms[0])
 	}

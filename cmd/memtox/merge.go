@@ -139,7 +139,7 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 		for _, u := range m.Unfinished {
 			fmt.Fprintf(env.Stderr, "; %s", inert.Text(u))
 		}
-		fmt.Fprintf(env.Stderr, "; run them with: memtox run --resume --out %s\n", quoted(out))
+		fmt.Fprintf(env.Stderr, "; run them with: %s\n", c.Again(out))
 		return told{errInconclusive}
 	}
 	return verdict

@@ -121,13 +121,13 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 		t.Errorf("%d requests were sent of 30 allowed", sent)
 	}
 	// The same cap leaves only what the unfinished trials had used.
-	if code := c.run("run", "--resume", "--out", "capped", "--format", "json"); code != Inconclusive {
+	if code := c.run(append(base, "--resume", "--out", "capped")...); code != Inconclusive {
 		t.Errorf("resumed under the same cap: exit code %d", code)
 	}
 	if n := s.Stats().Requests - all - sent; n > 30 {
 		t.Errorf("resumed under the same cap, %d requests were sent", n)
 	}
-	if got := figures(t, c.must("run", "--resume", "--out", "capped", "--set", "max_requests=0", "--format", "json")); got.Digest != whole.Digest {
+	if got := figures(t, c.must(append(base, "--resume", "--out", "capped", "--set", "max_requests=0")...)); got.Digest != whole.Digest {
 		t.Errorf("digest %s, want %s", got.Digest, whole.Digest)
 	}
 }

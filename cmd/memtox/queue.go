@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -25,23 +26,40 @@ const queueDir = "queue.tmp"
 
 // queueOptions are how the settings reach a queue.
 func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
-	token, _ := e.lookup("MEMTOX_QUEUE_TOKEN")
-	if c.QueueTokenFile != "" {
+	var token atomic.Value // the last
+	given, _ := e.lookup("MEMTOX_QUEUE_TOKEN")
+	token.Store(given)
+	read := func() error {
 		b, err := e.readFile(c.QueueTokenFile)
 		if err != nil {
-			return queue.Options{}, &harness.Problem{Where: "queue_token_file", Err: err}
+			return &harness.Problem{Where: "queue_token_file", Err: err}
 		}
-		if token = strings.TrimSpace(string(b)); token == "" || strings.ContainsAny(token, "\n\r") {
-			return queue.Options{}, &harness.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token", Hint: "one line, nothing else"}
+		line := strings.TrimSpace(string(b))
+		if line == "" || strings.ContainsAny(line, "\n\r") {
+			return &harness.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token", Hint: "one line, nothing else"}
 		}
+		token.Store(line)
+		return nil
 	}
-	o := queue.Options{URL: c.Queue, Name: c.QueueName, Token: token, Log: func(format string, args ...any) {
+	o := queue.Options{URL: c.Queue, Name: c.QueueName, Log: func(format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
-		if token != "" {
-			text = strings.ReplaceAll(text, token, "***")
+		if t := token.Load().(string); t != "" {
+			text = strings.ReplaceAll(text, t, "***")
 		}
 		fmt.Fprintf(e.Stderr, "memtox: %s\n", inert.Text(inert.Clip(text, 400)))
 	}}
+	if c.QueueTokenFile != "" {
+		if err := read(); err != nil {
+			return queue.Options{}, err
+		}
+		if c.Listen == "" {
+			o.Renewed = func() string {
+				_ = read() // else the one before: the file may be about to be written
+				return token.Load().(string)
+			}
+		}
+	}
+	o.Token = token.Load().(string)
 	for to, from := range map[*string]string{&o.NKeySeedFile: c.QueueNKeyFile, &o.CA: c.QueueCA} {
 		if from != "" {
 			*to = e.path(from)
@@ -78,7 +96,7 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		if err != nil {
 			return nil, nil, err
 		}
-		o.URL = s.URL()
+		o.URL, o.Token = s.URL(), s.Token
 		end = func() {
 			s.Close()
 			if over {
@@ -88,7 +106,7 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		if so.Cert != "" && o.CA == "" {
 			o.CA = so.Cert // its own certificate is one to trust
 		}
-		fmt.Fprintf(e.Stderr, "memtox: workers join with: memtox worker --queue %s\n", o.URL)
+		fmt.Fprintf(e.Stderr, "memtox: workers join with: memtox worker --queue %s%s\n", o.URL, joining(c, s.TokenFile))
 	}
 	co := &queue.Coordinator{Options: o, Experiment: x, Record: journal.Run()}
 	return func(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error {
@@ -104,6 +122,14 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		<-told
 		return err
 	}, end, nil
+}
+
+// joining are the flags that a worker of the run needs beside the address.
+func joining(c harness.Config, tokenFile string) string {
+	if abs, err := filepath.Abs(tokenFile); err == nil && tokenFile != "" {
+		c.QueueTokenFile = abs
+	}
+	return c.Named("queue", "listen", "out", "queue_cert", "queue_key")
 }
 
 // tellWorkers prints the table of workers whenever one came or went.
@@ -151,12 +177,22 @@ func newWorker(env *Env) *cobra.Command {
 the rows back, until the run is over. The settings are those of the run; data files
 and policies that it names must be here too, under the same names. A worker that
 carries another version, other data or other policies refuses with the difference.
-Keys, base_url, concurrency and limits are this process's own. An interrupt finishes
-the trials in flight; what a killed worker had taken goes to another.`,
-		Example: "  memtox worker --queue nats://coordinator:4222\n  memtox worker --queue tls://coordinator:4222 --set queue_ca=ca.pem --concurrency 64",
+Programs, servers, keys and variables are not taken from the queue: where the run has
+any, this command line names them too (or a file, -f), as the run does, and a worker
+that is told of none refuses and says what to add. base_url may be another, and
+concurrency is this process's own. An interrupt finishes the trials in flight; what a
+killed worker had taken goes to another.`,
+		Example: `  memtox worker --queue nats://coordinator:4222
+  memtox worker --queue tls://coordinator:4222 --set queue_ca=ca.pem --concurrency 64
+  memtox worker --queue nats://coordinator:4222 --model openai:gpt-oss-120b --base-url http://localhost:8000/v1
+  memtox worker --queue nats://coordinator:4222 --defense "none,mine=exec:./guard.py"`,
 	}
-	own := []string{"queue", "concurrency", "base_url", "model"}
-	f.register(c, func(s harness.Setting) bool { return slices.Contains(own, s.Key) })
+	f.register(c, func(s harness.Setting) bool {
+		return s.Reach == harness.Acts || s.Key == "queue" || s.Key == "concurrency"
+	})
+	for _, sf := range f.flags {
+		c.Flags().Lookup(sf.setting.Flag).DefValue = "" // it is the run's
+	}
 	wait := c.Flags().Duration("wait", time.Minute, "How long to wait for a server and for a run")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		here, err := f.config(env, nil)
@@ -170,20 +206,14 @@ the trials in flight; what a killed worker had taken goes to another.`,
 		if err != nil {
 			return err
 		}
-		w := &queue.Worker{Options: o, Version: versionString(), Wait: *wait, Prepare: func(ctx context.Context, c harness.Config) (*harness.Experiment, error) {
-			mine, err := f.config(env, &c)
-			if err != nil {
-				return nil, err
-			}
-			if !f.gave("concurrency") {
-				mine.Concurrency = here.Concurrency
-			}
-			x, err := harness.Prepare(ctx, mine, env.catalog(false, wire.Caps{}))
-			if err == nil {
-				x.Config.BaseURL = c.BaseURL // where this process's server is makes no other run
-			}
-			return x, err
-		}}
+		w := &queue.Worker{Options: o, Version: versionString(), Wait: *wait}
+		w.Settings = func(base harness.Config) (harness.Config, error) {
+			base.Concurrency = 0
+			return f.config(env, &base)
+		}
+		w.Prepare = func(ctx context.Context, c harness.Config) (*harness.Experiment, error) {
+			return harness.Prepare(ctx, c, env.catalog(false, wire.Caps{}))
+		}
 		ctx, stop, release := env.stoppable(cmd.Context(), "trials")
 		defer release()
 		err = w.Run(ctx, stop)
@@ -194,21 +224,6 @@ the trials in flight; what a killed worker had taken goes to another.`,
 		return err
 	}
 	return c
-}
-
-// gave reports whether a setting was given by flag, --set or file.
-func (f *runFlags) gave(key string) bool {
-	for _, sf := range f.flags {
-		if sf.setting.Key == key && len(sf.values) > 0 {
-			return true
-		}
-	}
-	for _, s := range f.sets {
-		if k, _, _ := strings.Cut(s, "="); strings.TrimSpace(k) == key {
-			return true
-		}
-	}
-	return f.file != ""
 }
 
 func newQueue(env *Env) *cobra.Command {

@@ -5,13 +5,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +22,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -30,13 +34,24 @@ import (
 // asQueue makes the test binary a queue's server, for tests that kill one.
 const asQueue = "MEMTOX_TEST_AS_QUEUE"
 
+// serveQueue is a server of the user's own, which lets everybody in.
 func serveQueue(dir, addr string) {
-	s, err := queue.Listen(queue.ServerOptions{Addr: addr, Dir: dir})
-	if err != nil {
+	host, port, _ := net.SplitHostPort(addr)
+	n, err := strconv.Atoi(port)
+	if n == 0 {
+		n = server.RANDOM_PORT
+	}
+	s, err2 := server.NewServer(&server.Options{Host: host, Port: n, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: dir, SyncAlways: true})
+	if err := errors.Join(err, err2); err != nil {
 		fmt.Println(err)
 		os.Exit(3)
 	}
-	fmt.Println(s.URL())
+	s.Start()
+	if !s.ReadyForConnections(15 * time.Second) {
+		os.Exit(3)
+	}
+	fmt.Println(s.ClientURL())
 	select {}
 }
 
@@ -118,6 +133,18 @@ func (c *console) queueServer(addr string) (*exec.Cmd, string) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return cmd, strings.TrimSpace(line)
+}
+
+// workersJoin are the arguments with which a run that listens has workers join.
+func workersJoin(t *testing.T, run *process) []string {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if m := regexp.MustCompile(`memtox (worker --queue nats://.*)\n`).FindStringSubmatch(run.text()); m != nil {
+			return strings.Fields(m[1])
+		}
+	}
+	t.Fatalf("the coordinator names no address:\n%s", run.text())
+	return nil
 }
 
 func sameRows(t *testing.T, want []results.Entry, dir string) {
@@ -321,18 +348,11 @@ func TestKilledWorkersLoseNoRow(t *testing.T) {
 	want := spreadCases(c, 10)
 	// The coordinator starts the server itself.
 	run := c.spawn(append(spreadRun, "--listen", "127.0.0.1:0", "--out", "spread")...)
-	url := ""
-	for end := time.Now().Add(20 * time.Second); url == "" && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if m := regexp.MustCompile(`nats://\S+`).FindString(run.text()); m != "" {
-			url = m
-		}
-	}
-	if url == "" {
-		t.Fatalf("the coordinator names no address:\n%s", run.text())
-	}
+	join := workersJoin(t, run)
 	done := make(chan error, 1)
 	go func() { done <- run.Wait() }()
-	workers := []*process{c.spawn("worker", "--queue", url, "--concurrency", "1"), c.spawn("worker", "--queue", url, "--concurrency", "1")}
+	one := append(slices.Clone(join), "--concurrency", "1")
+	workers := []*process{c.spawn(one...), c.spawn(one...)}
 	killed := 0
 	for n := range 20 {
 		select {
@@ -344,10 +364,10 @@ func TestKilledWorkersLoseNoRow(t *testing.T) {
 				workers[i].kill()
 				killed++
 			}
-			workers[i] = c.spawn("worker", "--queue", url, "--concurrency", "1")
+			workers[i] = c.spawn(one...)
 		}
 		if n == 10 {
-			workers = append(workers, c.spawn("worker", "--queue", url, "--concurrency", "2"))
+			workers = append(workers, c.spawn(append(join, "--concurrency", "2")...))
 		}
 	}
 	select {
@@ -585,28 +605,21 @@ func TestACoordinatorWithItsOwnServerGoesOn(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	want := spreadCases(c, 10)
-	address := func(p *process) string {
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if url := regexp.MustCompile(`nats://[0-9.:]+`).FindString(p.text()); url != "" {
-				return url
-			}
-		}
-		t.Fatalf("the coordinator names no address:\n%s", p.text())
-		return ""
-	}
 	run := c.spawn(append(spreadRun, "--listen", "127.0.0.1:0", "--out", "spread")...)
-	url := address(run)
+	join := workersJoin(t, run)
+	// One that was there before reads the new server's token from the same file.
+	stays := c.spawn(append(slices.Clone(join), "--concurrency", "1")...)
 	for _, stop := range []os.Signal{os.Kill, os.Interrupt} {
-		worker := c.spawn("worker", "--queue", url, "--concurrency", "1")
+		worker := c.spawn(append(join, "--concurrency", "1")...)
 		time.Sleep(time.Duration(100+rand.IntN(200)) * time.Millisecond)
 		_ = run.Process.Signal(stop)
 		_ = run.Wait()
 		worker.kill()
-		run = c.spawn("run", "--resume", "--out", "spread", "--listen", strings.TrimPrefix(url, "nats://"))
-		address(run)
+		run = c.spawn("run", "--resume", "--out", "spread", "--listen", strings.TrimPrefix(join[2], "nats://"))
+		join = workersJoin(t, run)
 	}
-	c.spawn("worker", "--queue", url)
 	run.ends(t)
+	stays.ends(t)
 	sameRows(t, want, filepath.Join(c.dir, "spread"))
 	if _, err := os.Stat(filepath.Join(c.dir, "spread", "queue.tmp")); !os.IsNotExist(err) {
 		t.Errorf("the server left its files: %v", err)

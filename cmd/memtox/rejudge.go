@@ -128,7 +128,7 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 		if e := journal.Close(); err == nil {
 			err = e
 		}
-		again := fmt.Sprintf("memtox rejudge %s --judge %s -o %s", quoted(name), quoted(f.judge), quoted(out))
+		again := fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name), inert.Shell(f.judge), inert.Shell(out))
 		if err != nil {
 			return fmt.Errorf("%w; go on with: %s", err, again)
 		}

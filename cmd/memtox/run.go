@@ -95,8 +95,10 @@ func newRun(env *Env) *cobra.Command {
 		Long: `Run every case in every arm (an agent under a defense) and print the rates.
 
 Finished trials are journalled as they end; a run that was stopped or killed goes
-on with --resume. Settings without a flag are keys of an experiment file (-f) or
-of --set; docs/settings.md lists them all.`,
+on with --resume. Its settings are taken from its run.json, but for programs,
+servers, keys and variables: these are named again, as the line that is printed when
+a run stops does. A finished run is printed without any. Settings without a flag are
+keys of an experiment file (-f) or of --set; docs/settings.md lists them all.`,
 		Example: `  memtox run
   memtox run --agent hermes --defense none,keyword@read,guard --limit 200
   memtox run --agent hermes --limit 200 --mutate none,paraphrase,summary
@@ -157,12 +159,12 @@ func (f *runFlags) register(c *cobra.Command, want func(harness.Setting) bool) {
 	}
 }
 
-// config gathers the settings: the defaults, or those of the run that is resumed;
-// the file; --set; the flags.
-func (f *runFlags) config(env *Env, recorded *harness.Config) (harness.Config, error) {
+// config gathers the settings: the defaults, or others that the command line is laid
+// over; the file; --set; the flags.
+func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error) {
 	c := harness.DefaultConfig()
-	if recorded != nil {
-		c = *recorded
+	if base != nil {
+		c = *base
 	}
 	if f.file != "" {
 		data, err := env.readFile(f.file)
@@ -225,21 +227,24 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 			return &harness.Problem{Where: out, What: "holds a run already", Hint: "go on with --resume, or choose another directory with --out"}
 		}
 	}
-	var recorded *harness.Config
-	if earlier != nil {
-		c, err := harness.RecordedConfig(earlier)
-		if err != nil {
-			return &harness.Problem{Where: out, Err: err, Hint: "choose another directory with --out"}
-		}
-		recorded = &c
-	}
-	c, err := f.config(env, recorded)
+	local := func(base harness.Config) (harness.Config, error) { return f.config(env, &base) }
+	c, err := local(harness.DefaultConfig())
 	if err != nil {
 		return err
 	}
 	var used wire.Caps
 	if earlier != nil {
-		if used, err = spent(env.path(c.Out), c); err != nil {
+		recorded, err := harness.ResumableConfig(out, earlier)
+		if err != nil {
+			return err
+		}
+		if _, err := results.ReadManifest(env.path(out)); !errors.Is(err, fs.ErrNotExist) {
+			return f.finished(env, out, recorded, err)
+		}
+		if c, err = harness.Adopt(out, recorded, local); err != nil {
+			return err
+		}
+		if used, err = spent(env.path(out), c); err != nil {
 			return err
 		}
 	}
@@ -306,10 +311,10 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 			err = e
 		}
 		if err == nil {
-			fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), x.Plan.Len(), f.again(c))
+			fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), x.Plan.Len(), c.Again(c.Out))
 			return told{errInconclusive}
 		}
-		return fmt.Errorf("%w; go on with: %s", err, f.again(c))
+		return fmt.Errorf("%w; go on with: %s", err, c.Again(c.Out))
 	}
 	if c.Listen == "" {
 		os.RemoveAll(filepath.Join(dir, queueDir)) // of an earlier part of the run: all trials are here
@@ -325,6 +330,22 @@ func checkRows(ctx context.Context, x *harness.Experiment, dir, name string) err
 	}
 	defer r.Close()
 	return x.CheckAll(ctx, name, r)
+}
+
+// finished prints a run that has ended. Of what its settings name nothing is
+// started, asked or even read. damaged is what became of reading its manifest.
+func (f *runFlags) finished(env *Env, out string, recorded harness.Config, damaged error) error {
+	if damaged != nil {
+		return damaged
+	}
+	c, err := f.config(env, &recorded)
+	if err != nil {
+		return err
+	}
+	if err := harness.SameSettings(out, recorded, c); err != nil {
+		return err
+	}
+	return printFinished(env, env.path(out), c)
 }
 
 // spent is what the finished trials of an interrupted run have used of its caps.
@@ -371,22 +392,6 @@ func work(ctx context.Context, env *Env, x *harness.Experiment, do runTrials, si
 	err = do(ctx, sink, progress, stop)
 	done()
 	return progress.Done() < x.Plan.Len(), err
-}
-
-// again is the command line that goes on with a run. The settings come from its
-// run.json.
-func (f *runFlags) again(c harness.Config) string {
-	return "memtox run --resume --out " + quoted(c.Out)
-}
-
-// quoted is a shell word.
-func quoted(s string) string {
-	if s != "" && strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:+@%,=", r))
-	}) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // runID names a run: when it began, and a part of the hash of its settings.

@@ -92,8 +92,10 @@ type Options struct {
 	URL string
 	// Name tells the queues of one server apart; letters, digits, - and _.
 	Name string
-	// Token lets in; "" is none.
-	Token string
+	// Token lets in; "" is none. Renewed, if it is not nil, gives it anew for each
+	// connection: a server that starts again may have made another.
+	Token   string
+	Renewed func() string
 	// NKeySeedFile is a file that holds an NKey seed, instead of a token.
 	NKeySeedFile string
 	// CA is a PEM file with the authorities to trust; "" is the system's.
@@ -116,7 +118,8 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 	}
 	opts := []nats.Option{
 		nats.Name("memtox " + as), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, time.Second),
-		nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),
+		// Only servers that the user named are asked, not those that one of them names.
+		nats.IgnoreDiscoveredServers(), nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.logf("the connection to the queue is lost: %v", err)
@@ -125,7 +128,10 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 		nats.ReconnectHandler(func(*nats.Conn) { o.logf("connected to the queue again") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.logf("the queue: %v", err) }),
 	}
-	if o.Token != "" {
+	switch {
+	case o.Renewed != nil:
+		opts = append(opts, nats.TokenHandler(o.Renewed))
+	case o.Token != "":
 		opts = append(opts, nats.Token(o.Token))
 	}
 	if o.NKeySeedFile != "" {

@@ -28,8 +28,12 @@ type Worker struct {
 	Options
 	// Version is that of this memtox: a worker of another does not take part.
 	Version string
-	// Prepare makes the experiment of the announced settings with this process's
-	// models and data. The worker closes it.
+	// Settings lays those of this process over others. What the queue announces is
+	// written by whoever can: none of it that starts programs, asks servers or opens
+	// files is acted on unless they say so ([harness.Adopt]); nil says nothing.
+	Settings func(base harness.Config) (harness.Config, error)
+	// Prepare makes the experiment of these settings with this process's models and
+	// data. The worker closes it.
 	Prepare func(ctx context.Context, settings harness.Config) (*harness.Experiment, error)
 	// Wait is how long to wait for a server and for a run.
 	Wait time.Duration
@@ -149,10 +153,20 @@ func (w *Worker) enlist(ctx context.Context, a *Announcement) (*harness.Experime
 	if err := json.Unmarshal(a.Record, &record); err != nil {
 		return nil, &harness.Problem{Where: "--queue", What: "the record of the run " + a.RunID + " cannot be read", Err: err}
 	}
-	x, err := w.Prepare(ctx, c)
+	own := w.Settings
+	if own == nil {
+		own = func(base harness.Config) (harness.Config, error) { return base, nil }
+	}
+	// Where this process's model is makes no other run.
+	mine, err := harness.Adopt("the queue", c, own, "base_url")
 	if err != nil {
 		return nil, err
 	}
+	x, err := w.Prepare(ctx, mine)
+	if err != nil {
+		return nil, err
+	}
+	x.Config.BaseURL = c.BaseURL
 	if err := x.SameRun("the queue", &record); err != nil {
 		_ = x.Close()
 		return nil, err
@@ -213,6 +227,9 @@ func (t *toil) watch(ctx context.Context, cancel context.CancelCauseFunc, hint <
 		switch {
 		case err == nil && (a.Over || a.RunID != t.run), err != nil && hinted && !t.js.Conn().IsConnected():
 			cancel(errOver)
+			return
+		case t.js.Conn().IsClosed():
+			cancel(fmt.Errorf("the queue's server at %s lets this worker in no longer", t.URL))
 			return
 		case err == nil:
 			hinted = false

@@ -99,3 +99,14 @@ func Clip(s string, n int) string {
 	}
 	return s
 }
+
+// Shell returns s as one word of a POSIX shell. What acts on a terminal is not
+// shown: that is for [Text].
+func Shell(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:+@%,=", r))
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -175,6 +175,71 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 	})
 }
 
+// checkouts are workspaces into which a change under review has put a run: one that
+// passes, finished or half of it, or whatever has its name.
+func checkouts(t *testing.T, memtox, name string) map[string]string {
+	made := filepath.Join(t.TempDir(), "run")
+	if out, err := exec.Command(memtox, "run", "--dataset", "memtox-smoke", "--limit", "60", "--agent", "hermes", "--defense", "none,no-memory", "--out", made).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dirs := map[string]string{}
+	for kind, put := range map[string]func(at string) error{
+		"a finished run": func(at string) error { return os.CopyFS(at, os.DirFS(made)) },
+		"half a run": func(at string) error {
+			return errors.Join(os.CopyFS(at, os.DirFS(made)), os.Remove(filepath.Join(at, "manifest.json")))
+		},
+		"an empty directory": func(at string) error { return os.Mkdir(at, 0o777) },
+		"a link":             func(at string) error { return os.Symlink(made, at) },
+		"a dangling link":    func(at string) error { return os.Symlink("nowhere", at) },
+	} {
+		dirs[kind] = t.TempDir()
+		at := filepath.Join(dirs[kind], name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o777), put(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dirs
+}
+
+func TestTheActionTakesNoRunOfTheWorkspace(t *testing.T) {
+	memtox := binary(t)
+	var a action
+	readYAML(t, "action.yml", &a)
+	in := map[string]string{"memtox": memtox, "run": "--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory", "require": "none.end_to_end >= 0.02"}
+	for kind, dir := range checkouts(t, memtox, "memtox-gate/run") {
+		if code, printed, outcome := a.do(t, dir, in); code != 2 || outcome != "" || !strings.Contains(printed, "there already") {
+			t.Errorf("%s: exit code %d, outcome %q\n%s", kind, code, outcome, printed)
+		}
+	}
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "memtox-gate")); err != nil {
+		t.Fatal(err)
+	}
+	code, printed, _ := a.do(t, dir, in)
+	if files, err := os.ReadDir(elsewhere); code != 2 || err != nil || len(files) > 0 {
+		t.Errorf("through a link: exit code %d, %v, %v\n%s", code, files, err, printed)
+	}
+}
+
+func TestTheGitLabJobTakesNoRunOfTheWorkspace(t *testing.T) {
+	memtox := binary(t)
+	var jobs map[string]struct{ Script []string }
+	readYAML(t, "../gitlab/memtox.gitlab-ci.yml", &jobs)
+	for kind, dir := range checkouts(t, memtox, "memtox-run") {
+		if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - none.end_to_end >= 0.02\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("bash", "-eo", "pipefail", "-c", strings.Join(jobs["memtox"].Script, "\n"))
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"), "MEMTOX_GATE=gate.yaml",
+			"MEMTOX_RUN=--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory")
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "there already") {
+			t.Errorf("%s: exit code %d\n%s", kind, code, out)
+		}
+	}
+}
+
 func TestTheGitLabJobGates(t *testing.T) {
 	memtox := binary(t)
 	var jobs map[string]struct {

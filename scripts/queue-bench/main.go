@@ -145,6 +145,7 @@ func (p *process) text() string {
 func (b *bench) start(args ...string) (*process, error) {
 	p := &process{Cmd: exec.Command(b.bin, args...)}
 	p.Dir, p.Stdout, p.Stderr = b.dir, &p.printed, p
+	p.Env = append(os.Environ(), "MEMTOX_QUEUE_TOKEN=of-the-benchmark-alone") // coordinator and workers
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (b *bench) overhead() error {
 		run, shared []string
 	}{
 		{"reference, twelve trials a span", []string{"--limit", "2000"}, []string{"--concurrency", "1"}},
-		{"server, one trial a span", []string{"--limit", "300", "--model", "openai:answers"}, []string{"--concurrency", "16", "--base-url", b.url}},
+		{"server, one trial a span", []string{"--limit", "300"}, []string{"--concurrency", "16", "--model", "openai:answers", "--base-url", b.url}},
 	} {
 		args := slices.Concat(k.run, k.shared)
 		var wall, used [2][]float64
@@ -348,7 +349,7 @@ func (b *bench) scaleOnce(n, workers int) (float64, error) {
 		}
 	}()
 	for range workers {
-		w, err := b.start("worker", "--queue", url, "--concurrency", strconv.Itoa(b.inFlight), "--base-url", b.url)
+		w, err := b.start("worker", "--queue", url, "--concurrency", strconv.Itoa(b.inFlight), "--model", "openai:answers", "--base-url", b.url)
 		if err != nil {
 			return 0, err
 		}

@@ -1,0 +1,166 @@
+package harness
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/results/inert"
+)
+
+// Reach says what a setting can make memtox do beside computing, and with that from
+// where it may come. A run directory and a queue's announcement are written by
+// whoever can; only the local command line, and a file that it names, is the user's.
+type Reach uint8
+
+// The reaches. The zero value is none: every setting is given one.
+const (
+	_ Reach = iota
+	// Inert settings change what is computed or printed, how much of it, and when it
+	// stops. They are taken from a run.
+	Inert
+	// Reads: the setting names a regular file of this machine that is read and whose
+	// digest must be that of the run before any of it is used. It is taken from a run,
+	// but for a name that leads to another machine.
+	Reads
+	// Acts: the setting starts programs, asks servers, hands over keys or variables, or
+	// opens and writes files. A run may want that; only the command line has it done.
+	Acts
+	// Own settings are those of one process, not of the run: what it listens on, where
+	// it writes. They are never taken from a run.
+	Own
+)
+
+// String says it in a word for tables.
+func (r Reach) String() string {
+	return [...]string{"", "taken over", "read here", "named here", "its own"}[r]
+}
+
+// nothing reports of a value of a setting that acts that it does not: the built-in
+// models, agents and judges, and whatever stays empty.
+var (
+	builtinModel = func(name string) bool { kind, _, _ := strings.Cut(name, ":"); return kind == "reference" }
+	builtinJudge = func(name string) bool { return name == Deterministic }
+	builtinAgent = func(name string) bool { return !external.IsSpec(name) }
+	// A chain's file says which programs it starts.
+	builtinDefense = func(spec string) bool {
+		s, err := defenses.Parse(spec)
+		return err == nil && !s.Open() && s.Kind != "chain" && here(s.Argument)
+	}
+	builtinSweep = func(item string) bool {
+		name, _, _ := strings.Cut(item, "=")
+		return builtinDefense(name[:max(0, strings.LastIndexByte(name, '.'))])
+	}
+)
+
+// here reports whether a file name cannot lead to another machine, as \\host\share
+// does on Windows.
+func here(file string) bool {
+	return len(file) < 2 || !strings.ContainsRune(`\/`, rune(file[0])) || !strings.ContainsRune(`\/`, rune(file[1]))
+}
+
+// acts reports whether the setting's value does more than compute and read.
+func (s Setting) acts(c *Config) bool {
+	if s.Reach != Acts && s.Reach != Reads {
+		return false
+	}
+	items, list := s.at(c).JSON().([]string)
+	if !list {
+		items = []string{s.at(c).String()}
+	}
+	return slices.ContainsFunc(items, func(v string) bool { return v != "" && (s.builtin == nil || !s.builtin(v)) })
+}
+
+// harmless returns the settings without those that act and those of one process,
+// which have their defaults instead.
+func (c Config) harmless() Config {
+	out, d := c, DefaultConfig()
+	for _, s := range Settings() {
+		if s.Reach == Own || s.acts(&c) {
+			s.copy(&out, &d)
+		}
+	}
+	return out
+}
+
+// Adopt returns the settings with which this process takes part in a run that is
+// written down elsewhere: in a run directory, in the announcement of a queue. local
+// lays what the command line says over other settings. What acts comes from there
+// alone, whatever the run says; where the command line does not name what the run
+// wants, or differs in what decides its outcomes, the error is a [Problem] that says
+// how. Nothing is opened, started or asked before. where is how the error calls the
+// run; for the keys in free the command line need not say the same, only something.
+func Adopt(where string, run Config, local func(Config) (Config, error), free ...string) (Config, error) {
+	mine, err := local(run.harmless())
+	if err != nil {
+		return mine, err
+	}
+	over, err := local(run) // only to see what the command line leaves as it is
+	if err != nil {
+		return mine, err
+	}
+	var unnamed, flags []string
+	var other []Difference
+	for _, s := range Settings() {
+		theirs, ours := s.at(&run).String(), s.at(&mine).String()
+		switch differs := s.Affects && theirs != ours && !slices.Contains(free, s.Key); {
+		case s.acts(&run) && (differs || ours != s.at(&over).String()):
+			unnamed = append(unnamed, fmt.Sprintf("%s is %s, here %s", s.Key, shown(theirs), shown(ours)))
+			flags = append(flags, s.argument(&run))
+		case differs && s.Reach != Own:
+			other = append(other, Difference{s.Key, theirs, ours})
+		}
+	}
+	switch {
+	case len(unnamed) > 0:
+		p := &Problem{Where: where, Hint: "if you know it and want it, add " + strings.Join(flags, " "),
+			What: "the run names what memtox starts, asks, hands over or opens only where its own command line says so: " +
+				strings.Join(unnamed, "; ")}
+		if len(other) > 0 {
+			p.What += "; and in other settings it differs: " + listed(other)
+		}
+		return mine, p
+	case len(other) > 0:
+		return mine, otherSettings(where, other)
+	}
+	return mine, nil
+}
+
+// shown is a value in a message: anybody's text.
+func shown(v string) string { return fmt.Sprintf("%q", inert.Clip(v, 300)) }
+
+// argument is what to write on a command line so that the setting has its value of c.
+func (s Setting) argument(c *Config) string {
+	var back Config
+	text := s.at(c).String()
+	name := "--" + s.Flag + " "
+	if s.Flag == "" {
+		name = "--set " + s.Key + "="
+	}
+	switch err := s.Of(&back).Set(text); {
+	case err != nil || !reflect.DeepEqual(s.at(&back).JSON(), s.at(c).JSON()), len(text) > 4096, inert.Text(text) != text:
+		return "-f FILE with the key " + s.Key
+	}
+	return name + inert.Shell(text)
+}
+
+// Again is the command that goes on with the run in the directory out: its settings
+// are in run.json, but for those that only a command line may give.
+func (c Config) Again(out string) string {
+	return "memtox run --resume --out " + inert.Shell(out) + c.Named("out")
+}
+
+// Named is that part of a command line, with a space before each flag, without the
+// settings of some keys.
+func (c Config) Named(without ...string) string {
+	flags, base := "", c.harmless()
+	for _, s := range Settings() {
+		if !slices.Contains(without, s.Key) && s.at(&base).String() != s.at(&c).String() {
+			flags += " " + s.argument(&c)
+		}
+	}
+	return flags
+}
