@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -99,13 +100,13 @@ func (s *Store) openHead(ctx context.Context) error {
 			"or move %[3]s away to do without the entries that are gone", memory.ErrDamaged, last, filepath.Base(HeadFile(s.path)), now.Entry)
 	}
 	s.mark, s.signed = now, signed
-	if s.head, err = s.disk.OpenFile(HeadFile(s.path), os.O_RDWR|os.O_CREATE); err != nil {
-		return err
-	}
 	if absent {
-		if err := errors.Join(s.writeHead(now), s.head.Sync(), s.disk.SyncDir(filepath.Dir(s.path))); err != nil {
+		if err := s.makeHead(now); err != nil {
 			return err
 		}
+	}
+	if s.head, err = s.disk.OpenFile(HeadFile(s.path), os.O_RDWR); err != nil {
+		return err
 	}
 	if _, had, err := s.Page(ctx, headPage); err != nil || had {
 		return err
@@ -114,6 +115,28 @@ func (s *Store) openHead(ctx context.Context) error {
 	_, err = s.conn.ExecContext(ctx, "INSERT OR IGNORE INTO page VALUES (?, ?)", []byte(headPage),
 		binary.BigEndian.AppendUint64(nil, now.After))
 	return s.named(err)
+}
+
+// makeHead puts the first head there whole. Where somebody else was quicker, theirs
+// stays.
+func (s *Store) makeHead(now memory.Mark) error {
+	tmp := HeadFile(s.path) + ".new-" + rand.Text()
+	f, err := s.disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	defer s.disk.Remove(tmp)
+	_, err = f.WriteAt(encodeHead(now, memory.Mark{}), 0)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := s.disk.Link(tmp, HeadFile(s.path)); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without hard links.
+		if err := s.disk.Rename(tmp, HeadFile(s.path)); err != nil {
+			return err
+		}
+	}
+	return s.disk.SyncDir(filepath.Dir(s.path))
 }
 
 // writeHead writes the head. The signed mark of a process that has a key is kept by
