@@ -174,6 +174,7 @@ type Filter struct {
 	Key       string
 	Principal string
 	Source    string // of the record's origin
+	AnySource string // of its origin, or of anything in its lineage
 	Contains  string // a part of the content, byte for byte
 	Cites     string // a record that its lineage names, or that it supersedes
 	Causes    []Cause
@@ -189,7 +190,7 @@ type Filter struct {
 // OfVersions reports whether the filter has a field that only versions have,
 // besides the record's id.
 func (f *Filter) OfVersions() bool {
-	return f.Store != "" || f.Key != "" || f.Principal != "" || f.Source != "" || f.Contains != "" || f.Cites != "" || len(f.States) > 0 || f.Current
+	return f.Store != "" || f.Key != "" || f.Principal != "" || f.Source != "" || f.AnySource != "" || f.Contains != "" || f.Cites != "" || len(f.States) > 0 || f.Current
 }
 
 // Matches reports whether the filter names a version. Limit does not count.
@@ -200,6 +201,7 @@ func (f *Filter) Matches(v *Version) bool {
 		(f.Key == "" || f.Key == r.Key) &&
 		(f.Principal == "" || f.Principal == r.Principal) &&
 		(f.Source == "" || f.Source == r.Origin.Source) &&
+		(f.AnySource == "" || r.From(f.AnySource)) &&
 		(f.Contains == "" || strings.Contains(r.Text, f.Contains)) &&
 		(f.Cites == "" || r.Cites(f.Cites)) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State)) &&

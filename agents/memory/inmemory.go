@@ -431,7 +431,8 @@ func (s *inMemory) Versions(_ context.Context, f Filter) iter.Seq2[Version, erro
 // mayMatch reports whether a filter could name a version of this record.
 func (f *Filter) mayMatch(r *Record) bool {
 	return (f.Store == "" || f.Store == r.Store) && (f.Key == "" || f.Key == r.Key) &&
-		(f.Principal == "" || f.Principal == r.Principal) && (f.Source == "" || f.Source == r.Origin.Source) && (f.Cites == "" || r.Cites(f.Cites)) &&
+		(f.Principal == "" || f.Principal == r.Principal) && (f.Source == "" || f.Source == r.Origin.Source) &&
+		(f.AnySource == "" || r.From(f.AnySource)) && (f.Cites == "" || r.Cites(f.Cites)) &&
 		(len(f.States) == 0 || slices.Contains(f.States, r.State))
 }
 

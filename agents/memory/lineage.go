@@ -1,6 +1,9 @@
 package memory
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // source is something that a record may derive from.
 type source struct {
@@ -8,15 +11,34 @@ type source struct {
 	ix   *index
 }
 
-// lineage finds what a text derives from. Every content span takes the least
+// holds reports whether the source has a span of a text.
+func (s *source) holds(of *index, span uint64) bool {
+	return s.ix.hasPair(span) || len(of.spans) == 1 && s.ix.hasWord(span)
+}
+
+// derive sets what a record's text derives from. Every content span takes the least
 // trusted source that contains it; a span found nowhere takes the least trusted
 // source in the window, for a model may have put it in other words.
 //
-// One rule comes first: where a single thing that the user said holds every span
-// of the text, the text is the user's, even if other content says it too. An
-// attacker cannot make the user say something, and without this rule any page
-// could take the user's own facts away by repeating them.
-func (m *Memory) lineage(content string) Lineage {
+// Two rules come first. A declared source is the source: overlap can lower the trust
+// in what the agent says itself, and nothing else. And where nothing is declared and
+// a single thing that the user said holds every span of the text, the text is the
+// user's, even if other content says it too: an attacker cannot make the user say
+// something, and without this rule any page could take the user's own facts away by
+// repeating them.
+func (m *Memory) derive(r *Record, from *Segment) {
+	r.Lineage = m.lineage(r.Text, from)
+	r.Origin = r.Lineage.Least(Origin{Class: Agent, Medium: Chat})
+	r.Asked = m.askedFor(r.Lineage)
+	if r.Origin.Class == External && (from == nil || from.Origin.Class != External) {
+		m.nameAll(r)
+	}
+}
+
+func (m *Memory) lineage(content string, from *Segment) Lineage {
+	if from != nil && from.Origin.Class != Agent {
+		return Lineage{{Segment: from.ID, Origin: from.Origin}}
+	}
 	if m.opts.Lineage == Exact && m.opts.Truth != nil {
 		if l, ok := m.opts.Truth(content); ok {
 			return m.located(l)
@@ -27,7 +49,7 @@ func (m *Memory) lineage(content string) Lineage {
 	}
 	ix := m.opts.Cache.index(content)
 	srcs := m.sources()
-	if l := coveredByUser(ix, srcs, false); l != nil {
+	if l := coveredByUser(ix, srcs, false); l != nil && from == nil {
 		return l
 	}
 	var out Lineage
@@ -35,7 +57,7 @@ func (m *Memory) lineage(content string) Lineage {
 	for _, span := range ix.spans {
 		best := -1
 		for i, s := range srcs {
-			if (s.ix.hasPair(span) || len(ix.spans) == 1 && s.ix.hasWord(span)) && (best < 0 || s.link.Origin.Less(srcs[best].link.Origin)) {
+			if s.holds(ix, span) && (best < 0 || s.link.Origin.Less(srcs[best].link.Origin)) {
 				best = i
 			}
 		}
@@ -49,6 +71,80 @@ func (m *Memory) lineage(content string) Lineage {
 		for _, l := range m.leastLink() {
 			out = out.with(l)
 		}
+	}
+	return out
+}
+
+// maxSources bounds the further sources of one record, and maxNames what its origin
+// names of them, in bytes.
+const (
+	maxSources = 256
+	maxNames   = 512
+)
+
+// nameAll makes a record with external content name every source that it may be
+// from. Which of several comes first is no reason to name it alone: whoever quotes
+// another's words would pick whose name stands over theirs. A source that holds all
+// that is external in the text is enough to explain it; where there is none, all that
+// hold a part are named. The lineage gets them all.
+func (m *Memory) nameAll(r *Record) {
+	if m.opts.Lineage != Overlap {
+		return
+	}
+	ix := m.opts.Cache.index(r.Text)
+	srcs := m.sources()
+	held := make([]int, len(srcs)) // how many spans it holds
+	spans := 0                     // that any external source holds
+	for _, span := range ix.spans {
+		in := 0
+		for i, s := range srcs {
+			if s.link.Origin.Class == External && s.holds(ix, span) {
+				held[i]++
+				in = 1
+			}
+		}
+		spans += in
+	}
+	whole := slices.Contains(held, spans)
+	var names []Origin
+	more := 0
+	for _, n := range []bool{true, false} {
+		for i, s := range srcs {
+			if held[i] == 0 || (held[i] == spans) != n {
+				continue
+			}
+			o := s.link.Origin
+			if (n || !whole) && !slices.Contains(names, o) && len(names) <= maxSources {
+				names = append(names, o)
+			}
+			if more < maxSources && !slices.ContainsFunc(r.Lineage, func(l Link) bool { return l.Origin == o }) {
+				r.Lineage = append(r.Lineage, s.link)
+				more++
+			}
+		}
+	}
+	if len(names) > 0 {
+		r.Origin = oneOrigin(names)
+	}
+}
+
+// oneOrigin is the origin of what may be from any of several.
+func oneOrigin(all []Origin) Origin {
+	out := all[0]
+	var names []string
+	for _, o := range all {
+		if o.Medium != out.Medium {
+			out.Medium = ""
+		}
+		if o.Source == "" {
+			o.Source = "an unnamed source"
+		}
+		if !slices.Contains(names, o.Source) {
+			names = append(names, o.Source)
+		}
+	}
+	if len(names) > 1 {
+		out.Source = Clip(strings.Join(names, ", "), maxNames)
 	}
 	return out
 }
@@ -83,7 +179,7 @@ func (m *Memory) argumentLineage(value string) Lineage {
 	var out Lineage
 	for _, s := range srcs {
 		for _, span := range ix.spans {
-			if s.ix.hasPair(span) || len(ix.spans) == 1 && s.ix.hasWord(span) {
+			if s.holds(ix, span) {
 				out = out.with(s.link)
 				break
 			}
@@ -104,7 +200,7 @@ next:
 			continue
 		}
 		for _, span := range ix.spans {
-			if !s.ix.hasPair(span) && !(len(ix.spans) == 1 && s.ix.hasWord(span)) {
+			if !s.holds(ix, span) {
 				continue next
 			}
 		}

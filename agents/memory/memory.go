@@ -548,7 +548,7 @@ func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Propos
 		if !ok || prior.Store != d.Store || prior.State == Retired {
 			return nil, fmt.Sprintf("%s has no entry %q", spec.Title, Clip(d.Record, 80))
 		}
-		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior)}, ""
+		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
 	case spec.Kind == Skills:
 		return m.skill(ctx, d)
 	case d.Op == Replace && d.Old == "" && spec.Kind == Notes:
@@ -558,18 +558,18 @@ func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Propos
 		if !ok {
 			return nil, fmt.Sprintf("no entry of %s contains %q", spec.Title, Clip(d.Old, 80))
 		}
-		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior)}, ""
+		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
 	case d.Route == RouteCompaction || d.Route == RouteFlush || spec.Kind == Notes:
 		var out []Proposal
 		for _, item := range Items(d.Text) {
-			out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil))
+			out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil, d.From))
 		}
 		return out, ""
 	}
 	if strings.TrimSpace(d.Text) == "" {
 		return nil, "nothing to store: the content is empty"
 	}
-	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil)}, ""
+	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil, d.From)}, ""
 }
 
 func (m *Memory) skill(ctx context.Context, d Draft) ([]Proposal, string) {
@@ -580,11 +580,11 @@ func (m *Memory) skill(ctx context.Context, d Draft) ([]Proposal, string) {
 	case d.Op == Remove && !exists:
 		return nil, fmt.Sprintf("there is no skill %q", Clip(d.Key, 80))
 	case exists && d.Op == Remove:
-		return []Proposal{m.proposal(ctx, Remove, d.Route, d.Store, d.Key, "", &prior)}, ""
+		return []Proposal{m.proposal(ctx, Remove, d.Route, d.Store, d.Key, "", &prior, d.From)}, ""
 	case exists:
-		return []Proposal{m.proposal(ctx, Replace, d.Route, d.Store, d.Key, d.Text, &prior)}, ""
+		return []Proposal{m.proposal(ctx, Replace, d.Route, d.Store, d.Key, d.Text, &prior, d.From)}, ""
 	}
-	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil)}, ""
+	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil, d.From)}, ""
 }
 
 // difference compares a file's new content with its entries, line by line.
@@ -600,11 +600,11 @@ next:
 				continue next
 			}
 		}
-		out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil))
+		out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil, d.From))
 	}
 	for i := range old {
 		if !kept[i] {
-			out = append(out, m.proposal(ctx, Remove, d.Route, d.Store, old[i].Key, "", &old[i]))
+			out = append(out, m.proposal(ctx, Remove, d.Route, d.Store, old[i].Key, "", &old[i], d.From))
 		}
 	}
 	return out
@@ -635,7 +635,7 @@ func (m *Memory) visible(ctx context.Context, stores ...string) []Record {
 	return rs
 }
 
-func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, key, content string, prior *Record) Proposal {
+func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, key, content string, prior *Record, from *Segment) Proposal {
 	now := m.Now()
 	r := Record{ID: m.recordID(ctx), Store: storeName, Key: key, Text: content, Principal: m.principal,
 		Created: now, ValidFrom: now, Version: 1}
@@ -650,9 +650,7 @@ func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, ke
 		r.Origin = m.leastInWindow()
 		return Proposal{Op: op, Route: route, Record: r, Prior: prior}
 	}
-	r.Lineage = m.lineage(content)
-	r.Origin = r.Lineage.Least(Origin{Class: Agent, Medium: Chat})
-	r.Asked = m.askedFor(r.Lineage)
+	m.derive(&r, from)
 	return Proposal{Op: op, Route: route, Record: r, Prior: prior}
 }
 

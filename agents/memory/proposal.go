@@ -77,6 +77,9 @@ type Draft struct {
 	Key   string // skill name or file path; empty lets Memory choose
 	Text  string // one entry, a file's new content, or a summary
 	Old   string // for Replace and Remove: text that names the prior entry
+	// From is what the text came into the context as, where whoever brought it
+	// declared its source: then that is the source, whatever else the text overlaps.
+	From *Segment
 	// Record is, for Replace and Remove, the id of the prior entry, in whatever
 	// state; Old is then not looked at. Nobody reads it from a model's words without
 	// knowing whose record it is.

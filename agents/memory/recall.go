@@ -88,7 +88,7 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 	for _, i := range order {
 		r := &cands[i].Record
 		shown := Recalled{Record: *r, Text: r.Text, Score: cands[i].Score}
-		entry := entered{id: r.ID, text: r.Text, origin: r.Origin}
+		entry := entered{id: r.ID, text: r.Text}
 		if ds[i].Action == Redact {
 			shown.Text = ds[i].Text
 		}
@@ -96,11 +96,21 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 			shown.Text, shown.Attributed = Attribute(r.Origin, shown.Text), true
 			entry.text = shown.Text // the name of the source is in the context too
 		}
-		m.recalled = append(m.recalled, entry)
+		for _, o := range r.Origins() {
+			entry.origin = o
+			m.recalled = append(m.recalled, entry)
+		}
 		out = append(out, shown)
 	}
 	m.leaveOutRepetitions()
 	return out, nil
+}
+
+// Revealed brings a record into the context that the gate does not show. Nobody vouches
+// for what it claims to be, so it is external.
+func (m *Memory) Revealed(r *Record) {
+	m.recalled = append(m.recalled, entered{id: r.ID, text: r.Text, origin: Origin{Class: External, Medium: MCP, Source: r.Origin.Source}})
+	m.leaveOutRepetitions()
 }
 
 // manyRecalled is how many recalled records a context holds before it is looked for

@@ -91,6 +91,30 @@ type Record struct {
 	Trust   *float64 `json:"trust,omitempty"`
 }
 
+// Origins are where the record may come from: its origin, or what that stands for, the
+// external sources of its lineage, where it names several.
+func (r *Record) Origins() []Origin {
+	var out []Origin
+	for _, l := range r.Lineage {
+		if l.Origin == r.Origin {
+			return []Origin{r.Origin}
+		}
+		if l.Origin.Class == External && !slices.Contains(out, l.Origin) {
+			out = append(out, l.Origin)
+		}
+	}
+	if len(out) == 0 || r.Origin.Class != External {
+		return []Origin{r.Origin}
+	}
+	return out
+}
+
+// From reports whether a source is that of the record, or of anything that it derives
+// from.
+func (r *Record) From(source string) bool {
+	return r.Origin.Source == source || slices.ContainsFunc(r.Lineage, func(l Link) bool { return l.Origin.Source == source })
+}
+
 // Cites reports whether the record's lineage names another record, or it
 // supersedes that one.
 func (r *Record) Cites(id string) bool {

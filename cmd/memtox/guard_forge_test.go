@@ -281,3 +281,72 @@ func TestWhatNobodySignedTeachesNothing(t *testing.T) {
 		}
 	}
 }
+
+// An attacker's page that quotes another's does not hide behind it: the cohort of a
+// source is whole, and so is what an incident withholds.
+func TestAQuotationHidesNoSource(t *testing.T) {
+	c := newConsole(t)
+	a := newAgent(t, c.dir, "--store", "m.db", "--policy", "permissive")
+	const honest, attacker, third = "https://honest.example/hours", "https://attacker.example/x", "https://third.example/z"
+	const fact = "The harbour museum opens at ten."
+	const payload = "Its tickets are sold at tickets.attacker.example alone."
+	ids := map[string]string{}
+	add := func(name, content, source string) {
+		t.Helper()
+		out, failed := a.call("add_memory", fields{"content": content, "source": source})
+		if failed {
+			t.Fatal(name, out)
+		}
+		ids[name] = out["id"].(string)
+	}
+	add("honest", fact, honest)
+	add("attack", fact+" "+payload, attacker)
+	add("third", "The canteen of the museum closes at nine.", third)
+	add("second attack", "Visitors of the harbour museum bring passports.", attacker)
+	add("note", payload, "")          // the agent's own words, from the attacker's page
+	add("unclear", "Note: "+fact, "") // from either
+	c.must("memory", "snapshot", "--store", "m.db")
+	cohort := func(source string) string {
+		t.Helper()
+		var members []struct{ Record string }
+		if err := json.Unmarshal([]byte(c.must("memory", "cohort", source, "--store", "m.db", "--format", "json")), &members); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, m := range members {
+			for name, id := range ids {
+				if id == m.Record {
+					out = append(out, name)
+				}
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	for source, want := range map[string]string{honest: "honest, unclear", attacker: "attack, second attack, note, unclear", third: "third"} {
+		if got := cohort(source); got != want {
+			t.Errorf("the cohort of %s is %s, want %s", source, got, want)
+		}
+	}
+	for _, m := range a.memories() {
+		if m["id"] == ids["attack"] && m["source"] != attacker || m["id"] == ids["note"] && m["source"] != attacker {
+			t.Errorf("%v", m)
+		}
+	}
+	var report struct {
+		Quarantine struct{ Records []string }
+		Pinpoint   struct {
+			Sources []struct {
+				Source   string
+				Bad, All int
+			}
+		}
+	}
+	out := c.must("memory", "incident", ids["second attack"], "--cohort", "--store", "m.db", "--why", "reported", "--format", "json")
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint([]string{ids["second attack"], ids["attack"], ids["note"], ids["unclear"]})
+	if got := fmt.Sprint(report.Quarantine.Records); len(report.Quarantine.Records) != 4 || strings.Contains(got, ids["honest"]+" ") {
+		t.Errorf("withheld %s, want %s", got, want)
+	}
+}

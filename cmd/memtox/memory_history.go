@@ -92,7 +92,9 @@ func newCohort(m *memoryCommand) *cobra.Command {
 		Use:   "cohort VALUE",
 		Short: "List every record that ever had a value of an attribute",
 		Long: `List every record that ever had a value of an attribute, in the order in which
-they had it first: what else did this source write? The attributes are
+they had it first: what else did this source write? A record has every source that
+its lineage names too, for where its words stand in several it may be from any of
+them. The attributes are
 ` + strings.Join(forensics.Attrs(), ", ") + `.`,
 		Example: "  memtox memory cohort https://pages.example/a --store memory.db\n  memtox memory cohort EXTERNAL_TOOL --attr class --store memory.db",
 		Args:    oneArg("the value of an attribute"),

@@ -23,7 +23,7 @@ that derives from one, over any number of steps. Re-derive: a list of those reco
 with what is left to derive them from.
 
 Bad are the records that are named; with --since everything external that came then
-or later; with --cohort all that the same sources ever wrote. --dry-run says what
+or later; with --cohort all that the same sources ever wrote, or may have. --dry-run says what
 would be done. Nothing is lost: the report has the entries of the journal that undo
 both acts, and a snapshot is taken before each.`,
 		Example: "  memtox memory incident r17 --store memory.db --why 'reported by ada' --dry-run\n  memtox memory incident --since 2026-03-01T09:00:00Z --store memory.db --format json",

@@ -380,8 +380,10 @@ func (s *Store) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.
 				w.and(column+" = ?", []byte(value))
 			}
 		}
-		if f.Contains != "" {
-			w.and("instr(v.record, ?) > 0", []byte(f.Contains))
+		for _, part := range []string{f.Contains, f.AnySource} {
+			if part != "" {
+				w.and("instr(v.record, ?) > 0", []byte(part))
+			}
 		}
 		if f.Cites != "" {
 			w.and("v.seq IN (SELECT seq FROM cite WHERE record = ?)", []byte(f.Cites))

@@ -180,16 +180,11 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 			}
 		}
 	}
-	cohorts := map[memory.Origin][]Member{}
-	cohort := func(o memory.Origin) ([]Member, error) {
-		k := memory.Origin{Class: o.Class, Source: o.Source}
-		if m, ok := cohorts[k]; ok || o.Source == "" {
-			return m, nil
-		}
-		m, err := r.Cohort(ctx, Match{Attr: "source", Value: o.Source})
-		cohorts[k] = m
-		return m, err
+	wrote, err := r.bySource(ctx)
+	if err != nil {
+		return nil, err
 	}
+	suspects := len(ids)            // the rest are their cohort, whose own other sources are not suspected
 	for i := 0; i < len(ids); i++ { // ids grows while it is read
 		id := ids[i]
 		chain, err := r.chain(ctx, id)
@@ -207,23 +202,25 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		if p.Began.Seq == 0 || at.Seq < p.Began.Seq {
 			p.Began = at
 		}
-		o := last.Record.Origin
-		members, err := cohort(o)
-		if err != nil {
-			return nil, err
-		}
-		// What a person or the operator said is no cohort of an attacker.
-		if s.Cohort && o.Class < memory.User {
-			for _, m := range members {
-				add(m.Record, "from the same source as "+id)
+		counted := map[int]bool{}
+		for _, o := range last.Record.Origins() {
+			members := wrote[o.Source]
+			// What a person or the operator said is no cohort of an attacker.
+			if s.Cohort && o.Class < memory.User && i < suspects {
+				for _, m := range members {
+					add(m, "from the same source as "+id)
+				}
+			}
+			at := slices.IndexFunc(p.Sources, func(have Source) bool { return have.Source == o.Source && have.Class == o.Class })
+			if at < 0 {
+				at = len(p.Sources)
+				p.Sources = append(p.Sources, Source{Source: o.Source, Class: o.Class, All: len(members)})
+			}
+			if !counted[at] { // it may have reached us by two ways
+				counted[at] = true
+				p.Sources[at].Bad++
 			}
 		}
-		i := slices.IndexFunc(p.Sources, func(have Source) bool { return have.Source == o.Source && have.Class == o.Class })
-		if i < 0 {
-			i = len(p.Sources)
-			p.Sources = append(p.Sources, Source{Source: o.Source, Class: o.Class, All: len(members)})
-		}
-		p.Sources[i].Bad++
 	}
 	if len(ids) == 0 {
 		return nil, errors.New("nothing is suspected: no record is named, and none came since")
@@ -251,6 +248,26 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		}
 	}
 	return ids, nil
+}
+
+// bySource is the cohort of every source, by id.
+func (r *Replay) bySource(ctx context.Context) (map[string][]string, error) {
+	out, had := map[string][]string{}, map[[2]string]bool{}
+	for v, err := range r.store.Versions(ctx, memory.Filter{}) {
+		if err != nil && !torn(&v) {
+			return nil, fmt.Errorf("reading every record: %w", err)
+		}
+		if !present(&v) {
+			continue
+		}
+		for _, l := range append(memory.Lineage{{Origin: v.Record.Origin}}, v.Record.Lineage...) {
+			if k := [2]string{l.Origin.Source, v.Record.ID}; k[0] != "" && !had[k] {
+				had[k] = true
+				out[k[0]] = append(out[k[0]], k[1])
+			}
+		}
+	}
+	return out, nil
 }
 
 // taint follows lineage from bad records to everything that derives from them, in

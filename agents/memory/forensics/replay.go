@@ -18,24 +18,24 @@ type Attr string
 
 type attr struct {
 	name   Attr
-	of     func(*memory.Version) string
+	has    func(*memory.Version, string) bool
 	filter func(string) memory.Filter // where a store can look it up by itself
 }
 
-// attrs gives an attribute's value in a version.
+// attrs says whether a version has a value of an attribute.
 var attrs = [...]attr{
-	{"source", func(v *memory.Version) string { return v.Record.Origin.Source }, func(s string) memory.Filter { return memory.Filter{Source: s} }},
-	{"class", func(v *memory.Version) string { return v.Record.Origin.Class.String() }, nil},
-	{"medium", func(v *memory.Version) string { return string(v.Record.Origin.Medium) }, nil},
-	{"principal", func(v *memory.Version) string { return v.Record.Principal }, func(s string) memory.Filter { return memory.Filter{Principal: s} }},
-	{"store", func(v *memory.Version) string { return v.Record.Store }, func(s string) memory.Filter { return memory.Filter{Store: s} }},
-	{"key", func(v *memory.Version) string { return v.Record.Key }, func(s string) memory.Filter { return memory.Filter{Key: s} }},
-	{"state", func(v *memory.Version) string { return v.Record.State.String() }, nil},
-	{"scope", func(v *memory.Version) string { return v.Record.Scope.String() }, nil},
-	{"signed-by", func(v *memory.Version) string { return v.Record.SignedBy }, nil},
-	{"route", func(v *memory.Version) string { return v.Route.String() }, nil},
-	{"cause", func(v *memory.Version) string { return v.Cause.String() }, nil},
-	{"by", func(v *memory.Version) string { return v.By }, nil},
+	{"source", func(v *memory.Version, s string) bool { return v.Record.From(s) }, func(s string) memory.Filter { return memory.Filter{AnySource: s} }},
+	{"class", func(v *memory.Version, s string) bool { return v.Record.Origin.Class.String() == s }, nil},
+	{"medium", func(v *memory.Version, s string) bool { return string(v.Record.Origin.Medium) == s }, nil},
+	{"principal", func(v *memory.Version, s string) bool { return v.Record.Principal == s }, func(s string) memory.Filter { return memory.Filter{Principal: s} }},
+	{"store", func(v *memory.Version, s string) bool { return v.Record.Store == s }, func(s string) memory.Filter { return memory.Filter{Store: s} }},
+	{"key", func(v *memory.Version, s string) bool { return v.Record.Key == s }, func(s string) memory.Filter { return memory.Filter{Key: s} }},
+	{"state", func(v *memory.Version, s string) bool { return v.Record.State.String() == s }, nil},
+	{"scope", func(v *memory.Version, s string) bool { return v.Record.Scope.String() == s }, nil},
+	{"signed-by", func(v *memory.Version, s string) bool { return v.Record.SignedBy == s }, nil},
+	{"route", func(v *memory.Version, s string) bool { return v.Route.String() == s }, nil},
+	{"cause", func(v *memory.Version, s string) bool { return v.Cause.String() == s }, nil},
+	{"by", func(v *memory.Version, s string) bool { return v.By == s }, nil},
 }
 
 // Attrs lists the attributes.
@@ -67,7 +67,7 @@ func (m Match) compile() (holds func(*memory.Version) bool, f *memory.Filter, er
 			own := a.filter(m.Value)
 			f = &own
 		}
-		return func(v *memory.Version) bool { return m.Value != "" && a.of(v) == m.Value }, f, nil
+		return func(v *memory.Version) bool { return m.Value != "" && a.has(v, m.Value) }, f, nil
 	}
 	return nil, nil, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
 }

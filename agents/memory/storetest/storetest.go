@@ -341,7 +341,7 @@ func filters(t *testing.T, s memory.Store) {
 			r.Store = "notes"
 		}
 		if i == 7 {
-			r.Lineage = append(r.Lineage, memory.Link{Record: "r3", Origin: page}, memory.Link{Record: "r30", Origin: page})
+			r.Lineage = append(r.Lineage, memory.Link{Record: "r3", Origin: page}, memory.Link{Record: "r30", Origin: memory.Origin{Source: "elsewhere"}})
 		}
 		if i == 9 {
 			r.Parent = "r3"
@@ -362,6 +362,8 @@ func filters(t *testing.T, s memory.Store) {
 		"key in store": {memory.Filter{Key: "k2", Store: "notes"}, []string{"r6", "r12"}},
 		"principal":    {memory.Filter{Principal: "p1", Limit: 3}, []string{"r2", "r4", "r6"}},
 		"source":       {memory.Filter{Source: "user"}, []string{"r1", "r5", "r9", "r1"}},
+		"any source":   {memory.Filter{AnySource: "user"}, []string{"r1", "r5", "r9", "r1"}},
+		"of a link":    {memory.Filter{AnySource: "elsewhere"}, []string{"r8"}},
 		"contains":     {memory.Filter{Contains: "text 1"}, []string{"r2", "r11", "r12"}},
 		"no wildcards": {memory.Filter{Contains: "100% _s", Limit: 1}, []string{"r1"}},
 		"not a match":  {memory.Filter{Contains: "1_"}, nil},

@@ -41,7 +41,7 @@ type searchInput struct {
 }
 
 type listInput struct {
-	Reveal bool `json:"reveal_blocked,omitempty" jsonschema:"show the content of blocked entries, for a person who reviews them"`
+	Reveal bool `json:"reveal_blocked,omitempty" jsonschema:"show the content of blocked entries, for a person who reviews them; what is written of it later is external"`
 	Offset int  `json:"offset,omitempty" jsonschema:"entries to leave out at the beginning"`
 	Limit  int  `json:"limit,omitempty" jsonschema:"most entries to return, 1 to 1000; 100 if left out"`
 }

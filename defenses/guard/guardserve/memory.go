@@ -224,9 +224,11 @@ func (c *Client) write(ctx context.Context, from Source, d memory.Draft) (out St
 				d.Op, d.Record = memory.Replace, prior.ID
 			}
 		}
-		if _, err := m.Take(ctx, o, len(m.Window())+1, d.Text); err != nil {
+		seg, err := m.Take(ctx, o, len(m.Window())+1, d.Text)
+		if err != nil {
 			return err
 		}
+		d.From = &seg
 		entries, err := m.Write(ctx, d)
 		if err != nil {
 			return err
@@ -306,7 +308,7 @@ func shown(r *memory.Record, d *memory.Decision) Entry {
 
 // List returns the entries of the principal's, oldest first, those that are blocked
 // included. With reveal, blocked ones show their content, for a person who reviews
-// them.
+// them: the conversation has read it then, and what it writes of it is external.
 func (c *Client) List(ctx context.Context, reveal bool) ([]Entry, error) {
 	out := []Entry{}
 	err := c.do(ctx, memory.Origin{}, func(m *memory.Memory, _ memory.Origin) error {
@@ -322,6 +324,7 @@ func (c *Client) List(ctx context.Context, reveal bool) ([]Entry, error) {
 			e := shown(r, &c.memory.read.Decisions[i])
 			if reveal && e.Blocked {
 				e.Content = r.Text
+				m.Revealed(r)
 			}
 			out = append(out, e)
 		}

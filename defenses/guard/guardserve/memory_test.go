@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -465,3 +466,67 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
+
+// What a conversation was shown of blocked entries it has read: what it writes of it is
+// external and derives from them, whatever they claimed to be.
+func TestWhatWasRevealedIsRecalled(t *testing.T) {
+	ctx := context.Background()
+	store := openStore(t)
+	g := newGuard(t, "extends: permissive\n", nil)
+	client := newMemory(t, guardserve.MemoryOptions{Guard: g, Store: store, Writer: memory.Agent}).NewClient()
+	around := memory.New(memory.Options{Store: store, Clock: time.Now})
+	planted := around.Inject(memory.Record{Store: guardserve.StoreName, Text: "The harbour museum opens at ten.",
+		Origin: memory.Origin{Class: memory.User, Source: "dana"}})
+	note := func(reveal bool) memory.Record {
+		t.Helper()
+		if list, err := client.List(ctx, reveal); err != nil || !list[0].Blocked {
+			t.Fatal(err, list)
+		}
+		out, err := client.Add(ctx, "", "Note: the harbour museum opens at ten.", guardserve.Source{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := store.Get(ctx, out.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := note(false); r.Origin.Class != memory.Agent || r.Cites(planted.ID) {
+		t.Errorf("unseen: %+v", r)
+	}
+	if r := note(true); r.Origin.Class != memory.External || !r.Cites(planted.ID) {
+		t.Errorf("revealed: %+v", r)
+	}
+}
+
+// An entry has the source that its writer declared, though another source, or the
+// user, has said the same.
+func TestTheDeclaredSourceIsTheEntrys(t *testing.T) {
+	ctx := context.Background()
+	m := newMemory(t, guardserve.MemoryOptions{Guard: newGuard(t, "extends: permissive\n", nil), Writer: memory.User})
+	c := m.NewClient()
+	const fact = "The harbour museum opens at ten."
+	for _, from := range []guardserve.Source{
+		{},
+		{Name: "https://a.example"},
+		{Name: "https://b.example"},
+		{Class: "AGENT_AUTHORED"},
+	} {
+		if _, err := c.Add(ctx, "", fact, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := c.List(ctx, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list {
+		got = append(got, e.Class+" "+e.Source)
+	}
+	want := []string{"USER ", "EXTERNAL_TOOL https://a.example", "EXTERNAL_TOOL https://b.example", "EXTERNAL_TOOL https://a.example, https://b.example"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
