@@ -57,6 +57,13 @@ func newLink(t *testing.T) *link {
 	return k
 }
 
+// leadTo says where it leads; before that it is cut.
+func (k *link) leadTo(addr string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.to = addr
+}
+
 func (k *link) cut(down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,14 +82,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	c := new(cluster)
-	var ports [3]int
 	for i := range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		l.Close()
 		for j := range 3 {
 			c.links[i][j] = newLink(t)
 		}
@@ -92,10 +92,9 @@ func newCluster(t *testing.T) *cluster {
 		o := &server.Options{ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprint(i)),
 			// Nobody finds another server but by its links.
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: ports[i], Advertise: "127.0.0.1:1", PoolSize: -1, NoAdvertise: true}}
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT, Advertise: "127.0.0.1:1", PoolSize: -1, NoAdvertise: true}}
 		for j := range 3 {
 			if i != j {
-				c.links[i][j].to = fmt.Sprint("127.0.0.1:", ports[j])
 				u, _ := url.Parse("nats-route://" + c.links[i][j].l.Addr().String())
 				o.Routes = append(o.Routes, u)
 			}
@@ -108,8 +107,14 @@ func newCluster(t *testing.T) *cluster {
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		c.servers[i] = s
 	}
+	for j, s := range c.servers {
+		within(t, time.Minute, "a server does not start", func() bool { return s.ClusterAddr() != nil })
+		for i := range 3 {
+			c.links[i][j].leadTo(s.ClusterAddr().String())
+		}
+	}
 	for _, s := range c.servers {
-		if !s.ReadyForConnections(15 * time.Second) {
+		if !s.ReadyForConnections(time.Minute) {
 			t.Fatal("a server does not start")
 		}
 	}
