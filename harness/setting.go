@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -289,7 +290,7 @@ func (v *queueValue) Set(s string) error {
 	return nil
 }
 
-const keyInAddress = "the address holds a user, a token, a password or a query"
+const keyInAddress = "the address holds a user, a token, a password or a query that may be one"
 
 // holdsKey reports whether an address holds what may be a secret.
 func holdsKey(address string) bool {
@@ -301,6 +302,25 @@ func holdsKey(address string) bool {
 		return strings.ContainsAny(address, "@?")
 	}
 	return u.User != nil || u.RawQuery != "" || u.Fragment != ""
+}
+
+// secretName is in the names of the parameters that hold a secret.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|sig|cred|code|session`)
+
+// plainQuery takes out of an address a query without a secret: that of a service that
+// is told by it what to do.
+func plainQuery(address string) string {
+	head, query, ok := strings.Cut(address, "?")
+	values, err := url.ParseQuery(query)
+	if !ok || err != nil || strings.Contains(query, "#") {
+		return address
+	}
+	for name, list := range values {
+		if secretName.MatchString(name) || slices.ContainsFunc(list, func(v string) bool { return len(v) > 16 }) {
+			return address
+		}
+	}
+	return head
 }
 
 type intValue int
@@ -433,7 +453,7 @@ func (v *specsValue) SetList(items []string) error {
 		} else if head, rest, ok := strings.Cut(item, ":"); ok {
 			kind, address = head[strings.LastIndexByte(head, '=')+1:], rest
 		}
-		if (kind == "http" || kind == "https") && holdsKey(address) {
+		if (kind == "http" || kind == "https") && holdsKey(plainQuery(address)) {
 			return &Problem{What: kind + ": " + keyInAddress,
 				Hint: "a guard's token belongs into " + external.TokenVariable + ", an agent gets none"}
 		}

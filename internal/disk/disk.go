@@ -80,6 +80,9 @@ func MkdirAll(d FS, dir string) error {
 		st, err := os.Stat(dir)
 		return err == nil && st.IsDir()
 	}
+	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
 	above := filepath.Dir(dir)
 	if !isDir() {
 		if above != dir {

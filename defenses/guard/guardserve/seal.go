@@ -84,8 +84,10 @@ func (s *Sealer) Begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if last > sealed {
-		return s.seal(ctx, true)
+	if last > sealed || sealed == 0 {
+		// A store that was never sealed is, empty or not: with a key beside it, it would
+		// look as if its seals had been taken out.
+		return s.seal(ctx, last > sealed)
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ func TestAStoreSealsItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		every time.Duration
 		after int
-		want  []string // when it was sealed, with how many entries
+		want  []string // when it was sealed, the empty store first, with how many entries
 	}{
-		"by time":    {10 * time.Minute, 0, []string{"10m1s 11", "31m1s 2", "45m 2"}},
-		"by changes": {0, 4, []string{"2s 5", "4s 5", "45m 5"}},
-		"by both":    {10 * time.Minute, 4, []string{"2s 5", "4s 5", "10m5s 3", "31m1s 2", "45m 2"}},
+		"by time":    {10 * time.Minute, 0, []string{" 1", "10m1s 11", "31m1s 2", "45m 2"}},
+		"by changes": {0, 4, []string{" 1", "2s 5", "4s 5", "45m 5"}},
+		"by both":    {10 * time.Minute, 4, []string{" 1", "2s 5", "4s 5", "10m5s 3", "31m1s 2", "45m 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
