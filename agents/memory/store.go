@@ -12,7 +12,7 @@ import (
 // overwritten: a change of a record is a new [Version] with the system time at
 // which it became true, and each change has an entry in an append-only log
 // ([Audit]). [NewStore] keeps it in memory, the package durable in one file;
-// both show the same behaviour, which the package storetest holds them to.
+// both show the same behaviour, which the tests of package durable hold them to.
 //
 // Whoever writes should go through a [Memory], which asks the gate, or through
 // a [Curator], which tells it. Records that a Store hands out are the caller's,
@@ -203,16 +203,6 @@ func (e *StoreError) Unwrap() error { return e.Err }
 // ErrNotFound is what a Curator returns for a record or a snapshot that the
 // store does not have.
 var ErrNotFound = errors.New("not found")
-
-// TakeSnapshot takes a snapshot: a name for the state that the store has now. It
-// costs one entry of the log and copies nothing.
-func TakeSnapshot(ctx context.Context, s Store, at time.Time, by string, snap Snapshot) (Snapshot, error) {
-	c, err := s.Commit(ctx, &Batch{At: at, Cause: CauseSnapshot, By: by, Snapshot: &snap})
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return FindSnapshot(ctx, s, c.Snapshot)
-}
 
 // FindSnapshot returns the snapshot with an id, or with a name if only one has
 // it. The error of an unknown one wraps [ErrNotFound].

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -29,7 +28,6 @@ type Coordinator struct {
 
 	mu      sync.Mutex
 	workers map[string]seen
-	refused atomic.Int64
 	rows    *harness.Rows // of the one that collects
 }
 
@@ -53,9 +51,6 @@ func (c *Coordinator) Workers() []Status {
 	slices.SortFunc(out, func(a, b Status) int { return strings.Compare(a.Worker, b.Worker) })
 	return out
 }
-
-// Refused is how many messages were no rows of this run and were thrown away.
-func (c *Coordinator) Refused() int64 { return c.refused.Load() }
 
 // Run hands out every trial that the sink does not hold, until the sink holds
 // all of them. When stop is closed it takes the work queue back, waits for the
@@ -457,7 +452,6 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 // run's. Its error is one of the sink.
 func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink harness.Sink, progress *harness.Progress, unzip *zstd.Decoder) error {
 	refuse := func(err error) {
-		c.refused.Add(1)
 		c.logf("a message on the queue is thrown away: the worker %.100q sent it, and %v", m.Headers().Get(workerHeader), err)
 	}
 	if run := m.Headers().Get(runHeader); run != q.run {
@@ -616,7 +610,6 @@ const isDone = "done"
 func (c *Coordinator) answer(q *queue, sink harness.Sink, m *nats.Msg) {
 	var j job
 	if json.Unmarshal(m.Data, &j) != nil || j.Run != q.run || j.First < 0 || j.N != c.Experiment.Unit() {
-		c.refused.Add(1)
 		c.logf("a question about a span is thrown away: it is none of this run's")
 		return
 	}
@@ -633,7 +626,6 @@ func (c *Coordinator) answer(q *queue, sink harness.Sink, m *nats.Msg) {
 func (c *Coordinator) hear(m *nats.Msg) {
 	var s Status
 	if len(m.Data) > 4096 || json.Unmarshal(m.Data, &s) != nil || s.Worker == "" || len(s.Worker) > 200 {
-		c.refused.Add(1)
 		c.logf("a worker's status is thrown away: it is malformed")
 		return
 	}

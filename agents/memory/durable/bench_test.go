@@ -10,11 +10,10 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/storetest"
 )
 
 func entry(i int) memory.Record {
-	r := storetest.Record("r"+strconv.Itoa(i+1), "memory/r"+strconv.Itoa(i+1),
+	r := record("r"+strconv.Itoa(i+1), "memory/r"+strconv.Itoa(i+1),
 		fmt.Sprintf("Project %d is kept in room %d and reviewed every %d weeks; its budget is settled in the spring, and Ana signs for it.", i, i%97, i%5+1))
 	r.Principal = fmt.Sprint("user-", i%100)
 	r.Origin.Source = fmt.Sprintf("https://pages.example/%d", i%10_000)
@@ -31,7 +30,7 @@ func BenchmarkCommit(b *testing.B) {
 			defer s.Close()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if err := commit(s, &memory.Batch{At: storetest.Start, Records: []memory.Record{entry(i)}}); err != nil {
+				if err := commit(s, &memory.Batch{At: start, Records: []memory.Record{entry(i)}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -79,7 +78,7 @@ func million(b *testing.B) *durable.Store {
 	for i := have; i < n; i++ {
 		batch.Records = append(batch.Records, entry(i))
 		if len(batch.Records) == 5000 || i == n-1 {
-			batch.At = storetest.Start.Add(time.Duration(i) * time.Second)
+			batch.At = start.Add(time.Duration(i) * time.Second)
 			if _, err := s.CommitLater(ctx, &batch); err != nil {
 				b.Fatal(err)
 			}
@@ -110,7 +109,7 @@ func BenchmarkMillion(b *testing.B) {
 			return got, nil
 		}
 	}
-	at := storetest.Start.Add(time.Duration(n/2) * time.Second)
+	at := start.Add(time.Duration(n/2) * time.Second)
 	for _, c := range []struct {
 		name string
 		do   func(i int) (int, error)
@@ -143,7 +142,7 @@ func BenchmarkMillion(b *testing.B) {
 			return got, nil
 		}},
 		{"snapshot", func(int) (int, error) {
-			_, err := memory.TakeSnapshot(ctx, s, at, "ana", memory.Snapshot{Name: "bench"})
+			_, err := takeSnapshot(ctx, s, at, "ana", memory.Snapshot{Name: "bench"})
 			return 1, err
 		}},
 		{"commit", func(int) (int, error) {

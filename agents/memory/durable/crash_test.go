@@ -17,7 +17,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/storetest"
 	"github.com/memtox/memtox/internal/disk/crash"
 )
 
@@ -108,7 +107,7 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 				if fail(err) {
 					return
 				}
-				rec := storetest.Record(id, "k/"+id, text(id))
+				rec := record(id, "k/"+id, text(id))
 				rec.Version, rec.State = size, memory.Live
 				b.Records = append(b.Records, rec)
 			}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/storetest"
 )
 
 var ctx = context.Background()
@@ -30,12 +29,16 @@ func open(t testing.TB, path string) *durable.Store {
 
 func fresh(t testing.TB) memory.Store { return open(t, filepath.Join(t.TempDir(), "memory.db")) }
 
-func TestStore(t *testing.T)   { storetest.Run(t, fresh) }
-func TestCurator(t *testing.T) { storetest.RunCurator(t, fresh) }
+func inMemory(testing.TB) memory.Store { return memory.NewStore() }
+
+func TestStore(t *testing.T)           { runSuite(t, fresh) }
+func TestStoreInMemory(t *testing.T)   { runSuite(t, inMemory) }
+func TestCurator(t *testing.T)         { runCurator(t, fresh) }
+func TestCuratorInMemory(t *testing.T) { runCurator(t, inMemory) }
 
 func put(t testing.TB, s memory.Store, rs ...memory.Record) {
 	t.Helper()
-	if _, err := s.Commit(ctx, &memory.Batch{At: storetest.Start, Cause: memory.CauseWrite, Records: rs}); err != nil {
+	if _, err := s.Commit(ctx, &memory.Batch{At: start, Cause: memory.CauseWrite, Records: rs}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -131,7 +134,7 @@ func TestReopening(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, s, storetest.Record("r1", "k", "one"))
+	put(t, s, record("r1", "k", "one"))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +151,7 @@ func TestReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ro.Close()
-	put(t, s, storetest.Record("r2", "k2", "two"))
+	put(t, s, record("r2", "k2", "two"))
 	if r, ok, err := ro.Get(ctx, "r2"); !ok || err != nil || r.Text != "two" {
 		t.Errorf("a reader beside the writer: %+v %v %v", r, ok, err)
 	}
@@ -163,12 +166,12 @@ func TestReadersSeeOneState(t *testing.T) {
 	s := fresh(t)
 	defer s.Close()
 	for i := range 50 {
-		put(t, s, storetest.Record(fmt.Sprint("a", i), fmt.Sprint("k", i), "x"))
+		put(t, s, record(fmt.Sprint("a", i), fmt.Sprint("k", i), "x"))
 	}
 	n := 0
 	err := s.Each(ctx, func(*memory.Record) bool {
 		n++
-		put(t, s, storetest.Record(fmt.Sprint("b", n), fmt.Sprint("l", n), "y"))
+		put(t, s, record(fmt.Sprint("b", n), fmt.Sprint("l", n), "y"))
 		return true
 	})
 	if err != nil || n != 50 {
@@ -185,9 +188,9 @@ func TestWritersTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	put(t, a, storetest.Record("r1", "k1", "one"))
-	put(t, b, storetest.Record("r2", "k2", "two"))
-	put(t, a, storetest.Record("r3", "k3", "three"))
+	put(t, a, record("r1", "k1", "one"))
+	put(t, b, record("r2", "k2", "two"))
+	put(t, a, record("r3", "k3", "three"))
 	if last, err := b.Last(ctx); last != 3 || err != nil {
 		t.Errorf("last %d (%v)", last, err)
 	}
@@ -210,7 +213,7 @@ func TestWritersTakeTurns(t *testing.T) {
 		t.Errorf("reading while another writes: %v %v", ok, err)
 	}
 	exec1(t, other, "ROLLBACK")
-	put(t, b, storetest.Record("r9", "k9", "nine"))
+	put(t, b, record("r9", "k9", "nine"))
 }
 
 // A person decides from another process while a server has the store open: its gate
@@ -221,7 +224,7 @@ func TestDecisionsOfAnotherProcessReachTheGate(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	g := &holding{}
-	m := memory.New(memory.Options{Store: a, Start: storetest.Start, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
+	m := memory.New(memory.Options{Store: a, Start: start, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
 	m.Guard(g)
 	write := func(text string) {
 		t.Helper()
@@ -270,20 +273,20 @@ func TestForgettingErasesTheFile(t *testing.T) {
 		}
 		return n
 	}
-	secret := storetest.Record("r1", "key "+mark(0), "")
+	secret := record("r1", "key "+mark(0), "")
 	secret.Origin.Source = "source " + mark(1)
 	secret.Lineage[0].Origin.Source = "source " + mark(1)
 	for i := 2; i < marks; i++ {
 		secret.Text += mark(i)
 	}
-	other := storetest.Record("r2", "k2", strings.Repeat("ordinary ", 3000))
+	other := record("r2", "k2", strings.Repeat("ordinary ", 3000))
 	put(t, s, secret)
 	put(t, s, other)
 	for i := range 20 { // versions and neighbours of all sizes, so that pages split
 		next := secret
 		next.Text = secret.Text[:len(secret.Text)*(i+1)/20]
 		put(t, s, next)
-		put(t, s, storetest.Record(fmt.Sprint("n", i), fmt.Sprint("k", i), strings.Repeat("n", 300*i)))
+		put(t, s, record(fmt.Sprint("n", i), fmt.Sprint("k", i), strings.Repeat("n", 300*i)))
 	}
 	if n := found(); n < marks {
 		t.Fatalf("%d marks found before: the test shows nothing", n)
@@ -318,7 +321,7 @@ func TestForgettingUnderAReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, s, storetest.Record("r1", "k", "the secret word is mellon"), storetest.Record("r2", "k2", "x"))
+	put(t, s, record("r1", "k", "the secret word is mellon"), record("r2", "k2", "x"))
 	other := raw(t, path)
 	exec1(t, other, "BEGIN")
 	if err := other.QueryRowContext(ctx, "SELECT last FROM state").Scan(new(int)); err != nil {
@@ -347,7 +350,7 @@ func TestTamperedRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
 	s := open(t, path)
 	defer s.Close()
-	put(t, s, storetest.Record("r1", "k1", "pay to account 1"), storetest.Record("r2", "k2", "two"), storetest.Record("r3", "k3", "three"))
+	put(t, s, record("r1", "k1", "pay to account 1"), record("r2", "k2", "two"), record("r3", "k3", "three"))
 	db := raw(t, path)
 	var enc []byte
 	if err := db.QueryRowContext(ctx, "SELECT record FROM version WHERE seq = 1").Scan(&enc); err != nil {

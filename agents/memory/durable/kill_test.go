@@ -18,7 +18,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/storetest"
 )
 
 // kills is how often the store is killed.
@@ -65,7 +64,7 @@ func writeForEver(path string) error {
 						failed <- err
 						return
 					}
-					r := storetest.Record(id, "k/"+id, text(id))
+					r := record(id, "k/"+id, text(id))
 					r.Version = size // how many records its batch has
 					if r.State = memory.Live; i == 1 {
 						r.State = memory.Held

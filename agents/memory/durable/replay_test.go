@@ -1,4 +1,4 @@
-package storetest
+package durable_test
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 )
 
-// Replay checks, over random changes, that reading as of any point gives what a
+// replay checks, over random changes, that reading as of any point gives what a
 // naive model gives that keeps every change and replays them from the start.
-func Replay(t *testing.T, open func(testing.TB) memory.Store) {
+func replay(t *testing.T, open func(testing.TB) memory.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
 		defer s.Close()
@@ -25,10 +25,10 @@ func Replay(t *testing.T, open func(testing.TB) memory.Store) {
 		for range 8 {
 			p := memory.Point{Seq: rapid.Uint64Range(0, uint64(len(m.log))+1).Draw(rt, "seq")}
 			if rapid.Bool().Draw(rt, "by time") {
-				p = memory.Point{System: at(rapid.IntRange(-1, 40).Draw(rt, "system time"))}
+				p = memory.Point{System: atMinute(rapid.IntRange(-1, 40).Draw(rt, "system time"))}
 			}
 			if rapid.Bool().Draw(rt, "facts") {
-				p.Fact = at(rapid.IntRange(-1, 40).Draw(rt, "fact time"))
+				p.Fact = atMinute(rapid.IntRange(-1, 40).Draw(rt, "fact time"))
 			}
 			var got []memory.Record
 			for v, err := range s.AsOf(ctx, p) {
@@ -76,12 +76,12 @@ type change struct {
 
 func (m *model) step(t *rapid.T, s memory.Store) {
 	m.minute += rapid.IntRange(-2, 3).Draw(t, "minutes")
-	when := at(m.minute)
+	when := atMinute(m.minute)
 	if n := len(m.log); n > 0 && when.Before(m.log[n-1].at) {
 		when = m.log[n-1].at
 	}
 	known := m.asOf(memory.Point{})
-	b := memory.Batch{At: at(m.minute), Cause: memory.CauseWrite}
+	b := memory.Batch{At: atMinute(m.minute), Cause: memory.CauseWrite}
 	switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
 	case kind == 0:
 		b.Cause, b.Snapshot = memory.CauseSnapshot, &memory.Snapshot{Name: "x"}
@@ -91,7 +91,7 @@ func (m *model) step(t *rapid.T, s memory.Store) {
 		if m.forgotten(r.ID) {
 			return
 		}
-		if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{r.ID}, At: at(m.minute)}); err != nil {
+		if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{r.ID}, At: atMinute(m.minute)}); err != nil {
 			t.Fatal(err)
 		}
 		r.State = memory.Retired
@@ -112,16 +112,16 @@ func (m *model) step(t *rapid.T, s memory.Store) {
 				r = rapid.SampledFrom(known).Draw(t, "record")
 			} else {
 				m.ids++
-				r = Record(fmt.Sprint("r", m.ids), fmt.Sprint("k", m.ids%3), "")
+				r = record(fmt.Sprint("r", m.ids), fmt.Sprint("k", m.ids%3), "")
 			}
 			if m.forgotten(r.ID) || slices.ContainsFunc(b.Records, func(o memory.Record) bool { return o.ID == r.ID }) {
 				continue
 			}
 			r.Text = rapid.StringN(0, 6, 12).Draw(t, "text")
 			r.State = memory.State(rapid.IntRange(0, 4).Draw(t, "state"))
-			r.ValidFrom = at(rapid.IntRange(0, 30).Draw(t, "from"))
+			r.ValidFrom = atMinute(rapid.IntRange(0, 30).Draw(t, "from"))
 			if r.ValidTo = (time.Time{}); rapid.Bool().Draw(t, "ends") {
-				r.ValidTo = at(rapid.IntRange(0, 40).Draw(t, "to"))
+				r.ValidTo = atMinute(rapid.IntRange(0, 40).Draw(t, "to"))
 			}
 			b.Records = append(b.Records, r)
 			m.log = append(m.log, change{at: when, record: &r})

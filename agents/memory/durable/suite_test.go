@@ -1,6 +1,4 @@
-// Package storetest holds the behaviour that every [memory.Store] must show, as
-// one suite of tests that each implementation runs.
-package storetest
+package durable_test
 
 import (
 	"bytes"
@@ -18,23 +16,22 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 )
 
-// Start is the system time of the first change in the suite.
-var Start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
+// start is the system time of the first change in the suite.
+var start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
 
 var (
-	ctx  = context.Background()
 	page = memory.Origin{Class: memory.External, Medium: memory.Web, Source: "https://pages.example/a"}
 	user = memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}
 )
 
-// Record returns an ordinary record, for tests.
-func Record(id, key, text string) memory.Record {
+// record returns an ordinary record, for tests.
+func record(id, key, text string) memory.Record {
 	return memory.Record{ID: id, Store: "memory", Key: key, Text: text, Origin: page, Lineage: memory.Lineage{{Segment: 1, Origin: page}},
-		Principal: "user-1", Created: Start, ValidFrom: Start, Version: 1}
+		Principal: "user-1", Created: start, ValidFrom: start, Version: 1}
 }
 
-// Run runs the suite. Open returns a new, empty store; the suite closes it.
-func Run(t *testing.T, open func(testing.TB) memory.Store) {
+// runSuite runs the behaviour that every [memory.Store] must show. Open returns a new, empty store; the suite closes it.
+func runSuite(t *testing.T, open func(testing.TB) memory.Store) {
 	for name, test := range map[string]func(*testing.T, memory.Store){
 		"what is put can be read":                   reads,
 		"nothing is kept of a refused batch":        refusals,
@@ -51,7 +48,7 @@ func Run(t *testing.T, open func(testing.TB) memory.Store) {
 		"iterators stop when they are told":         stops,
 		"a batch of many is one group":              groups,
 		"a record that comes back from retirement":  revival,
-		"read as of equals a replay of the changes": func(t *testing.T, s memory.Store) { s.Close(); Replay(t, open) },
+		"read as of equals a replay of the changes": func(t *testing.T, s memory.Store) { s.Close(); replay(t, open) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -73,11 +70,11 @@ func must[T any](t failing) func(T, error) T {
 	}
 }
 
-func at(minutes int) time.Time { return Start.Add(time.Duration(minutes) * time.Minute) }
+func atMinute(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
 
-func put(t testing.TB, s memory.Store, minute int, rs ...memory.Record) memory.Committed {
+func putAt(t testing.TB, s memory.Store, minute int, rs ...memory.Record) memory.Committed {
 	t.Helper()
-	c, err := s.Commit(ctx, &memory.Batch{At: at(minute), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Records: rs})
+	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(minute), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Records: rs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +117,10 @@ func versionTexts(vs []memory.Version) []string {
 }
 
 func reads(t *testing.T, s memory.Store) {
-	a, b, c := Record("r1", "k1", "one"), Record("r2", "k2", "two!"), Record("r3", "k3", "three")
+	a, b, c := record("r1", "k1", "one"), record("r2", "k2", "two!"), record("r3", "k3", "three")
 	b.State, c.Store = memory.Held, "notes"
-	put(t, s, 0, a)
-	put(t, s, 1, b, c)
+	putAt(t, s, 0, a)
+	putAt(t, s, 1, b, c)
 	got, ok, err := s.Get(ctx, "r2")
 	if err != nil || !ok {
 		t.Fatal(ok, err)
@@ -146,24 +143,24 @@ func reads(t *testing.T, s memory.Store) {
 	same(t, "length", n(s.Len(ctx)), 3)
 	same(t, "used", n(s.Used(ctx, "memory")), 3)
 	b.State = memory.Live
-	put(t, s, 2, b)
+	putAt(t, s, 2, b)
 	same(t, "used once r2 is live", n(s.Used(ctx, "memory")), 7)
 	same(t, "the order of first commits", texts(v(s.Visible(ctx))), []string{"one", "two!", "three"})
 	a.State = memory.Retired
-	put(t, s, 3, a)
+	putAt(t, s, 3, a)
 	same(t, "used once r1 is retired", n(s.Used(ctx, "memory")), 4)
 	same(t, "length with one retired", n(s.Len(ctx)), 3)
 }
 
 func refusals(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k", "one"))
-	moved := Record("r1", "other", "one")
-	badState, badClass, badLink := Record("r2", "k", "x"), Record("r2", "k", "x"), Record("r2", "k", "x")
+	putAt(t, s, 0, record("r1", "k", "one"))
+	moved := record("r1", "other", "one")
+	badState, badClass, badLink := record("r2", "k", "x"), record("r2", "k", "x"), record("r2", "k", "x")
 	badState.State, badClass.Origin.Class = 9, 9
 	badLink.Lineage = memory.Lineage{{Segment: 1, Origin: memory.Origin{Class: 9}}}
-	good := Record("r3", "k", "three")
+	good := record("r3", "k", "three")
 	for name, b := range map[string]memory.Batch{
-		"no id":         {Records: []memory.Record{good, Record("", "k", "x")}},
+		"no id":         {Records: []memory.Record{good, record("", "k", "x")}},
 		"another key":   {Records: []memory.Record{good, moved}},
 		"a state":       {Records: []memory.Record{good, badState}},
 		"a class":       {Records: []memory.Record{good, badClass}},
@@ -193,30 +190,30 @@ func keys(t *testing.T, s memory.Store) {
 		}
 	}
 	with := func(id string, st memory.State) memory.Record {
-		r := Record(id, "k", "x")
+		r := record(id, "k", "x")
 		r.State = st
 		return r
 	}
 	stands("")
-	put(t, s, 0, with("r1", memory.Quarantined))
+	putAt(t, s, 0, with("r1", memory.Quarantined))
 	stands("r1")
-	put(t, s, 1, with("r2", memory.Live))
+	putAt(t, s, 1, with("r2", memory.Live))
 	stands("r2")
-	put(t, s, 2, with("r3", memory.Staged))
+	putAt(t, s, 2, with("r3", memory.Staged))
 	stands("r2") // what waits for a decision never hides what is live
-	put(t, s, 3, with("r4", memory.Held))
+	putAt(t, s, 3, with("r4", memory.Held))
 	stands("r2")
-	put(t, s, 4, with("r2", memory.Retired))
+	putAt(t, s, 4, with("r2", memory.Retired))
 	stands("r3")
-	put(t, s, 5, with("r3", memory.Retired))
+	putAt(t, s, 5, with("r3", memory.Retired))
 	stands("r4")
-	put(t, s, 6, with("r4", memory.Retired), with("r5", memory.Live))
+	putAt(t, s, 6, with("r4", memory.Retired), with("r5", memory.Live))
 	stands("r5")
-	put(t, s, 7, with("r5", memory.Retired))
+	putAt(t, s, 7, with("r5", memory.Retired))
 	stands("r1")
-	put(t, s, 8, with("r1", memory.Retired))
+	putAt(t, s, 8, with("r1", memory.Retired))
 	stands("")
-	put(t, s, 9, with("r2", memory.Live))
+	putAt(t, s, 9, with("r2", memory.Live))
 	stands("r2")
 	if _, ok, err := s.ByKey(ctx, "notes", "k"); ok || err != nil {
 		t.Error("the key of another store:", ok, err)
@@ -235,34 +232,34 @@ func ids(t *testing.T, s memory.Store) {
 	if !seen["r1"] || !seen["r600"] {
 		t.Error("a new store counts r1, r2 …")
 	}
-	put(t, s, 0, Record("r601", "k", "came from elsewhere"))
+	putAt(t, s, 0, record("r601", "k", "came from elsewhere"))
 	same(t, "the next id", must[string](t)(s.NextID(ctx)), "r602")
 }
 
 func clock(t *testing.T, s memory.Store) {
-	put(t, s, 5, Record("r1", "k1", "one"))
-	c := put(t, s, 3, Record("r2", "k2", "two"))
-	if !c.At.Equal(at(5)) {
+	putAt(t, s, 5, record("r1", "k1", "one"))
+	c := putAt(t, s, 3, record("r2", "k2", "two"))
+	if !c.At.Equal(atMinute(5)) {
 		t.Errorf("committed at %s, want the time of the entry before", c.At)
 	}
 	for _, a := range collect(t, s.Log(ctx, memory.Filter{})) {
-		if !a.At.Equal(at(5)) {
+		if !a.At.Equal(atMinute(5)) {
 			t.Errorf("entry %d at %s", a.Seq, a.At)
 		}
 	}
 }
 
 func log(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "one"))
-	held := Record("r2", "k2", "two")
+	putAt(t, s, 0, record("r1", "k1", "one"))
+	held := record("r2", "k2", "two")
 	held.State = memory.Held
-	c, err := s.Commit(ctx, &memory.Batch{At: at(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Target: 1,
+	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Target: 1,
 		Snapshot: &memory.Snapshot{Name: "before", Reason: "quarantine"}, Records: []memory.Record{held}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "committed", c, memory.Committed{First: 3, Last: 4, At: at(1), Snapshot: "s1"})
-	if _, err := s.Commit(ctx, &memory.Batch{At: at(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"}); err != nil {
+	same(t, "committed", c, memory.Committed{First: 3, Last: 4, At: atMinute(1), Snapshot: "s1"})
+	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"}); err != nil {
 		t.Fatal(err)
 	}
 	got := collect(t, s.Log(ctx, memory.Filter{}))
@@ -273,11 +270,11 @@ func log(t *testing.T, s memory.Store) {
 		got[i].Digest = memory.Digest{}
 	}
 	same(t, "the log", got, []memory.Audit{
-		{Seq: 1, Group: 1, At: at(0), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Record: "r1"},
-		{Seq: 2, Group: 2, At: at(1), Cause: memory.CauseSnapshot, By: "ana", Why: "quarantine", Snapshot: "s1"},
-		{Seq: 3, Group: 3, At: at(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1},
-		{Seq: 4, Group: 3, At: at(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1, Record: "r2"},
-		{Seq: 5, Group: 5, At: at(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"},
+		{Seq: 1, Group: 1, At: atMinute(0), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Record: "r1"},
+		{Seq: 2, Group: 2, At: atMinute(1), Cause: memory.CauseSnapshot, By: "ana", Why: "quarantine", Snapshot: "s1"},
+		{Seq: 3, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1},
+		{Seq: 4, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1, Record: "r2"},
+		{Seq: 5, Group: 5, At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"},
 	})
 	seqs := func(f memory.Filter) []uint64 {
 		out := []uint64{}
@@ -288,7 +285,7 @@ func log(t *testing.T, s memory.Store) {
 	}
 	same(t, "of one cause", seqs(memory.Filter{Causes: []memory.Cause{memory.CauseSnapshot, memory.CauseReject}}), []uint64{2, 5})
 	same(t, "of one record", seqs(memory.Filter{ID: "r2"}), []uint64{4})
-	same(t, "since", seqs(memory.Filter{Since: at(1), Until: at(2)}), []uint64{2, 3, 4})
+	same(t, "since", seqs(memory.Filter{Since: atMinute(1), Until: atMinute(2)}), []uint64{2, 3, 4})
 	same(t, "from and to", seqs(memory.Filter{From: 2, To: 3}), []uint64{2, 3})
 	same(t, "limited", seqs(memory.Filter{From: 2, Limit: 1}), []uint64{2})
 	same(t, "with a state", seqs(memory.Filter{States: []memory.State{memory.Held}}), []uint64{4})
@@ -296,43 +293,43 @@ func log(t *testing.T, s memory.Store) {
 }
 
 func past(t *testing.T, s memory.Store) {
-	old := Record("r1", "k", "the meeting is on Monday")
-	put(t, s, 10, old)
-	retired, next := old, Record("r2", "k", "the meeting is on Tuesday")
-	retired.State, retired.ValidTo = memory.Retired, at(20)
-	next.ValidFrom, next.Version, next.Parent = at(20), 2, "r1"
-	put(t, s, 30, retired, next)
-	held := Record("r3", "k2", "pay at once")
+	old := record("r1", "k", "the meeting is on Monday")
+	putAt(t, s, 10, old)
+	retired, next := old, record("r2", "k", "the meeting is on Tuesday")
+	retired.State, retired.ValidTo = memory.Retired, atMinute(20)
+	next.ValidFrom, next.Version, next.Parent = atMinute(20), 2, "r1"
+	putAt(t, s, 30, retired, next)
+	held := record("r3", "k2", "pay at once")
 	held.State = memory.Held
-	put(t, s, 40, held)
+	putAt(t, s, 40, held)
 
 	asOf := func(p memory.Point) []string { return versionTexts(collect(t, s.AsOf(ctx, p))) }
 	monday, tuesday := old.Text, next.Text
-	same(t, "before everything", asOf(memory.Point{System: at(9)}), []string{})
-	same(t, "at the first change", asOf(memory.Point{System: at(10)}), []string{monday})
+	same(t, "before everything", asOf(memory.Point{System: atMinute(9)}), []string{})
+	same(t, "at the first change", asOf(memory.Point{System: atMinute(10)}), []string{monday})
 	same(t, "as of entry 1", asOf(memory.Point{Seq: 1}), []string{monday})
 	same(t, "as of entry 3", asOf(memory.Point{Seq: 3}), []string{monday, tuesday})
 	same(t, "now", asOf(memory.Point{}), []string{monday, tuesday, held.Text})
 	same(t, "beyond the end", asOf(memory.Point{Seq: 99}), []string{monday, tuesday, held.Text})
 	// Fact time: on minute 25 the meeting was on Tuesday, but at minute 29 nobody knew.
-	same(t, "of minute 25, as known at 29", asOf(memory.Point{System: at(29), Fact: at(25)}), []string{monday})
-	same(t, "of minute 25, as known now", asOf(memory.Point{Fact: at(25)}), []string{tuesday})
-	same(t, "of minute 15, as known now", asOf(memory.Point{Fact: at(15)}), []string{monday})
-	same(t, "of before", asOf(memory.Point{Fact: at(-1)}), []string{})
+	same(t, "of minute 25, as known at 29", asOf(memory.Point{System: atMinute(29), Fact: atMinute(25)}), []string{monday})
+	same(t, "of minute 25, as known now", asOf(memory.Point{Fact: atMinute(25)}), []string{tuesday})
+	same(t, "of minute 15, as known now", asOf(memory.Point{Fact: atMinute(15)}), []string{monday})
+	same(t, "of before", asOf(memory.Point{Fact: atMinute(-1)}), []string{})
 
 	then := collect(t, s.AsOf(ctx, memory.Point{Seq: 1}))[0]
 	if !then.Current() || !then.Until.IsZero() || then.Record.State != memory.Live {
 		t.Errorf("the version as it was known then: %+v", then)
 	}
 	h := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"}))
-	if len(h) != 2 || h[0].UntilSeq != 2 || !h[0].Until.Equal(at(30)) || h[1].Seq != 2 || !h[1].Current() {
+	if len(h) != 2 || h[0].UntilSeq != 2 || !h[0].Until.Equal(atMinute(30)) || h[1].Seq != 2 || !h[1].Current() {
 		t.Errorf("the history of r1: %+v", h)
 	}
 }
 
 func filters(t *testing.T, s memory.Store) {
 	for i := range 12 {
-		r := Record(fmt.Sprint("r", i+1), fmt.Sprint("k", i%3), fmt.Sprintf("text %d of them, 100%% _sure_", i))
+		r := record(fmt.Sprint("r", i+1), fmt.Sprint("k", i%3), fmt.Sprintf("text %d of them, 100%% _sure_", i))
 		r.Principal = fmt.Sprint("p", i%2)
 		if i%4 == 0 {
 			r.Origin = user
@@ -346,11 +343,11 @@ func filters(t *testing.T, s memory.Store) {
 		if i == 9 {
 			r.Parent = "r3"
 		}
-		put(t, s, i, r)
+		putAt(t, s, i, r)
 	}
-	changed := Record("r1", "k0", "text 0 once more")
+	changed := record("r1", "k0", "text 0 once more")
 	changed.Principal, changed.Origin, changed.State = "p0", user, memory.Staged
-	put(t, s, 20, changed)
+	putAt(t, s, 20, changed)
 	for name, c := range map[string]struct {
 		f    memory.Filter
 		want []string
@@ -371,7 +368,7 @@ func filters(t *testing.T, s memory.Store) {
 		"cites, since": {memory.Filter{Cites: "r3", From: 9}, []string{"r10"}},
 		"cites nobody": {memory.Filter{Cites: "r1"}, nil},
 		"state":        {memory.Filter{States: []memory.State{memory.Staged, memory.Held}}, []string{"r1"}},
-		"since":        {memory.Filter{Since: at(9), Until: at(11)}, []string{"r10", "r11"}},
+		"since":        {memory.Filter{Since: atMinute(9), Until: atMinute(11)}, []string{"r10", "r11"}},
 		"from":         {memory.Filter{From: 12}, []string{"r12", "r1"}},
 		"to":           {memory.Filter{To: 2}, []string{"r1", "r2"}},
 		"beyond":       {memory.Filter{From: 14}, nil},
@@ -386,18 +383,18 @@ func filters(t *testing.T, s memory.Store) {
 }
 
 func snapshots(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "one"))
+	putAt(t, s, 0, record("r1", "k1", "one"))
 	take := func(minute int, name string) memory.Snapshot {
 		t.Helper()
-		snap, err := memory.TakeSnapshot(ctx, s, at(minute), "ana", memory.Snapshot{Name: name, Reason: "drill"})
+		snap, err := takeSnapshot(ctx, s, atMinute(minute), "ana", memory.Snapshot{Name: name, Reason: "drill"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return snap
 	}
 	first := take(1, "monday")
-	same(t, "a snapshot", first, memory.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2, At: at(1)})
-	put(t, s, 2, Record("r2", "k2", "two"))
+	same(t, "a snapshot", first, memory.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2, At: atMinute(1)})
+	putAt(t, s, 2, record("r2", "k2", "two"))
 	take(3, "tuesday")
 	take(4, "tuesday")
 	same(t, "as of the snapshot", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: first.Seq}))), []string{"one"})
@@ -420,33 +417,33 @@ func snapshots(t *testing.T, s memory.Store) {
 }
 
 func forgetting(t *testing.T, s memory.Store) {
-	secret := Record("r1", "contact/ana", "Ana lives at Elm Row 4.")
+	secret := record("r1", "contact/ana", "Ana lives at Elm Row 4.")
 	secret.Signature, secret.SignedBy, secret.Intents = []byte("sig"), "key", []string{"identity"}
-	put(t, s, 0, secret, Record("r2", "k2", "The office closes at six."))
+	putAt(t, s, 0, secret, record("r2", "k2", "The office closes at six."))
 	first := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"}))[0]
 	changed := secret
 	changed.Text = "Ana lives at Oak Lane 9."
-	put(t, s, 1, changed)
-	snap := must[memory.Snapshot](t)(memory.TakeSnapshot(ctx, s, at(2), "ana", memory.Snapshot{Name: "with ana"}))
+	putAt(t, s, 1, changed)
+	snap := must[memory.Snapshot](t)(takeSnapshot(ctx, s, atMinute(2), "ana", memory.Snapshot{Name: "with ana"}))
 
 	for _, ids := range [][]string{nil, {"r9"}, {"r1", "r9"}} {
-		if _, err := s.Forget(ctx, memory.Forgetting{IDs: ids, At: at(3)}); err == nil {
+		if _, err := s.Forget(ctx, memory.Forgetting{IDs: ids, At: atMinute(3)}); err == nil {
 			t.Errorf("forgetting %q was accepted", ids)
 		}
 	}
-	rec, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1", "r1"}, At: at(3), By: "bo", Why: "she asked"})
+	rec, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1", "r1"}, At: atMinute(3), By: "bo", Why: "she asked"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1"}, At: at(3)}); err == nil {
+	if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1"}, At: atMinute(3)}); err == nil {
 		t.Error("forgotten twice")
 	}
-	if _, err := s.Commit(ctx, &memory.Batch{At: at(4), Records: []memory.Record{secret}}); err == nil {
+	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(4), Records: []memory.Record{secret}}); err == nil {
 		t.Error("a forgotten record was put back")
 	}
 
 	stones := must[[]memory.Tombstone](t)(s.Tombstones(ctx))
-	if len(stones) != 1 || len(stones[0].Erased) != 2 || stones[0].By != "bo" || stones[0].Why != "she asked" || !stones[0].At.Equal(at(3)) {
+	if len(stones) != 1 || len(stones[0].Erased) != 2 || stones[0].By != "bo" || stones[0].Why != "she asked" || !stones[0].At.Equal(atMinute(3)) {
 		t.Fatalf("tombstones: %+v", stones)
 	}
 	same(t, "the receipt's tombstones", rec.Tombstones, stones)
@@ -501,11 +498,11 @@ func forgetting(t *testing.T, s memory.Store) {
 }
 
 func digests(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "one"), Record("r2", "k2", "one"))
+	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "one"))
 	before := collect(t, s.Versions(ctx, memory.Filter{}))
-	changed := Record("r1", "k1", "one")
+	changed := record("r1", "k1", "one")
 	changed.State = memory.Held
-	put(t, s, 1, changed)
+	putAt(t, s, 1, changed)
 	after := collect(t, s.Versions(ctx, memory.Filter{}))
 	seen := map[memory.Digest]bool{}
 	for i, v := range after {
@@ -528,10 +525,10 @@ func fields(t *testing.T, s memory.Store) {
 	r := memory.Record{ID: "r1", Key: "k\x00\xff", Store: "s'; --", Text: "zwölf Boxkämpfer \x00\xff\n" + strings.Repeat("long ", 5000),
 		Origin:    memory.Origin{Class: memory.Agent, Medium: memory.Skill, Source: "a\"b"},
 		Lineage:   memory.Lineage{{Segment: 3, Origin: page}, {Record: "r0", Origin: user}, {Segment: -1}},
-		Principal: "*", Asked: true, Created: Start.Add(time.Nanosecond), ValidFrom: Start.AddDate(-900, 0, 0), ValidTo: Start.AddDate(900, 0, 0),
+		Principal: "*", Asked: true, Created: start.Add(time.Nanosecond), ValidFrom: start.AddDate(-900, 0, 0), ValidTo: start.AddDate(900, 0, 0),
 		Version: 7, Parent: "r0", State: memory.Staged, Scope: memory.ContextOnly, Signature: []byte{0, 1}, SignedBy: "key-1",
 		Intents: []string{}, Trust: &trust}
-	put(t, s, 0, r)
+	putAt(t, s, 0, r)
 	got, _, err := s.Get(ctx, "r1")
 	if err != nil {
 		t.Fatal(err)
@@ -541,7 +538,7 @@ func fields(t *testing.T, s memory.Store) {
 	}
 	var zero memory.Record
 	zero.ID = "r2"
-	put(t, s, 0, zero)
+	putAt(t, s, 0, zero)
 	if got, _, err = s.Get(ctx, "r2"); err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +549,7 @@ func fields(t *testing.T, s memory.Store) {
 
 func stops(t *testing.T, s memory.Store) {
 	for i := range 5 {
-		put(t, s, i, Record(fmt.Sprint("r", i), "k", "x"))
+		putAt(t, s, i, record(fmt.Sprint("r", i), "k", "x"))
 	}
 	n := 0
 	for range s.Log(ctx, memory.Filter{}) {
@@ -570,16 +567,16 @@ func stops(t *testing.T, s memory.Store) {
 	if err := s.Each(ctx, func(*memory.Record) bool { n++; return false }); err != nil || n != 4 {
 		t.Errorf("%d visits (%v), want 4", n, err)
 	}
-	put(t, s, 9, Record("r9", "k", "the store still works"))
+	putAt(t, s, 9, record("r9", "k", "the store still works"))
 }
 
 func groups(t *testing.T, s memory.Store) {
 	var rs []memory.Record
 	for i := range 500 {
-		rs = append(rs, Record(fmt.Sprint("r", i+1), fmt.Sprint("k", i), "x"))
+		rs = append(rs, record(fmt.Sprint("r", i+1), fmt.Sprint("k", i), "x"))
 	}
-	c := put(t, s, 0, rs...)
-	same(t, "committed", c, memory.Committed{First: 1, Last: 500, At: at(0)})
+	c := putAt(t, s, 0, rs...)
+	same(t, "committed", c, memory.Committed{First: 1, Last: 500, At: atMinute(0)})
 	got := collect(t, s.Versions(ctx, memory.Filter{}))
 	for i, v := range got {
 		if v.Seq != uint64(i+1) || v.Group != 1 {
@@ -590,7 +587,7 @@ func groups(t *testing.T, s memory.Store) {
 		t.Errorf("%d versions", len(got))
 	}
 	rs[3].Text, rs[4].Key = "changed", "moved"
-	if _, err := s.Commit(ctx, &memory.Batch{At: at(1), Records: rs}); err == nil {
+	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(1), Records: rs}); err == nil {
 		t.Error("a batch with one bad record was accepted")
 	}
 	r, _, err := s.Get(ctx, "r4")
@@ -600,18 +597,18 @@ func groups(t *testing.T, s memory.Store) {
 }
 
 func revival(t *testing.T, s memory.Store) {
-	r := Record("r1", "k", "one")
+	r := record("r1", "k", "one")
 	for i := range 6 {
 		r.State = memory.Live
 		if i%2 == 1 {
 			r.State = memory.Retired
 		}
-		put(t, s, i, r)
-		put(t, s, i, Record(fmt.Sprint("x", i), fmt.Sprint("kx", i), "y"))
+		putAt(t, s, i, r)
+		putAt(t, s, i, record(fmt.Sprint("x", i), fmt.Sprint("kx", i), "y"))
 	}
 	same(t, "used", must[int](t)(s.Used(ctx, "memory")), 6)
 	r.State = memory.Live
-	put(t, s, 9, r)
+	putAt(t, s, 9, r)
 	got := must[[]memory.Record](t)(s.Visible(ctx))
 	if len(got) != 7 || got[0].ID != "r1" {
 		t.Errorf("visible: %q", texts(got))
@@ -626,4 +623,14 @@ type failing interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
+}
+
+// takeSnapshot takes a snapshot: a name for the state that the store has now. It
+// costs one entry of the log and copies nothing.
+func takeSnapshot(ctx context.Context, s memory.Store, at time.Time, by string, snap memory.Snapshot) (memory.Snapshot, error) {
+	c, err := s.Commit(ctx, &memory.Batch{At: at, Cause: memory.CauseSnapshot, By: by, Snapshot: &snap})
+	if err != nil {
+		return memory.Snapshot{}, err
+	}
+	return memory.FindSnapshot(ctx, s, c.Snapshot)
 }

@@ -1,4 +1,4 @@
-package storetest
+package durable_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 )
 
-// RunCurator runs what a curator, a Memory and a Shared do with a store.
-func RunCurator(t *testing.T, open func(testing.TB) memory.Store) {
+// runCurator runs what a curator, a Memory and a Shared do with a store.
+func runCurator(t *testing.T, open func(testing.TB) memory.Store) {
 	for name, test := range map[string]func(*testing.T, memory.Store){
 		"rollback":                           rollback,
 		"rollback and forgetting":            rollbackForgotten,
@@ -43,7 +43,7 @@ func RunCurator(t *testing.T, open func(testing.TB) memory.Store) {
 // curator's clock ticks a minute a look, from minute 100 on.
 func curator(s memory.Store) *memory.Curator {
 	minute := 99
-	return memory.NewCurator(s, "ana", func() time.Time { minute++; return at(minute) })
+	return memory.NewCurator(s, "ana", func() time.Time { minute++; return atMinute(minute) })
 }
 
 func visible(t testing.TB, s memory.Store) []string {
@@ -57,15 +57,15 @@ func with(r memory.Record, st memory.State) memory.Record {
 }
 
 func rollback(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "one"), Record("r2", "k2", "two"))
+	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "two"))
 	c := curator(s)
 	snap := must[memory.Snapshot](t)(c.Snapshot(ctx, "good", "drill"))
-	old := with(Record("r1", "k1", "one"), memory.Retired)
-	old.ValidTo = at(101)
-	next := Record("r3", "k1", "poison")
+	old := with(record("r1", "k1", "one"), memory.Retired)
+	old.ValidTo = atMinute(101)
+	next := record("r3", "k1", "poison")
 	next.Parent, next.Version = "r1", 2
-	put(t, s, 101, old, next)
-	put(t, s, 102, with(Record("r2", "k2", "two"), memory.Quarantined))
+	putAt(t, s, 101, old, next)
+	putAt(t, s, 102, with(record("r2", "k2", "two"), memory.Quarantined))
 
 	out := must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: snap.Seq}, "poisoned"))
 	same(t, "outcome", out, memory.Outcome{Seq: 8, Snapshot: "s2", Changed: []string{"r1", "r3", "r2"}, Revived: []string{"r1", "r2"}})
@@ -78,29 +78,29 @@ func rollback(t *testing.T, s memory.Store) {
 	if r3.State != memory.Retired || !r3.ValidTo.Equal(r3.ValidFrom) {
 		t.Errorf("what came later: %+v; it should count as never having held", r3)
 	}
-	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Fact: at(101)}))), []string{"one", "two"})
-	same(t, "of that minute, as known then", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: 6, Fact: at(101)}))), []string{"poison"})
+	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Fact: atMinute(101)}))), []string{"one", "two"})
+	same(t, "of that minute, as known then", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: 6, Fact: atMinute(101)}))), []string{"poison"})
 
 	// The rollback is a change like any other: it can be taken back.
 	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: 7}, "no, it was right"))
 	same(t, "visible after going forward again", visible(t, s), []string{"poison"})
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: at(100)}, "by time"))
+	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(100)}, "by time"))
 	same(t, "visible after going back by time", visible(t, s), []string{"one", "two"})
-	out = must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: at(1000)}, "nothing came later"))
+	out = must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(1000)}, "nothing came later"))
 	if len(out.Changed) > 0 || out.Seq == 0 {
 		t.Errorf("a rollback with nothing to do: %+v", out)
 	}
-	for _, p := range []memory.Point{{}, {Seq: 1 << 40}, {Fact: at(1)}} {
+	for _, p := range []memory.Point{{}, {Seq: 1 << 40}, {Fact: atMinute(1)}} {
 		if _, err := c.Rollback(ctx, p, ""); err == nil {
 			t.Errorf("rolling back to %+v was accepted", p)
 		}
 	}
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: at(-1)}, "to before everything"))
+	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(-1)}, "to before everything"))
 	same(t, "visible before everything", visible(t, s), []string{})
 }
 
 func rollbackForgotten(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "secret"), Record("r2", "k2", "two"))
+	putAt(t, s, 0, record("r1", "k1", "secret"), record("r2", "k2", "two"))
 	c := curator(s)
 	snap := must[memory.Snapshot](t)(c.Snapshot(ctx, "", ""))
 	must[memory.Receipt](t)(c.Forget(ctx, "asked for", "r1"))
@@ -115,10 +115,10 @@ func rollbackForgotten(t *testing.T, s memory.Store) {
 }
 
 func undo(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "one"), Record("r2", "k2", "two"), Record("r3", "k3", "three"))
+	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "two"), record("r3", "k3", "three"))
 	c := curator(s)
 	out := must[memory.Outcome](t)(c.Quarantine(ctx, memory.Suspicion{IDs: []string{"r1", "r2"}}, "drill"))
-	put(t, s, 200, with(Record("r2", "k2", "two, changed"), memory.Held))
+	putAt(t, s, 200, with(record("r2", "k2", "two, changed"), memory.Held))
 	back := must[memory.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
 	if !slices.Equal(back.Changed, []string{"r1"}) || len(back.Kept) != 1 || back.Kept[0].Record != "r2" {
 		t.Errorf("undone: %+v", back)
@@ -136,19 +136,19 @@ func undo(t *testing.T, s memory.Store) {
 }
 
 func quarantine(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "the account is A"), Record("r2", "k2", "old"))
+	putAt(t, s, 0, record("r1", "k1", "the account is A"), record("r2", "k2", "old"))
 	chain := func(minute int, from, to, text string) {
 		old, _, _ := s.Get(ctx, from)
 		old.State = memory.Retired
-		r := Record(to, "k1", text)
+		r := record(to, "k1", text)
 		r.Parent = from
-		put(t, s, minute, old, r)
+		putAt(t, s, minute, old, r)
 	}
 	chain(10, "r1", "r3", "the account is B")
 	chain(11, "r3", "r4", "the account is C")
-	put(t, s, 12, Record("r5", "system.rule", "protected"), with(Record("r6", "k6", "held"), memory.Held), Record("r7", "k7", "harmless"))
+	putAt(t, s, 12, record("r5", "system.rule", "protected"), with(record("r6", "k6", "held"), memory.Held), record("r7", "k7", "harmless"))
 	c := curator(s)
-	rule := memory.Suspicion{Since: at(10), Protected: []string{"system.*"}, Restore: true,
+	rule := memory.Suspicion{Since: atMinute(10), Protected: []string{"system.*"}, Restore: true,
 		If: func(v memory.Version) bool { return v.Record.Text != "harmless" }}
 	out := must[memory.Outcome](t)(c.Quarantine(ctx, rule, "compromised at minute 10"))
 	same(t, "changed", out.Changed, []string{"r4", "r6", "r1"})
@@ -157,7 +157,7 @@ func quarantine(t *testing.T, s memory.Store) {
 		t.Errorf("kept %+v", out.Kept)
 	}
 	same(t, "visible", visible(t, s), []string{"the account is A", "old", "protected", "harmless"})
-	same(t, "the snapshot before it", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: out.Seq - 1, Fact: at(50)}))),
+	same(t, "the snapshot before it", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: out.Seq - 1, Fact: atMinute(50)}))),
 		[]string{"old", "the account is C", "protected", "harmless"})
 	must[memory.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
 	same(t, "visible once it is undone", visible(t, s), []string{"old", "the account is C", "protected", "harmless"})
@@ -170,9 +170,9 @@ func quarantine(t *testing.T, s memory.Store) {
 
 func retireIf(t *testing.T, s memory.Store) {
 	for i := range 6 {
-		put(t, s, i, Record(fmt.Sprint("r", i), fmt.Sprint("k.", i), fmt.Sprint("text ", i)))
+		putAt(t, s, i, record(fmt.Sprint("r", i), fmt.Sprint("k.", i), fmt.Sprint("text ", i)))
 	}
-	put(t, s, 7, with(Record("r6", "k.6", "text 6"), memory.Retired))
+	putAt(t, s, 7, with(record("r6", "k.6", "text 6"), memory.Retired))
 	c := curator(s)
 	asked := 0
 	out := must[memory.Outcome](t)(c.RetireIf(ctx, memory.Retirement{Protected: []string{"*.1"}, If: func(r memory.Record) (bool, error) {
@@ -214,11 +214,11 @@ func retireIf(t *testing.T, s memory.Store) {
 }
 
 func decisions(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k1", "the account is A"))
-	repl := with(Record("r2", "k1", "the account is B"), memory.Held)
-	repl.Parent, repl.ValidFrom = "r1", at(5)
-	put(t, s, 5, repl)
-	put(t, s, 6, with(Record("r3", "k3", "staged"), memory.Staged))
+	putAt(t, s, 0, record("r1", "k1", "the account is A"))
+	repl := with(record("r2", "k1", "the account is B"), memory.Held)
+	repl.Parent, repl.ValidFrom = "r1", atMinute(5)
+	putAt(t, s, 5, repl)
+	putAt(t, s, 6, with(record("r3", "k3", "staged"), memory.Staged))
 	c := curator(s)
 	pending := func() (ids []string) {
 		for _, v := range must[[]memory.Version](t)(c.Pending(ctx)) {
@@ -233,7 +233,7 @@ func decisions(t *testing.T, s memory.Store) {
 	}
 	same(t, "visible", visible(t, s), []string{"the account is B", "staged"})
 	old, _, _ := s.Get(ctx, "r1")
-	if old.State != memory.Retired || !old.ValidTo.Equal(at(5)) {
+	if old.State != memory.Retired || !old.ValidTo.Equal(atMinute(5)) {
 		t.Errorf("what it replaced: %+v", old)
 	}
 	must[memory.Record](t)(c.Reject(ctx, "r3", "nobody knows it"))
@@ -254,11 +254,11 @@ func decisions(t *testing.T, s memory.Store) {
 }
 
 func movedOn(t *testing.T, s memory.Store) {
-	put(t, s, 0, Record("r1", "k", "A"))
-	repl := with(Record("r2", "k", "B"), memory.Held)
+	putAt(t, s, 0, record("r1", "k", "A"))
+	repl := with(record("r2", "k", "B"), memory.Held)
 	repl.Parent = "r1"
-	put(t, s, 1, repl)
-	put(t, s, 2, with(Record("r1", "k", "A"), memory.Retired), Record("r3", "k", "C"))
+	putAt(t, s, 1, repl)
+	putAt(t, s, 2, with(record("r1", "k", "A"), memory.Retired), record("r3", "k", "C"))
 	c := curator(s)
 	if _, err := c.Approve(ctx, "r2", memory.Approval{}); !errors.Is(err, memory.ErrMovedOn) {
 		t.Errorf("approving over what its author never saw: %v", err)
@@ -313,7 +313,7 @@ func (g *spy) heard() []string {
 }
 
 func newMemory(s memory.Store, g memory.Gate) *memory.Memory {
-	m := memory.New(memory.Options{Store: s, Start: at(50), Stores: []memory.StoreSpec{
+	m := memory.New(memory.Options{Store: s, Start: atMinute(50), Stores: []memory.StoreSpec{
 		{Name: "memory", Title: "MEMORY.md"}, {Name: "skills", Title: "skills", Kind: memory.Skills}}})
 	m.Guard(g)
 	return m
@@ -402,7 +402,7 @@ func others(t *testing.T, s memory.Store) {
 	m := newMemory(s, g)
 	write(t, m, memory.Draft{Text: "one"})
 	g.heard()
-	put(t, s, 90, with(Record("x1", "k", "held by somebody"), memory.Held))
+	putAt(t, s, 90, with(record("x1", "k", "held by somebody"), memory.Held))
 	if _, err := curator(s).Approve(ctx, "x1", memory.Approval{}); err != nil {
 		t.Fatal(err)
 	}
@@ -413,9 +413,9 @@ func others(t *testing.T, s memory.Store) {
 }
 
 func resume(t *testing.T, s memory.Store) {
-	r := Record("r1", "k1", "one")
+	r := record("r1", "k1", "one")
 	r.Lineage[0].Segment = 41
-	put(t, s, 0, r, with(Record("r2", "k2", "two"), memory.Retired), with(Record("r3", "k3", "three"), memory.Held))
+	putAt(t, s, 0, r, with(record("r2", "k2", "two"), memory.Retired), with(record("r3", "k3", "three"), memory.Held))
 	g := &spy{}
 	m := newMemory(s, g)
 	if err := m.Resume(ctx); err != nil {
@@ -434,7 +434,7 @@ func resume(t *testing.T, s memory.Store) {
 func writers(t *testing.T, s memory.Store) {
 	const n, each = 64, 6
 	g := &spy{}
-	shared := memory.NewShared(memory.Options{Store: s, Start: at(0), Recall: memory.RecallSpec{BM25: 1}, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
+	shared := memory.NewShared(memory.Options{Store: s, Start: atMinute(0), Recall: memory.RecallSpec{BM25: 1}, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
 	g.view = shared.View()
 	shared.Guard(g)
 	var wg sync.WaitGroup
