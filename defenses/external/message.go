@@ -87,8 +87,8 @@ type Request struct {
 	// it alone, and trials that were opened with the same one share a memory: what
 	// was signed in one of them is right in the others.
 	Pass string `json:"pass,omitempty"`
-	// Owner is the token of whom the guard belongs to (open): they may seed
-	// records unseen and speak for the operator.
+	// Owner is the token of whom the guard belongs to (open): they may seed records
+	// unseen and speak for the operator. In a trial without a pass each message shows it.
 	Owner string `json:"owner,omitempty"`
 
 	Route  memory.Route `json:"route,omitempty"`  // way of the write or the recall

@@ -82,7 +82,9 @@ type trial struct {
 	gate memory.Gate
 	err  error // the gate could not be opened
 	pass string
-	most memory.Class // that its client can claim
+	// token says that it was opened with the owner's token.
+	token bool
+	most  memory.Class // that its client can claim
 
 	queue []*Request // see Serve
 	busy  bool
@@ -241,6 +243,9 @@ func (s *Server) find(q *Request) (*trial, *Answer) {
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
 	case !same(q.Pass, t.pass):
 		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d was opened with another pass", q.Trial)}
+	case t.token && t.pass == "" && !same(q.Owner, s.Owner): // its number is no secret
+		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf(
+			"trial %d is the owner's: show the owner's token with each message, or open it with a pass", q.Trial)}
 	}
 	if t.under++; t.place != nil {
 		s.idle.Remove(t.place)
@@ -324,7 +329,7 @@ func (s *Server) newTrial(q *Request) *trial {
 	t := &trial{number: q.Trial, view: newMirror(q), pass: q.Pass, most: memory.User}
 	switch {
 	case s.Owner != "" && same(q.Owner, s.Owner):
-		t.most = memory.System
+		t.most, t.token = memory.System, true
 	case s.Most != nil:
 		t.most = *s.Most
 	}
@@ -380,7 +385,9 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 		return t.err
 	case Close:
 		s.mu.Lock()
-		delete(s.trials, q.Trial)
+		if s.trials[q.Trial] == t { // it may be closed already, and another open
+			delete(s.trials, q.Trial)
+		}
 		s.mu.Unlock()
 		if c, ok := t.gate.(interface{ Close() error }); ok {
 			return c.Close()
@@ -488,6 +495,7 @@ func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
 		return errors.New("the gate did not answer about every record")
 	}
 	for i, r := range out {
+		t.view.bytes += sizeOf(&rs[i]) // the gate has learned of it
 		a.Records[at[i]] = Judgement{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
 	}
 	return nil
@@ -531,7 +539,7 @@ type mirror struct {
 
 func newMirror(q *Request) *mirror {
 	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{},
-		byKey: map[[2]string]int{}}
+		byKey: map[[2]string]int{}, bytes: len(q.Principal) + 2*len(q.Pass)}
 	if m.memory = "pass " + q.Pass; q.Pass == "" {
 		m.memory = fmt.Sprintf("trial %d", q.Trial)
 	}
@@ -559,9 +567,14 @@ func (m *mirror) put(r memory.Record) {
 
 // sizeOf is about what a record takes, in bytes.
 func sizeOf(r *memory.Record) int {
-	n := 512 + len(r.ID) + len(r.Key) + len(r.Store) + len(r.Text) + len(r.Origin.Source) + len(r.Signature)
+	n := 512 + len(r.ID) + len(r.Key) + len(r.Store) + len(r.Text) + len(r.Parent) + len(r.Origin.Source) +
+		len(r.Origin.Medium) + len(r.Signature) + len(r.SignedBy)
 	for i := range r.Lineage {
-		n += 64 + len(r.Lineage[i].Record) + len(r.Lineage[i].Origin.Source)
+		o := &r.Lineage[i].Origin
+		n += 128 + len(r.Lineage[i].Record) + len(o.Source) + len(o.Medium)
+	}
+	for _, in := range r.Intents {
+		n += 16 + len(in)
 	}
 	return n
 }

@@ -115,6 +115,40 @@ func TestATrialBeyondTheMemoryOfAllExpires(t *testing.T) {
 	}
 }
 
+// Whatever field of a record is long, and whatever way it comes, it counts.
+func TestEveryFieldOfARecordCountsAgainstTheMemory(t *testing.T) {
+	closed := 0
+	s := openServer(&closed)
+	long := strings.Repeat("x", 1<<20)
+	link := memory.Link{Record: "r", Origin: memory.Origin{Class: memory.User, Source: "s", Medium: memory.Medium(long)}}
+	records := []external.Record{{Value: long}, {Key: long}, {Store: long}, {Parent: long}, {Record: long}, {SignedBy: long},
+		{Signature: []byte(long)}, {Intents: []string{"pay", long}}, {Lineage: memory.Lineage{link}}, {Origin: &link.Origin},
+		{Intents: make([]string, 1<<16)}}
+	for n, q := range []external.Request{{Principal: long}, {Pass: long}} {
+		q.Op, q.Trial = external.Open, uint64(100+n)
+		wantError(t, s.Answer(context.Background(), &q).Error, "")
+		if _, bytes, _ := s.Load(); bytes < (n+1)<<20 {
+			t.Errorf("opened with %d bytes", bytes)
+		}
+	}
+	trial := uint64(0)
+	for _, op := range []string{external.Committed, external.Seed} {
+		for i := range records {
+			trial++
+			wantError(t, tell(s, trial, external.Open, ""), "")
+			q := &external.Request{Op: op, Trial: trial, Change: "add"}
+			if q.Record = &records[i]; op == external.Seed {
+				q.Records, q.Record = records[i:i+1], nil
+			}
+			_, before, _ := s.Load()
+			wantError(t, s.Answer(context.Background(), q).Error, "")
+			if _, after, _ := s.Load(); after-before < 1<<20 {
+				t.Errorf("%s %d: %d bytes", op, i, after-before)
+			}
+		}
+	}
+}
+
 // Of a name that stands twice some readers take the first and others the last, and
 // ours does not mind its case: the guard would judge another message than its client
 // means.
