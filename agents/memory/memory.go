@@ -167,20 +167,23 @@ func (m *Memory) Session() int { return m.session }
 func (m *Memory) Window() []Segment { return m.window }
 
 // Context is how many contents the session's context holds, segments and recalled
-// records, and where the least trusted of them comes from; AGENT_AUTHORED for none.
-func (m *Memory) Context() (contents int, least Origin) {
+// records, of how many bytes, and where the least trusted of them comes from;
+// AGENT_AUTHORED for none.
+func (m *Memory) Context() (contents, bytes int, least Origin) {
 	least = Origin{Class: Agent, Medium: Chat}
 	for i := range m.window {
+		bytes += len(m.window[i].Text)
 		if o := m.window[i].Origin; i == 0 || o.Less(least) {
 			least = o
 		}
 	}
 	for i := range m.recalled {
+		bytes += len(m.recalled[i].text)
 		if o := m.recalled[i].origin; len(m.window) == 0 && i == 0 || o.Less(least) {
 			least = o
 		}
 	}
-	return len(m.window) + len(m.recalled), least
+	return len(m.window) + len(m.recalled), bytes, least
 }
 
 // Records visits every record in every state in the order of commits. An error of

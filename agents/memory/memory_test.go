@@ -441,7 +441,7 @@ func TestAContextHoldsARecallOnce(t *testing.T) {
 		}
 		m.Inject(memory.Record{Store: "memory", Key: fmt.Sprint("k", i), Text: fmt.Sprintf("Shelf %d holds binder %d.", i, i), Origin: o, Lineage: memory.Lineage{{Segment: 1, Origin: o}}})
 	}
-	if n, least := m.Context(); n != 0 || least.Class != memory.Agent {
+	if n, _, least := m.Context(); n != 0 || least.Class != memory.Agent {
 		t.Errorf("an empty context has %d contents, the least trusted of %v", n, least)
 	}
 	take(t, m, fromUser, 1, "What is on the shelves?")
@@ -458,7 +458,7 @@ func TestAContextHoldsARecallOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, least := m.Context(); n > 3*records+5000 || least != fromMail {
+	if n, _, least := m.Context(); n > 3*records+5000 || least != fromMail {
 		t.Errorf("the context has %d contents after %d lists of %d, the least trusted of %v", n, times, records, least)
 	}
 }

@@ -96,30 +96,36 @@ type Client struct {
 	mu       sync.Mutex
 	session  *memory.Session
 	most     int  // contents, MaxContext but for tests
+	mostLen  int  // bytes of them, MaxContextBytes but for tests
 	contents int  // that the session's context holds
+	bytes    int  // that these have
 	lost     bool // external content was in a context that is forgotten
 	snapshot *string
 }
 
-// MaxContext bounds how many contents a conversation remembers of its own context. One
+// MaxContext bounds how many contents a conversation remembers of its own context, and
+// MaxContextBytes their length: what the guard refused is among them, however long. One
 // that goes beyond it forgets them all. Where there was external content among them,
 // nobody can tell any more what derives from it: from then on whatever the agent
 // itself says in this conversation counts as external.
-const MaxContext = 1 << 14
+const (
+	MaxContext      = 1 << 14
+	MaxContextBytes = 32 << 20
+)
 
 // forgotten is where the words of an agent come from whose context was forgotten.
 var forgotten = memory.Origin{Class: memory.External, Medium: memory.MCP, Source: "earlier in the conversation"}
 
 // NewClient begins a conversation.
 func (m *Memory) NewClient() *Client {
-	return &Client{memory: m, session: m.shared.Session(m.principal), most: MaxContext}
+	return &Client{memory: m, session: m.shared.Session(m.principal), most: MaxContext, mostLen: MaxContextBytes}
 }
 
 // do runs f in the conversation. f is told the origin of what the client says itself:
 // o, or less where the context was forgotten.
 func (c *Client) do(ctx context.Context, o memory.Origin, f func(m *memory.Memory, o memory.Origin) error) error {
 	c.mu.Lock()
-	if c.contents > c.most {
+	if c.contents > c.most || c.bytes > c.mostLen {
 		if err := c.renew(ctx); err != nil {
 			c.mu.Unlock()
 			return err
@@ -130,17 +136,17 @@ func (c *Client) do(ctx context.Context, o memory.Origin, f func(m *memory.Memor
 		o = forgotten
 	}
 	c.mu.Unlock()
-	contents, external := 0, false
+	contents, bytes, external := 0, 0, false
 	err := s.Do(ctx, func(m *memory.Memory) error {
 		c.memory.read = nil
 		err := f(m, o)
-		n, least := m.Context()
-		contents, external = n, least.Class == memory.External
+		n, size, least := m.Context()
+		contents, bytes, external = n, size, least.Class == memory.External
 		return err
 	})
 	c.mu.Lock()
 	if c.session == s {
-		c.contents = contents
+		c.contents, c.bytes = contents, bytes
 	} else { // it was forgotten meanwhile
 		c.lost = c.lost || external
 	}
@@ -151,12 +157,12 @@ func (c *Client) do(ctx context.Context, o memory.Origin, f func(m *memory.Memor
 // renew forgets the context.
 func (c *Client) renew(ctx context.Context) error {
 	err := c.session.Do(ctx, func(m *memory.Memory) error {
-		_, least := m.Context()
+		_, _, least := m.Context()
 		c.lost = c.lost || least.Class == memory.External
 		return nil
 	})
 	if err == nil {
-		c.session, c.contents = c.memory.shared.Session(c.memory.principal), 0
+		c.session, c.contents, c.bytes = c.memory.shared.Session(c.memory.principal), 0, 0
 	}
 	return err
 }

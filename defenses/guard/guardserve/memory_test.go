@@ -530,3 +530,40 @@ func TestTheDeclaredSourceIsTheEntrys(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What is refused is remembered too, as far as the bound goes: however long the contents
+// that a client sends, the process stays of a size.
+func TestLongContentsThatAreRefusedDoNotStay(t *testing.T) {
+	ctx := context.Background()
+	client := newMemory(t, guardserve.MemoryOptions{Writer: memory.Agent}).NewClient()
+	if _, err := client.Add(ctx, "", "The harbour museum opens at ten.", guardserve.Source{Name: "https://a.example"}); err != nil {
+		t.Fatal(err)
+	}
+	const bound, size = 1 << 20, 1 << 18
+	client.BoundLength(bound)
+	for i := range 6 {
+		var refused *guard.Rejection
+		if _, err := client.Add(ctx, "", strings.Repeat(fmt.Sprintf("%d ", i), size/2), guardserve.Source{}); !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		if held := client.Holds(); held > bound+size {
+			t.Fatalf("after %d it holds %d bytes", i, held)
+		}
+	}
+	stored, err := client.Add(ctx, "", "Rota begins on Monday.", guardserve.Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range must(client.List(ctx, false)) {
+		if e.ID == stored.ID && e.Class != "EXTERNAL_TOOL" {
+			t.Errorf("what it forgot is forgiven: %+v", e)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
