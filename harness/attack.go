@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -58,6 +58,9 @@ const (
 	campaignResult  = "attack.json"  // the result, once all is done
 	campaignWinners = "winners"      // a set of winning variants for each arm
 )
+
+// maxCampaign bounds what is read of a campaign's journal.
+const maxCampaign = 1 << 30
 
 // CampaignProgress counts while a campaign goes on. Anybody may read it.
 type CampaignProgress struct {
@@ -296,17 +299,27 @@ func campaignDifferences(theirs, ours json.RawMessage) string {
 // it.
 func (s *Siege) Open(dir string) error {
 	path := filepath.Join(dir, campaignJournal)
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		data = nil
-	case err != nil:
-		return fmt.Errorf("reading the campaign: %w", err)
-	case !s.Resume:
+	if _, err := os.Lstat(path); err == nil && !s.Resume {
 		return &Problem{Where: dir, What: "holds an attack already", Hint: "go on with --resume, or choose another directory with --out"}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("making the directory of the campaign: %w", err)
+	}
+	// The directory may come from somebody else, as that of a run: nothing in it
+	// leads elsewhere.
+	if err := results.CheckFolder(dir, campaignWinners); err != nil {
+		return err
+	}
+	var err error
+	if s.journal, err = results.OpenFile(dir, campaignJournal); err != nil {
+		return fmt.Errorf("opening the campaign's journal: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(s.journal, maxCampaign+1))
+	if err == nil && len(data) > maxCampaign {
+		err = fmt.Errorf("larger than %d MB; this is no file of memtox", maxCampaign>>20)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	whole := data[:bytes.LastIndexByte(data, '\n')+1] // a torn last line is done again
 	for n, line := range bytes.Split(bytes.TrimSuffix(whole, []byte("\n")), []byte("\n")) {
@@ -328,9 +341,6 @@ func (s *Siege) Open(dir string) error {
 		case l.Found != nil:
 			s.keep(l)
 		}
-	}
-	if s.journal, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-		return fmt.Errorf("opening the campaign's journal: %w", err)
 	}
 	if err := s.journal.Truncate(int64(len(whole))); err != nil {
 		return fmt.Errorf("cutting a torn line off the campaign's journal: %w", err)
@@ -593,7 +603,7 @@ func (s *Siege) Result(dir string) (*CampaignResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the result: %w", err)
 	}
-	if err := replaceFile(filepath.Join(dir, campaignResult), append(b, '\n')); err != nil {
+	if err := results.WriteFile(dir, campaignResult, append(b, '\n')); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -723,7 +733,7 @@ func (s *Siege) writeWinners(dir string, r *CampaignResult) error {
 		}
 		taken[base] = true
 		a.File = campaignWinners + "/" + base + ".jsonl"
-		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(a.File)), b.Bytes()); err != nil {
+		if err := results.WriteFile(dir, a.File, b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -739,17 +749,4 @@ func fileName(s string) string {
 		return '_'
 	}, s)
 	return s[:min(len(s), 80)]
-}
-
-// replaceFile writes a file beside its name and renames it.
-func replaceFile(path string, data []byte) error {
-	tmp := path + ".tmp"
-	err := os.WriteFile(tmp, data, 0o666)
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
 }

@@ -57,9 +57,9 @@ var (
 )
 
 // here reports whether a file name cannot lead to another machine, as \\host\share
-// does on Windows.
+// and \??\UNC\host\share do on Windows.
 func here(file string) bool {
-	return len(file) < 2 || !strings.ContainsRune(`\/`, rune(file[0])) || !strings.ContainsRune(`\/`, rune(file[1]))
+	return len(file) < 2 || !strings.ContainsRune(`\/`, rune(file[0])) || !strings.ContainsRune(`\/?`, rune(file[1]))
 }
 
 // acts reports whether the setting's value does more than compute and read.

@@ -44,7 +44,7 @@ func TestWhatActsIsToldFromWhatDoesNot(t *testing.T) {
 		"judge_base_url=http://a": true, "defense_base_url=http://a": true,
 		"record=r": true, "replay=r": true, "pass_env=HOME": true,
 		"dataset=memtox-smoke": false, "dataset=/data/cases.jsonl": false, `dataset=\\host\share\c.jsonl`: true,
-		"dataset=//host/share/c.jsonl": true, "limit=3": false,
+		"dataset=//host/share/c.jsonl": true, `dataset=\??\UNC\host\share\c.jsonl`: true, "limit=3": false,
 	} {
 		c := DefaultConfig()
 		if err := c.Set(assignment); err != nil {

@@ -70,6 +70,10 @@ func OpenFile(dir, name string) (*os.File, error) {
 	return f.(*os.File), nil // the operating system's are
 }
 
+// WriteFile replaces a small file of a run directory that this package does not know,
+// in one step. What has its name may lead elsewhere: it goes.
+func WriteFile(dir, name string, b []byte) error { return writeFile(disk.OS, dir, name, b) }
+
 // CheckFolder refuses a folder of a run directory in which there is anything but
 // folders and regular files. It need not be there.
 func CheckFolder(dir, name string) error {

@@ -108,6 +108,9 @@ func (r *Run) UnmarshalJSON(b []byte) error {
 	for name := range names {
 		delete(all, name)
 	}
+	if p.Settings == nil {
+		p.Settings = map[string]any{} // null, which nobody wrote: what copies it sets some
+	}
 	*r = Run(p)
 	r.extra = all
 	return nil

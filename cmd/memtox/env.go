@@ -113,11 +113,21 @@ func (e *Env) path(p string) string {
 	return filepath.Join(e.Dir, p)
 }
 
+// maxSettingFile bounds a file that a setting names.
+const maxSettingFile = 16 << 20
+
 // readRegular reads a file that a setting names, which a run may have named: a pipe
-// would wait for a writer, and a device may never end.
+// would wait for a writer, a device may never end, and a file may be all of the memory.
 func (e *Env) readRegular(name string) ([]byte, error) {
-	if st, err := os.Stat(e.path(name)); err == nil && !st.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is no regular file")}
+	fail := func(what string) ([]byte, error) {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New(what)}
+	}
+	switch st, err := os.Stat(e.path(name)); {
+	case err != nil: // reading says it
+	case !st.Mode().IsRegular():
+		return fail("it is no regular file")
+	case st.Size() > maxSettingFile:
+		return fail(fmt.Sprintf("it is larger than %d MB", maxSettingFile>>20))
 	}
 	return e.readFile(name)
 }

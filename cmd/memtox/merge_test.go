@@ -101,12 +101,17 @@ func TestMergeRefusesWhatIsNotOneRun(t *testing.T) {
 	c.must(strings.Fields("run " + small + " --shard 1/2 --out a")...)
 	c.must(strings.Fields("run " + small + " --shard 2/2 --seed 2 --out b")...)
 	c.write("there", "a file of the user's")
+	if err := os.Mkdir(c.dir+"/null", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	c.write("null/run.json", `{"format":3,"settings":null}`)
 	for args, want := range map[string]string{
 		"merge a b -o m":     `these runs are not parts of one: seed is "1" in a and "2" in b`,
 		"merge a":            "there is no telling where to",
 		"merge -o m":         "needs run directories",
 		"merge a -o there":   "there: is there already",
 		"merge none -o m":    "none",
+		"merge null -o m":    "memtox-bench is not what it was when the run null was made",
 		"run --shard 3/2":    `--shard: "3/2" is no shard (i/n with i from 1 to n, for instance 2/5; from a counter that begins with 0, 1+1/5)`,
 		"run --shard x":      `"x" is no shard`,
 		"run --shard 1/0":    `"1/0" is no shard`,

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"maps"
 	"net"
@@ -237,12 +239,23 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 	if err := os.Symlink("/dev/zero", filepath.Join(p.dir, "zero.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	for i, settings := range []map[string]any{{"defense": []string{"guard:zero.yaml"}}, {"dataset": "/dev/zero"}} {
+	p.write("long.yaml", "")
+	if err := os.Truncate(filepath.Join(p.dir, "long.yaml"), 1<<40); err != nil {
+		t.Skip("no file with holes can be made here: ", err)
+	}
+	for i, c := range []struct {
+		settings map[string]any
+		want     string
+	}{
+		{map[string]any{"defense": []string{"guard:zero.yaml"}}, "no regular file"},
+		{map[string]any{"dataset": "/dev/zero"}, "no regular file"},
+		{map[string]any{"defense": []string{"guard:long.yaml"}}, "larger than"},
+	} {
 		half := fmt.Sprint("half", i)
-		p.forge("base", half, settings, false)
+		p.forge("base", half, c.settings, false)
 		code := p.run("run", "--resume", "--out", half)
-		if s := p.err.String(); code != Usage || !strings.Contains(s, "no regular file") {
-			t.Errorf("%v: exit code %d: %s", settings, code, s)
+		if s := p.err.String(); code != Usage || !strings.Contains(s, c.want) {
+			t.Errorf("%v: exit code %d: %s", c.settings, code, s)
 		}
 	}
 }
@@ -273,6 +286,66 @@ func TestAnAttackDirectoryHasNothingStartedOrAsked(t *testing.T) {
 		if did := p.sprung(); code != Usage || did != "" {
 			t.Errorf("%s: exit code %d; %s\n%s", name, code, did, p.err.String())
 		}
+	}
+}
+
+// Nothing in the directory of an attack leads elsewhere: no file outside is written,
+// and nobody waits for a pipe.
+func TestAnAttackDirectoryLeadsNowhere(t *testing.T) {
+	p := newTrap(t)
+	small := strings.Fields("attack --dataset memtox-smoke --limit 12 --agent hermes --defense keyword --budget 20 --out")
+	p.must(append(small, "base")...)
+	journal, err := os.ReadFile(filepath.Join(p.dir, "base", "attack.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	winners, err := os.ReadDir(filepath.Join(p.dir, "base", "winners"))
+	if err != nil || len(winners) == 0 {
+		t.Fatal("the attack has no winners", err)
+	}
+	const precious = "no line of it ends"
+	for name, c := range map[string]struct {
+		at, to string // a link in the directory
+		code   Code
+	}{
+		"journal":   {"attack.jsonl", "precious", Failed},
+		"new":       {"attack.jsonl", "absent", Failed},
+		"pipe":      {"attack.jsonl", "", Failed},
+		"winners":   {"winners", "folder", Failed},
+		"winner":    {"winners/" + winners[0].Name(), "precious", Failed},
+		"result":    {"attack.json.tmp", "precious", Done},
+		"result is": {"attack.json", "precious", Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.t = t
+			p.write("precious", precious)
+			dir, folder := filepath.Join(p.dir, "half"), filepath.Join(p.dir, "folder")
+			at := filepath.Join(dir, filepath.FromSlash(c.at))
+			if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(folder), os.MkdirAll(filepath.Dir(at), 0o777), os.Mkdir(folder, 0o777)); err != nil {
+				t.Fatal(err)
+			}
+			p.write("half/attack.jsonl", string(journal))
+			if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			err := os.Symlink(filepath.Join(p.dir, c.to), at)
+			if c.to == "" {
+				err = errors.Join(os.Remove(at), exec.Command("mkfifo", at).Run())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code := p.run(append(small, "half", "--resume")...); code != c.code {
+				t.Errorf("exit code %d: %s", code, p.err.String())
+			}
+			b, err := os.ReadFile(filepath.Join(p.dir, "precious"))
+			if err != nil || string(b) != precious || !absent(filepath.Join(p.dir, "absent")) {
+				t.Errorf("a file outside was written: %q, %v", b, err)
+			}
+			if in, err := os.ReadDir(folder); err != nil || len(in) > 0 {
+				t.Errorf("a folder outside was written: %v, %v", in, err)
+			}
+		})
 	}
 }
 
