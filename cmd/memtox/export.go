@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -72,11 +74,13 @@ func (e *Env) output(file string, write func(io.Writer) error) error {
 		return write(e.Stdout)
 	}
 	path := e.path(file)
-	tmp := path + ".tmp"
+	tmp, flags := path+".tmp", os.O_EXCL // a link of that name, which a change under review may bring, is not followed
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
-		tmp = path // a device or a pipe has no other name
+		tmp, flags = path, 0 // a device or a pipe has no other name
+	} else if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	f, err := os.Create(tmp)
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|flags, 0o666)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}

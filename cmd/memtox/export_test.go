@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,26 @@ func TestExportWritesRows(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(c.dir); len(left) != 2 {
 		t.Errorf("it left more than the file: %v", left)
+	}
+}
+
+// A job writes beside files that a change under review may have brought.
+func TestWhatIsWrittenGoesThroughNoLink(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "2", "--agent", "hermes", "--defense", "none", "--out", "run")
+	c.write("precious", "of the user's")
+	for _, name := range []string{"d.csv", "d.csv.tmp"} {
+		if err := os.Symlink("precious", filepath.Join(c.dir, name)); err != nil {
+			t.Skip("no links can be made here: ", err)
+		}
+	}
+	c.must("export", "run", "-o", "d.csv")
+	kept, err := os.ReadFile(filepath.Join(c.dir, "precious"))
+	if err != nil || string(kept) != "of the user's" {
+		t.Errorf("written through a link: %q, %v", kept, err)
+	}
+	if file, err := os.ReadFile(filepath.Join(c.dir, "d.csv")); err != nil || !strings.HasPrefix(string(file), "trial,") {
+		t.Errorf("%.40q, %v", file, err)
 	}
 }
 
