@@ -53,9 +53,6 @@ func (t *tail) follow(a *memory.Audit, snapshots map[string]memory.Snapshot) {
 
 // tail compares the journal with the head of the store.
 func (v *Verification) tail(t *tail, entries []merkle.Entry, verifier note.Verifier) {
-	if !t.known {
-		return
-	}
 	bad := func(check string, seq uint64, format string, args ...any) {
 		v.add(Problem{Check: check, Seq: seq, Note: fmt.Sprintf(format, args...)})
 	}
@@ -64,6 +61,13 @@ func (v *Verification) tail(t *tail, entries []merkle.Entry, verifier note.Verif
 		if last = max(last, entries[i].Sequence); entries[i].Reason == Attended {
 			attended = max(attended, entries[i].Sequence)
 		}
+	}
+	if !t.known {
+		if attended > 0 {
+			bad(CheckSignature, attended, "the server that sealed entry %d signed the head of the store, and the store says that it "+
+				"has none: it was taken out, and nothing vouches for the entries behind %d", attended, last)
+		}
+		return
 	}
 	if t.now.After > max(t.since, last) {
 		bad(CheckJournal, t.now.After,

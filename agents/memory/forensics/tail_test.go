@@ -11,6 +11,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/memory/durable"
+	"github.com/memtox/memtox/agents/memory/forensics"
 )
 
 // attended is a store with a sealed snapshot, and entries 5 to 9 behind it that a
@@ -186,5 +187,38 @@ func TestAStoreWithoutAHeadIsTakenUp(t *testing.T) {
 	f.exec("UPDATE entry SET why = CAST('x' AS BLOB) WHERE record = CAST('r7' AS BLOB)")
 	if got := f.verify(nil); !strings.Contains(strings.Join(got, " "), "journal") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A server has signed the head: a store that says that it never had one, as one of before
+// there were heads does, was robbed of it.
+func TestAStoreThatAServerSealedHasAHead(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		t.Run(fmt.Sprint("the file too: ", removed), func(t *testing.T) {
+			f := attended(t)
+			if _, err := memory.NewCurator(f.store, "server", f.now).Snapshot(ctx, "", forensics.Attended); err != nil {
+				t.Fatal(err)
+			}
+			f.seal()
+			f.put("r7", "One more.", ada)
+			want(t, f.verify(nil))
+			f.store.Close()
+			db, err := sql.Open("sqlite", f.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.change(db, "UPDATE entry SET by = CAST('eve' AS BLOB) WHERE record = CAST('r7' AS BLOB)")
+			f.change(db, "DELETE FROM page WHERE name = CAST('durable/head' AS BLOB)")
+			db.Close()
+			if removed {
+				if err := os.Remove(durable.HeadFile(f.path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if f.store, err = durable.Open(ctx, f.path, durable.Options{ReadOnly: true}); err != nil {
+				t.Fatal(err)
+			}
+			want(t, f.verify(nil), "signature")
+		})
 	}
 }
