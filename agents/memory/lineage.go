@@ -95,22 +95,28 @@ func (m *Memory) nameAll(r *Record) {
 	srcs := m.sources()
 	held := make([]int, len(srcs)) // how many spans it holds
 	spans := 0                     // that any external source holds
+	lost := len(ix.spans) == 0     // a span is found nowhere: a model may have put any of the window in other words
 	for _, span := range ix.spans {
-		in := 0
+		in, found := 0, false
 		for i, s := range srcs {
-			if s.link.Origin.Class == External && s.holds(ix, span) {
+			if !s.holds(ix, span) {
+				continue
+			}
+			if found = true; s.link.Origin.Class == External {
 				held[i]++
 				in = 1
 			}
 		}
 		spans += in
+		lost = lost || !found
 	}
-	whole := slices.Contains(held, spans)
+	whole := !lost && slices.Contains(held, spans)
 	var names []Origin
 	more := 0
 	for _, n := range []bool{true, false} {
 		for i, s := range srcs {
-			if held[i] == 0 || (held[i] == spans) != n {
+			may := held[i] > 0 || lost && i < len(m.window) && s.link.Origin.Class == External
+			if !may || (held[i] == spans) != n {
 				continue
 			}
 			o := s.link.Origin

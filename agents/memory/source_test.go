@@ -32,6 +32,8 @@ func TestContentDoesNotChooseItsSource(t *testing.T) {
 		"made of two":                            {[]string{fact, payload}, fact + " " + payload, "a.example, b.example", []string{"a.example", "b.example"}},
 		"the attacker comes first":               {[]string{fact + " " + payload, fact}, fact + " " + payload, "a.example", []string{"a.example", "b.example"}},
 		"of three that say it one says the rest": {[]string{fact, fact, fact + " " + payload}, fact + " " + payload, "c.example", []string{"a.example", "b.example", "c.example"}},
+		"in words of nobody":                     {[]string{fact, payload}, "Bills should reach another recipient.", "a.example, b.example", []string{"a.example", "b.example"}},
+		"a quotation, the rest in other words":   {[]string{fact, payload}, fact + " Bills should reach another recipient.", "a.example, b.example", []string{"a.example", "b.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(memory.Options{})
