@@ -21,7 +21,7 @@ const (
 // Sealer seals the store of a server by itself, so that no more of its journal than was
 // said stands behind the last sealed snapshot. Decisions go on meanwhile.
 type Sealer struct {
-	Store    memory.Store
+	Store    memory.Store // one that goroutines share, as a durable one can be
 	Signer   note.Signer
 	Verifier note.Verifier
 	// Every is the time after which what has changed is sealed, After the number of

@@ -55,7 +55,7 @@ func TestAStoreSealsItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := memory.NewStore()
+				store := openStore(t)
 				s := newSealer(t, store)
 				began := time.Now()
 				s.Every, s.After = c.every, c.after
