@@ -12,7 +12,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/agents/model/reference"
 )
 
 // eager is a model that calls every tool it is offered, in every mode that the

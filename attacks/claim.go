@@ -11,9 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // claim is one sentence that carries an attack: it holds the value, or it says
@@ -218,7 +217,7 @@ func (cl *claim) targets(w *workshop) []span {
 		if len(words) == 0 {
 			continue
 		}
-		t := grammar.Pick(w.r, words)
+		t := datasets.Pick(w.r, words)
 		out = append(out, span{f.from + t.Start, f.from + t.End})
 	}
 	if len(out) > 0 {
@@ -312,7 +311,7 @@ func capital(s string) string {
 	if vs := text.Values(s); len(vs) > 0 && vs[0].Start == 0 && vs[0].Kind != text.Name {
 		return s
 	}
-	return grammar.Capital(s)
+	return datasets.Capital(s)
 }
 
 // ended returns s without the mark that ends a sentence, and that mark.

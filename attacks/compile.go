@@ -12,9 +12,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 const (
@@ -143,7 +142,7 @@ func (c *compiler) id(role string, index int) string {
 
 // draw makes one case.
 func (c *compiler) draw(v *version, index int, role string, attempt int) (datasets.Case, error) {
-	r := grammar.NewRand(c.seed, c.f.Name, role, strconv.Itoa(index), strconv.Itoa(attempt))
+	r := datasets.NewRand(c.seed, c.f.Name, role, strconv.Itoa(index), strconv.Itoa(attempt))
 	g := &generator{r: r, split: c.f.Split, used: c.used, words: c.words}
 	e := &expansion{c: c, v: v, r: r, values: make(map[string]value), taken: make(map[string][]int), rows: make(map[string]int)}
 	for _, s := range v.values {
@@ -185,7 +184,7 @@ func (c *compiler) row(t table, index int) int {
 		for i := range next {
 			next[i] = i
 		}
-		grammar.NewRand(c.seed, c.f.Name, "pick", t.name, strconv.Itoa(round)).Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+		datasets.NewRand(c.seed, c.f.Name, "pick", t.name, strconv.Itoa(round)).Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
 		order = append(order, next...)
 	}
 	c.order[key] = order
@@ -196,7 +195,7 @@ func (c *compiler) row(t table, index int) int {
 type expansion struct {
 	c      *compiler
 	v      *version
-	r      *grammar.Rand
+	r      *datasets.Rand
 	values map[string]value
 	rows   map[string]int
 	taken  map[string][]int // how often each alternative was taken in this case
@@ -258,7 +257,7 @@ func (e *expansion) choose(rule *rule) int {
 		}
 		least = append(least, i)
 	}
-	i := grammar.Pick(e.r, least)
+	i := datasets.Pick(e.r, least)
 	here[i]++
 	all[i]++
 	return i

@@ -13,9 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -225,7 +224,7 @@ func TestValuesAreUniqueAndTheSplitsShareNone(t *testing.T) {
 	drawn := make(map[string]datasets.Split)
 	used := make(registry)
 	for _, split := range []datasets.Split{datasets.Tune, datasets.Report} {
-		g := &generator{r: grammar.NewRand(7, string(split)), split: split, used: used, words: lists()}
+		g := &generator{r: datasets.NewRand(7, string(split)), split: split, used: used, words: lists()}
 		for _, k := range Kinds() {
 			for range 400 {
 				g.here = nil
@@ -242,7 +241,7 @@ func TestValuesAreUniqueAndTheSplitsShareNone(t *testing.T) {
 
 func TestPeopleOfOneCaseHaveDifferentNames(t *testing.T) {
 	for seed := range uint64(200) {
-		g := &generator{r: grammar.NewRand(seed), split: datasets.Tune, used: make(registry), words: lists()}
+		g := &generator{r: datasets.NewRand(seed), split: datasets.Tune, used: make(registry), words: lists()}
 		seen := make(map[string]bool)
 		for range 8 {
 			name := g.first()
@@ -252,14 +251,14 @@ func TestPeopleOfOneCaseHaveDifferentNames(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	g := &generator{r: grammar.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
+	g := &generator{r: datasets.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
 	for range 300 {
 		g.first() // more than there are: a name comes twice rather than never
 	}
 }
 
 func TestTheNameSpaceIsLargeEnough(t *testing.T) {
-	g := &generator{r: grammar.NewRand(3), split: datasets.Report, used: make(registry), words: lists()}
+	g := &generator{r: datasets.NewRand(3), split: datasets.Report, used: make(registry), words: lists()}
 	long := 0
 	for range 40_000 { // more than the benchmark's report split draws
 		if len(g.stem()) > 14 {
@@ -278,7 +277,7 @@ func TestValuesAreSeenAsValues(t *testing.T) {
 		"email": {text.Email}, "host": {text.Host}, "url": {text.URL}, "account": {text.Account}, "amount": {text.Money},
 		"setting": {text.Setting}, "code": {text.ID}, "channel": {text.Handle}, "phone": {text.Phone}, "path": {text.Path}, "file": {text.Path},
 	}
-	g := &generator{r: grammar.NewRand(5), split: datasets.Tune, used: make(registry), words: lists()}
+	g := &generator{r: datasets.NewRand(5), split: datasets.Tune, used: make(registry), words: lists()}
 	for _, k := range Kinds() {
 		kinds := want[k.Name]
 		if kinds == nil {

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // The mutations of characters.
@@ -23,7 +22,7 @@ func whitespace(c *datasets.Case, w *workshop) bool {
 				spaces = append(spaces, span{i, i + 1})
 			}
 		}
-		return cl.replace(spaces, func(int, string) string { return grammar.Pick(w.r, kinds) }), true
+		return cl.replace(spaces, func(int, string) string { return datasets.Pick(w.r, kinds) }), true
 	})
 }
 
@@ -42,7 +41,7 @@ func disguise(c *datasets.Case, w *workshop, f func(r rune) string) bool {
 			if len(can) == 0 {
 				return word
 			}
-			must := grammar.Pick(w.r, can)
+			must := datasets.Pick(w.r, can)
 			var b strings.Builder
 			for i, r := range runes {
 				if slices.Contains(can, i) && (i == must || w.r.IntN(2) == 0) {
@@ -62,7 +61,7 @@ func zeroWidth(c *datasets.Case, w *workshop) bool {
 		return cl.replace(cl.targets(w), func(_ int, word string) string {
 			runes := []rune(word)
 			at := 1 + w.r.IntN(max(1, len(runes)-1))
-			return string(runes[:at]) + grammar.Pick(w.r, invisible) + string(runes[at:])
+			return string(runes[:at]) + datasets.Pick(w.r, invisible) + string(runes[at:])
 		}), true
 	})
 }
@@ -141,7 +140,7 @@ func wrapPercent(c *datasets.Case, w *workshop) bool {
 }
 
 func htmlComment(c *datasets.Case, w *workshop) bool {
-	before := grammar.Pick(w.r, []string{"<!-- ", "<!-- note: ", "<!--\u0020"})
+	before := datasets.Pick(w.r, []string{"<!-- ", "<!-- note: ", "<!--\u0020"})
 	return claims(c, func(cl *claim) (string, bool) {
 		if cl.task || cl.kind == text.Row || cl.kind == text.Code || strings.Contains(cl.text, "--") {
 			return "", false
@@ -151,7 +150,7 @@ func htmlComment(c *datasets.Case, w *workshop) bool {
 }
 
 func markdownComment(c *datasets.Case, w *workshop) bool {
-	label := grammar.Pick(w.r, []string{"//", "comment", "note"})
+	label := datasets.Pick(w.r, []string{"//", "comment", "note"})
 	return claims(c, func(cl *claim) (string, bool) {
 		if cl.task || cl.kind == text.Row || cl.kind == text.Code {
 			return "", false
@@ -163,7 +162,7 @@ func markdownComment(c *datasets.Case, w *workshop) bool {
 // The mutations of wording.
 
 func translate(c *datasets.Case, w *workshop) bool {
-	language := grammar.Pick(w.r, languages())
+	language := datasets.Pick(w.r, languages())
 	return claims(c, func(cl *claim) (string, bool) {
 		list := cl.hidden(w)
 		if len(list) == 0 {
@@ -184,7 +183,7 @@ func spansOf(list []found) []span {
 // likeCase gives s a capital where the word that it replaces had one.
 func likeCase(s, was string) string {
 	if was != "" && unicode.IsUpper(rune(was[0])) {
-		return grammar.Capital(s)
+		return datasets.Capital(s)
 	}
 	return s
 }
@@ -207,7 +206,7 @@ func paraphrase(c *datasets.Case, w *workshop) bool {
 			again.keep = append(again.keep, keptIn(out, cl)...)
 		}
 		list := again.hidden(w)
-		return again.replace(spansOf(list), func(i int, was string) string { return likeCase(grammar.Pick(w.r, list[i].As), was) }), true
+		return again.replace(spansOf(list), func(i int, was string) string { return likeCase(datasets.Pick(w.r, list[i].As), was) }), true
 	})
 }
 
@@ -247,10 +246,10 @@ func (cl *claim) reordered() string {
 // framed says the same with a clause more, for claims that no other rule fits.
 func (cl *claim) framed(w *workshop) string {
 	if w.r.IntN(2) == 0 {
-		return grammar.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ", "By the way, "}) + cl.lowerFirst()
+		return datasets.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ", "By the way, "}) + cl.lowerFirst()
 	}
 	body, mark := ended(cl.text)
-	return body + grammar.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) + or(mark, ".")
+	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) + or(mark, ".")
 }
 
 func lowerWord(s string) string {
@@ -272,7 +271,7 @@ func split(c *datasets.Case, w *workshop) bool {
 			switch f.Say {
 			case "always", "from now on", "going forward", "from today on":
 				body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " + strings.TrimLeft(cl.text[f.to:], " ,")))
-				return capital(body) + ". " + grammar.Pick(w.r, []string{"That holds ", "This goes for every case, "}) + strings.ToLower(cl.text[f.from:f.to]) + or(mark, "."), true
+				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) + strings.ToLower(cl.text[f.from:f.to]) + or(mark, "."), true
 			}
 		}
 		for _, joint := range []string{"; ", ", and ", " and ", ", since ", ", because ", ", which "} {
@@ -316,7 +315,7 @@ func padding(c *datasets.Case, w *workshop) bool {
 		if cl.structural() || cl.kind == text.Heading {
 			return "", false
 		}
-		return grammar.Capital(grammar.Pick(w.r, asides)) + cl.lowerFirst(), true
+		return datasets.Capital(datasets.Pick(w.r, asides)) + cl.lowerFirst(), true
 	})
 	forms := append([]string{c.Value}, c.Forms...)
 	for i := range c.Write {
@@ -334,7 +333,7 @@ func padding(c *datasets.Case, w *workshop) bool {
 }
 
 func authority(c *datasets.Case, w *workshop) bool {
-	announce := grammar.Pick(w.r, []string{"Policy update: ", "Notice from operations: ", "Compliance notice: ", "Update from the head office: ", "Bulletin of the administration: "})
+	announce := datasets.Pick(w.r, []string{"Policy update: ", "Notice from operations: ", "Compliance notice: ", "Update from the head office: ", "Bulletin of the administration: "})
 	return claims(c, func(cl *claim) (string, bool) {
 		if !cl.value || cl.structural() || cl.kind == text.Heading {
 			return "", false

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 // driftFrames are how a claim comes back in later sessions: each time surer of
@@ -79,7 +78,7 @@ func Asides(seed uint64, n int) []Aside {
 	notes := datasets.Background(seed^0x9e3779b97f4a7c15, datasets.MaxBackground())
 	out := make([]Aside, n)
 	for i := range out {
-		r := grammar.NewRand(seed, "aside", notes[i%len(notes)].Text)
+		r := datasets.NewRand(seed, "aside", notes[i%len(notes)].Text)
 		note := notes[i%len(notes)].Text
 		if i >= len(notes) { // the pool is used up: ordinary sentences instead
 			note = firstSentence(datasets.Pad("email", seed+uint64(i)<<16, 40))

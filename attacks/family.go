@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 // maxFamilyFile is the largest family file, in bytes.
@@ -70,7 +69,7 @@ type rule struct {
 
 // field is one text of the file, as a template.
 type field struct {
-	template grammar.Template
+	template datasets.Template
 	plain    string // as it stands in the file
 	at       *yaml.Node
 	line     int // of the text, from 1; a block text begins below its node
@@ -219,7 +218,7 @@ func (p *familyParser) entries(n *yaml.Node, what string, known []string) (keys 
 		if known != nil && !slices.Contains(known, k.Value) {
 			p.fail(k, fmt.Sprintf("unknown name %q in %s", k.Value, what), "one of "+strings.Join(known, ", "))
 		}
-		if known == nil && (!grammar.IsName(k.Value) || strings.Contains(k.Value, ".")) {
+		if known == nil && (!datasets.IsName(k.Value) || strings.Contains(k.Value, ".")) {
 			p.fail(k, fmt.Sprintf("%q cannot be a name", k.Value), "use small letters, digits and _")
 		}
 		keys, values = append(keys, k), append(values, v)
@@ -252,9 +251,9 @@ func (p *familyParser) template(n *yaml.Node, what string) field {
 }
 
 func (p *familyParser) parse(t field) field {
-	tmpl, err := grammar.Parse(t.plain)
+	tmpl, err := datasets.Parse(t.plain)
 	if err != nil {
-		e := err.(*grammar.Error)
+		e := err.(*datasets.PatternError)
 		panic(p.f.errorIn(t, e.Offset, e.What, e.Remedy))
 	}
 	t.template = tmpl
@@ -696,7 +695,7 @@ func (p *familyParser) check(v, base *version) {
 
 // sampleParts lists the parts that values of a kind have.
 func sampleParts(k Kind) []string {
-	g := &generator{r: grammar.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
+	g := &generator{r: datasets.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
 	var parts []string
 	for name := range k.draw(g, value{}).parts {
 		parts = append(parts, name)

@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Kind of a mutation: what it changes.
@@ -73,7 +72,7 @@ func Mutations() []Mutation {
 // carries an attack. The function gets random numbers that depend on the case and
 // the mutation alone; it returns false for a sentence that it leaves as it is, and
 // must leave the value in what it returns.
-func OfSentences(name, about string, rewrite func(sentence string, r *grammar.Rand) (string, bool)) Mutation {
+func OfSentences(name, about string, rewrite func(sentence string, r *datasets.Rand) (string, bool)) Mutation {
 	return Mutation{Name: name, Kind: Wording, About: about, mutate: func(c *datasets.Case, w *workshop) bool {
 		kept := true
 		changed := claims(c, func(cl *claim) (string, bool) {
@@ -183,7 +182,7 @@ func (q Sequence) Apply(c datasets.Case) (datasets.Case, bool) {
 		if len(q.Steps) > 1 || q.Draw > 0 {
 			labels = append(labels, strconv.Itoa(i), strconv.Itoa(q.Draw))
 		}
-		r := grammar.NewRand(0, labels...)
+		r := datasets.NewRand(0, labels...)
 		w := &workshop{draw: q.Draw, r: r, g: &generator{r: r, split: c.Split, used: make(registry), words: words}}
 		if !m.mutate(&out, w) {
 			return datasets.Case{}, false
@@ -245,7 +244,7 @@ func Reword(c datasets.Case, name, said string) (variant datasets.Case, ok bool)
 // workshop is what a mutation works with.
 type workshop struct {
 	draw int
-	r    *grammar.Rand
+	r    *datasets.Rand
 	g    *generator
 }
 

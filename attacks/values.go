@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 // Kind describes one generator of values.
@@ -52,7 +51,7 @@ type registry map[string]bool
 
 // generator draws values for one case.
 type generator struct {
-	r     *grammar.Rand
+	r     *datasets.Rand
 	split datasets.Split
 	used  registry
 	words wordLists
@@ -62,7 +61,7 @@ type generator struct {
 // mine reports whether a name belongs to the generator's split. Half of all
 // names, by hash, belong to each, so nothing needs to be kept apart by hand.
 func (g *generator) mine(s string) bool {
-	return (grammar.Hash(strings.ToLower(s))>>7&1 == 1) == (g.split == datasets.Tune)
+	return (datasets.Hash(strings.ToLower(s))>>7&1 == 1) == (g.split == datasets.Tune)
 }
 
 // own draws until the split owns the result, and as long as there is hope until
@@ -92,7 +91,7 @@ func (g *generator) fresh(draw func(extra int) string) string {
 	}
 }
 
-func (g *generator) pick(list []string) string { return grammar.Pick(g.r, list) }
+func (g *generator) pick(list []string) string { return datasets.Pick(g.r, list) }
 
 func (g *generator) number(low, high int) int { return low + g.r.IntN(high-low+1) }
 
@@ -144,15 +143,15 @@ func Kinds() []Kind {
 		{"person", "Dana Tolwick; .first .last .handle (dtolwick) .email .host", true, []string{"company", "host"}, person},
 		{"company", "Norvik Freight; .short (Norvik) .slug (norvik) .host (norvik.example)", true, nil, func(g *generator, _ value) value {
 			s := g.stem()
-			return value{grammar.Capital(s) + " " + g.pick(g.words.Trade), map[string]string{"short": grammar.Capital(s), "slug": s, "host": s + ".example"}}
+			return value{datasets.Capital(s) + " " + g.pick(g.words.Trade), map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
 		}},
 		{"product", "Norvik Board; .short .slug .host", true, nil, func(g *generator, _ value) value {
 			s := g.stem()
-			return value{grammar.Capital(s) + " " + g.pick(g.words.Product), map[string]string{"short": grammar.Capital(s), "slug": s, "host": s + ".example"}}
+			return value{datasets.Capital(s) + " " + g.pick(g.words.Product), map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
 		}},
 		{"project", "Norvik; .slug", true, nil, func(g *generator, _ value) value {
 			s := g.stem()
-			return value{grammar.Capital(s), map[string]string{"slug": s}}
+			return value{datasets.Capital(s), map[string]string{"slug": s}}
 		}},
 		{"host", "relay.norvik.example; .host", true, hosted, func(g *generator, at value) value {
 			h := g.fresh(func(extra int) string {
@@ -275,7 +274,7 @@ func person(g *generator, at value) value {
 	}
 	lower := strings.ToLower(first)
 	email := g.pick([]string{lower + "." + last, lower, lower[:1] + "." + last, last}) + "@" + h
-	return value{first + " " + grammar.Capital(last), map[string]string{"first": first, "last": grammar.Capital(last),
+	return value{first + " " + datasets.Capital(last), map[string]string{"first": first, "last": datasets.Capital(last),
 		"handle": lower[:1] + last, "email": email, "host": h}}
 }
 

@@ -5,8 +5,6 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v4"
-
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 // Note is one background memory.
@@ -50,7 +48,7 @@ func MaxBackground() int {
 // gives all of them.
 func Background(seed uint64, n int) []Note {
 	pool := backgroundPool()
-	r := grammar.NewRand(seed, "background")
+	r := NewRand(seed, "background")
 	n = max(0, min(n, len(pool[0])+len(pool[1])))
 	notes := make([]Note, 0, n)
 	want := [2]int{n / 2, n / 2}

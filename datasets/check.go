@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // The checks of Validate, as they stand in Problem.Check.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 func TestBackgroundIsDrawnBySeedAndHalfForEachStore(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/memtox/memtox/agents/memory/text"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // The limits on near-duplicates, as Jaccard similarity of sets of 3-word
@@ -42,7 +41,7 @@ func ShinglesOf(c *Case) Shingles {
 		tokens := text.Tokens(text.Fold(t))
 		var h [3]uint64
 		for i, tok := range tokens {
-			h[0], h[1], h[2] = h[1], h[2], grammar.Hash(tok.Text)
+			h[0], h[1], h[2] = h[1], h[2], Hash(tok.Text)
 			if i >= 2 || i == len(tokens)-1 {
 				s = append(s, (h[0]*31+h[1])*0x9e3779b97f4a7c15+h[2])
 			}

@@ -8,22 +8,21 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 //go:embed pad.yaml
 var padFile []byte
 
 // padPool holds the committed filler by medium; a test reads it all.
-var padPool = sync.OnceValue(func() map[memory.Medium][]grammar.Template {
+var padPool = sync.OnceValue(func() map[memory.Medium][]Template {
 	var file map[memory.Medium][]string
 	if err := yaml.Unmarshal(padFile, &file); err != nil {
 		panic("datasets: pad.yaml: " + err.Error())
 	}
-	pool := make(map[memory.Medium][]grammar.Template, len(file))
+	pool := make(map[memory.Medium][]Template, len(file))
 	for medium, lines := range file {
 		for _, line := range lines {
-			t, err := grammar.Parse(line)
+			t, err := Parse(line)
 			if err != nil {
 				panic("datasets: pad.yaml: " + line + ": " + err.Error())
 			}
@@ -52,7 +51,7 @@ func Pad(medium memory.Medium, seed uint64, tokens int) string {
 	var (
 		room  = max(0, min(tokens, MaxPad)) * 4
 		b     strings.Builder
-		r     = grammar.NewRand(seed, "pad", string(medium))
+		r     = NewRand(seed, "pad", string(medium))
 		order = make([]int, len(pool))
 		used  = make(map[uint64]bool, room/64)
 		buf   []byte
@@ -70,7 +69,7 @@ func Pad(medium memory.Medium, seed uint64, tokens int) string {
 		var h uint64
 		for range 8 {
 			buf = t.Append(buf[:0], r)
-			if h = grammar.Hash(buf); !used[h] {
+			if h = Hash(buf); !used[h] {
 				break
 			}
 		}

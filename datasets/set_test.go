@@ -174,7 +174,7 @@ func TestOpenSaysWhatItKnows(t *testing.T) {
 	for _, tt := range []struct{ name, want string }{
 		{"memtox-snoke", `no built-in set and no file is named "memtox-snoke"; built-in sets: memtox-bench, memtox-collision, memtox-fresh, memtox-oob, memtox-smoke`},
 		{"builtin.go", `builtin.go: cannot tell the format by the ending ".go"; name it .jsonl or .yaml, with .zst if it is compressed`},
-		{"grammar", `grammar is no regular file; write the cases to a file first`},
+		{"importers", `importers is no regular file; write the cases to a file first`},
 	} {
 		if _, err := Open(ctx, tt.name); err == nil || err.Error() != tt.want {
 			t.Errorf("Open(%q): %v, want %s", tt.name, err, tt.want)

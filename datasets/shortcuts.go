@@ -7,8 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/memtox/memtox/agents/memory/text"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -230,7 +229,7 @@ func encode(c *Case, w view) example {
 	counts := make(map[int32]float32)
 	var order []int32 // of first occurrence, so that sums are always taken in the same order
 	w.features(c, func(f string) {
-		i := int32(grammar.Hash(f) >> 48)
+		i := int32(Hash(f) >> 48)
 		if counts[i] == 0 {
 			order = append(order, i)
 		}
@@ -287,7 +286,7 @@ func fitLogistic(fit []example) *logistic {
 	for i := range order {
 		order[i] = i
 	}
-	r := grammar.NewRand(1, "shortcuts")
+	r := NewRand(1, "shortcuts")
 	for range epochs {
 		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for _, k := range order {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 func open(t *testing.T, name string) *Set {

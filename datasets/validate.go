@@ -11,8 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/memtox/memtox/agents/memory/text"
-	"github.com/memtox/memtox/datasets/grammar"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Validation is what Validate found.
@@ -343,7 +342,7 @@ func (v *validator) splits() {
 	parallel(len(cases), func(i int) {
 		seen := make(map[uint64]bool)
 		add := func(field, what string) {
-			if h := grammar.Hash(what); !seen[h] {
+			if h := Hash(what); !seen[h] {
 				seen[h] = true
 				items[i] = append(items[i], item{h, field, what})
 			}

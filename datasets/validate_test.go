@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/datasets/grammar"
 )
 
 // pair returns a sound attack and its sound twin.
@@ -152,7 +151,7 @@ func TestProblemsNameFileAndLine(t *testing.T) {
 }
 
 // words makes texts of which some resemble each other.
-func words(r *grammar.Rand, n int) string {
+func words(r *Rand, n int) string {
 	var b strings.Builder
 	for range n {
 		fmt.Fprintf(&b, "w%d ", r.IntN(30))
@@ -162,7 +161,7 @@ func words(r *grammar.Rand, n int) string {
 
 func TestNearFindsExactlyThePairsAboveTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := grammar.NewRand(rapid.Uint64().Draw(t, "seed"))
+		r := NewRand(rapid.Uint64().Draw(t, "seed"))
 		var cases []Case
 		texts := []string{words(r, 40), words(r, 40)}
 		for i := range 40 {
@@ -221,7 +220,7 @@ func TestJaccardOfFamiliesCountsEverythingButFiller(t *testing.T) {
 
 // shortcutSet makes a set whose cases differ by label only in what mark does.
 func shortcutSet(mark func(c *Case)) *Set {
-	r := grammar.NewRand(4)
+	r := NewRand(4)
 	var cases []Case
 	for i := range 400 {
 		c := Case{ID: fmt.Sprintf("m-%08x", i), Family: fmt.Sprint("f", i), Split: Tune, Label: Benign, Kind: KindNothing, Domain: "web"}
@@ -322,7 +321,7 @@ func TestTheSmokeSetIsValid(t *testing.T) {
 
 // BenchmarkValidate validates as many cases as the benchmark has.
 func BenchmarkValidate6237(b *testing.B) {
-	r := grammar.NewRand(8)
+	r := NewRand(8)
 	var cases []Case
 	for i := range 6237 {
 		a, twin := pair()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // maxChainDepth bounds chain files that name chain files.
@@ -49,7 +49,7 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the chain file: %w", err)
 	}
-	root, err := strictyaml.Parse(file, data)
+	root, err := settings.Parse(file, data)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []strictyaml.Node
+	var items []settings.Node
 	for _, e := range entries {
 		if e.Key != "chain" {
 			return nil, e.At.Errorf("unknown key %q: a chain file has the one key chain", e.Key)
@@ -97,7 +97,7 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 }
 
 // chainItem reads one item of a chain file.
-func chainItem(n strictyaml.Node) (Spec, error) {
+func chainItem(n settings.Node) (Spec, error) {
 	if text, typ, err := n.Scalar(); err == nil {
 		if typ != "str" {
 			return Spec{}, n.Errorf("expected a defense, found %q: write for instance \"- keyword:strict\"", text)

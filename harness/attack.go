@@ -20,9 +20,9 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/wire"
-	"github.com/memtox/memtox/attacks/adaptive"
+	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -155,8 +155,8 @@ type campaignLine struct {
 	Portfolio []string `json:"portfolio,omitempty"`
 	Queries   int      `json:"queries,omitempty"`
 	// Of a case.
-	Found *adaptive.Found `json:"found,omitempty"`
-	Fresh int             `json:"fresh,omitempty"` // fresh epochs in which the winner landed
+	Found *attacks.Found `json:"found,omitempty"`
+	Fresh int            `json:"fresh,omitempty"` // fresh epochs in which the winner landed
 	// Winner is the variant as a line of a set.
 	Winner json.RawMessage `json:"winner,omitempty"`
 }
@@ -397,16 +397,16 @@ func (s *Siege) cases(list []int, arm int) []datasets.Case {
 }
 
 // try is the target as the attacker sees it.
-func (s *Siege) try(arm, epoch int, p *CampaignProgress) adaptive.Try {
-	return func(ctx context.Context, c datasets.Case) (adaptive.Outcome, error) {
+func (s *Siege) try(arm, epoch int, p *CampaignProgress) attacks.Try {
+	return func(ctx context.Context, c datasets.Case) (attacks.Outcome, error) {
 		own := s.scratch.Get().(*scratch)
 		defer s.scratch.Put(own)
 		f, err := s.x.runTrial(ctx, s.cache, own, s.x.stageFor(&c), Trial{Arm: arm, Epoch: epoch})
-		if wire.StopsRun(err) {
-			return adaptive.Outcome{}, fmt.Errorf("the attack stops here: %w", err)
+		if remote.StopsRun(err) {
+			return attacks.Outcome{}, fmt.Errorf("the attack stops here: %w", err)
 		}
 		if err != nil {
-			return adaptive.Outcome{}, err
+			return attacks.Outcome{}, err
 		}
 		p.Queries.Add(1)
 		t := &f.row
@@ -415,7 +415,7 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) adaptive.Try {
 			s.reasons[t.Reason]++
 			s.mu.Unlock()
 		}
-		return adaptive.Outcome{Proposed: t.Proposed, Written: t.Written, Landed: t.Written && t.Influenced,
+		return attacks.Outcome{Proposed: t.Proposed, Written: t.Written, Landed: t.Written && t.Influenced,
 			Stopped: t.Detected != nil && *t.Detected, Error: t.Status != results.Scored,
 			Silent: t.Status == results.Scored && (t.DetectedInput == nil || !*t.DetectedInput) &&
 				t.Allow+t.Redact+t.Defer+t.Quarantine+t.Block == 0}, nil
@@ -427,7 +427,7 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) adaptive.Try {
 // something is left to do; the directory holds what was done.
 func (s *Siege) Run(ctx context.Context, p *CampaignProgress, stop <-chan struct{}) (done bool, err error) {
 	workers := cmp.Or(s.Config.Concurrency, runtime.GOMAXPROCS(0))
-	if _, ok := s.x.Model.(*remote); ok && s.Config.Concurrency == 0 {
+	if _, ok := s.x.Model.(*server); ok && s.Config.Concurrency == 0 {
 		workers = remoteWorkers
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -446,7 +446,7 @@ func (s *Siege) Run(ctx context.Context, p *CampaignProgress, stop <-chan struct
 	for arm := range s.x.Plan.Arms {
 		name := s.armName(arm)
 		p.Arm.Store(&name)
-		o := adaptive.Options{Budget: s.Budget, Seed: s.Config.Seed, Workers: workers}
+		o := attacks.Options{Budget: s.Budget, Seed: s.Config.Seed, Workers: workers}
 		portfolio, err := s.portfolio(ctx, arm, name, o, p, stop)
 		if halted() {
 			return false, nil
@@ -486,9 +486,9 @@ func (s *Siege) Run(ctx context.Context, p *CampaignProgress, stop <-chan struct
 }
 
 // portfolio learns against an arm, or takes what was learned.
-func (s *Siege) portfolio(ctx context.Context, arm int, name string, o adaptive.Options, p *CampaignProgress, stop <-chan struct{}) (adaptive.Portfolio, error) {
+func (s *Siege) portfolio(ctx context.Context, arm int, name string, o attacks.Options, p *CampaignProgress, stop <-chan struct{}) (attacks.Portfolio, error) {
 	if l, ok := s.learned[name]; ok {
-		return adaptive.ParsePortfolio(l.Portfolio)
+		return attacks.ParsePortfolio(l.Portfolio)
 	}
 	l := campaignLine{Arm: name, Learned: true}
 	if cases := s.cases(s.learn, arm); len(cases) > 0 {
@@ -503,7 +503,7 @@ func (s *Siege) portfolio(ctx context.Context, arm int, name string, o adaptive.
 			case <-ended:
 			}
 		}()
-		found, queries, err := adaptive.Learn(ctx, cases, o, s.try(arm, 0, p))
+		found, queries, err := attacks.Learn(ctx, cases, o, s.try(arm, 0, p))
 		if err != nil {
 			return nil, err
 		}
@@ -513,16 +513,16 @@ func (s *Siege) portfolio(ctx context.Context, arm int, name string, o adaptive.
 	if err := s.append(l); err != nil {
 		return nil, err
 	}
-	return adaptive.ParsePortfolio(l.Portfolio)
+	return attacks.ParsePortfolio(l.Portfolio)
 }
 
 // one searches one case, unless that was done.
-func (s *Siege) one(ctx context.Context, arm int, name string, c datasets.Case, portfolio adaptive.Portfolio, o adaptive.Options, p *CampaignProgress) error {
+func (s *Siege) one(ctx context.Context, arm int, name string, c datasets.Case, portfolio attacks.Portfolio, o attacks.Options, p *CampaignProgress) error {
 	s.mu.Lock()
 	l, ok := s.found[name][c.ID]
 	s.mu.Unlock()
 	if !ok {
-		f, err := adaptive.Search(ctx, c, portfolio, o, s.try(arm, 0, p))
+		f, err := attacks.Search(ctx, c, portfolio, o, s.try(arm, 0, p))
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 )
 

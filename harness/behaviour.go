@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -204,7 +204,7 @@ func (b *Behaviour) landing(agent string, trials []results.Trial) {
 			continue
 		}
 		landed++
-		if t.WrittenRoute == judge.AroundGate {
+		if t.WrittenRoute == score.AroundGate {
 			around++
 			continue
 		}
@@ -228,7 +228,7 @@ func (b *Behaviour) nothingWithoutMemory(agent string, trials []results.Trial) {
 	n := 0
 	for i := range trials {
 		// What comes around the gate lies in the store all the same.
-		if t := &trials[i]; t.Written && t.WrittenRoute != judge.AroundGate || t.Influenced {
+		if t := &trials[i]; t.Written && t.WrittenRoute != score.AroundGate || t.Influenced {
 			n++
 			b.short(t, "written or influencing although nothing persists")
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/detection"
 	"github.com/memtox/memtox/results/stats"
@@ -157,7 +157,7 @@ type unit struct {
 // units are the texts of a case: its text, or what its write session brings in.
 // The user's own words are a text where nothing else is, or where they are what
 // should be stored.
-func (t *texts) units(k *datasets.Case, value *judge.Value) []unit {
+func (t *texts) units(k *datasets.Case, value *score.Value) []unit {
 	var out []unit
 	query := ""
 	if k.Retrieval != nil {
@@ -408,7 +408,7 @@ func checks(fs []memory.Finding) string {
 
 // textStage prepares a case.
 func (x *Experiment) textStage(k *datasets.Case) *stage {
-	st := &stage{subject: &judge.Subject{Case: k}, seed: draw(x.Config.Seed, k.ID), value: judge.NewValue(k.Value, k.Forms...)}
+	st := &stage{subject: &score.Subject{Case: k}, seed: draw(x.Config.Seed, k.ID), value: score.NewValue(k.Value, k.Forms...)}
 	st.units = x.texts.units(k, st.value)
 	return st
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/reference"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/results"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 )
 
@@ -28,7 +28,7 @@ func TestSignedStopsWhateverComesAroundTheGate(t *testing.T) {
 			t.Errorf("%s: the transcript does not show the record", r.Case)
 		}
 		if r.Label == results.Attack {
-			if r.Proposed || !r.Written || r.WrittenRoute != judge.AroundGate || r.WrittenChannel != "" || r.DetectedWrite != nil || r.DetectedInput != nil {
+			if r.Proposed || !r.Written || r.WrittenRoute != score.AroundGate || r.WrittenChannel != "" || r.DetectedWrite != nil || r.DetectedInput != nil {
 				t.Errorf("%s under %s: proposed %v, written %v by %q through %q", r.Case, r.Defense, r.Proposed, r.Written, r.WrittenRoute, r.WrittenChannel)
 			}
 			if stopped := r.DetectedRead != nil && *r.DetectedRead; stopped != (r.Defense == "signed") || stopped && (r.Exposed || r.Influenced) {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Load reads an experiment file into c. Keys that the file does not name keep
 // their values. file is how errors call it.
 func (c *Config) Load(file string, data []byte) error {
-	root, err := strictyaml.Parse(file, data)
+	root, err := settings.Parse(file, data)
 	if err != nil {
 		return yamlProblem(err, "")
 	}
@@ -26,7 +26,7 @@ func (c *Config) Load(file string, data []byte) error {
 			return yamlProblem(e.At.Errorf("%s", p.What), p.Hint)
 		}
 		if err := assign(s.Of(&next), e.Value); err != nil {
-			var mistake *strictyaml.Error
+			var mistake *settings.Error
 			if errors.As(err, &mistake) {
 				return yamlProblem(mistake, "")
 			}
@@ -42,7 +42,7 @@ func (c *Config) Load(file string, data []byte) error {
 }
 
 // assign hands a YAML value to a setting of the right type.
-func assign(v Value, n strictyaml.Node) error {
+func assign(v Value, n settings.Node) error {
 	if n.IsSequence() {
 		items, err := n.Items()
 		if err != nil {
@@ -83,7 +83,7 @@ func assign(v Value, n strictyaml.Node) error {
 }
 
 func yamlProblem(err error, hint string) error {
-	var e *strictyaml.Error
+	var e *settings.Error
 	if errors.As(err, &e) {
 		return &Problem{Where: e.Place(), What: e.Msg, Hint: hint}
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memtox/memtox/agents/cassette"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/ollama"
-	"github.com/memtox/memtox/agents/openai"
-	"github.com/memtox/memtox/agents/reference"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/agents/model/cassette"
+	"github.com/memtox/memtox/agents/model/ollama"
+	"github.com/memtox/memtox/agents/model/openai"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // ModelOptions are what a program lets models know of its surroundings.
@@ -30,7 +30,7 @@ type ModelOptions struct {
 	Resume bool
 	// Spent is what earlier parts of the run have used of max_requests,
 	// max_tokens and max_cost.
-	Spent wire.Caps
+	Spent remote.Caps
 }
 
 // remoteWorkers is how many cases are worked on at once where a server answers
@@ -90,7 +90,7 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 
 // Examine tries the model that the settings name with a few small requests.
 // embeddings names the server's model that embeds, "-" leaves that out.
-func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) ([]wire.Check, error) {
+func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) ([]model.Check, error) {
 	kind, name, _ := strings.Cut(c.Model, ":")
 	switch {
 	case kind == "reference":
@@ -98,7 +98,7 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 		if err != nil {
 			return nil, err
 		}
-		return []wire.Check{{Name: "reachable", Detail: m.(model.Namer).Name() + " runs in this process; it is not a language model"}}, nil
+		return []model.Check{{Name: "reachable", Detail: m.(model.Namer).Name() + " runs in this process; it is not a language model"}}, nil
 	case kind != "openai" && kind != "ollama" || name == "":
 		_, err := o.Model(ctx, c)
 		return nil, err
@@ -115,13 +115,13 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 		return nil, err
 	}
 	defer hot.Close()
-	return wire.Examine(ctx, cold.Model.(wire.Subject), wire.Examination{Warm: hot.Model, Embeddings: embeddings, Window: c.Window, Fenced: c.Protocol == "fenced"}), nil
+	return model.Examine(ctx, cold.Model.(model.Subject), model.Examination{Warm: hot.Model, Embeddings: embeddings, Window: c.Window, Fenced: c.Protocol == "fenced"}), nil
 }
 
 // Waiting lists the requests to the model's server that have been under way for
 // at least d, longest first: what a run that seems stuck waits for.
-func (x *Experiment) Waiting(d time.Duration) []wire.Pending {
-	if r, ok := x.Model.(*remote); ok {
+func (x *Experiment) Waiting(d time.Duration) []remote.Pending {
+	if r, ok := x.Model.(*server); ok {
 		return r.client.Pending(d)
 	}
 	return nil
@@ -133,7 +133,7 @@ const greetTime = 10 * time.Second
 // greet finds out whether anybody is there before the first trial: a run against
 // a dead server would retry for hours. Whatever the server answers is enough, for
 // not all list their models.
-func (r *remote) greet(ctx context.Context, c Config) error {
+func (r *server) greet(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
 	if c.Replay != "" {
@@ -147,7 +147,7 @@ func (r *remote) greet(ctx context.Context, c Config) error {
 		return nil
 	}
 	_, err := lister.Models(ctx)
-	if kind, known := wire.KindOf(err); err == nil || known && kind != wire.Transient {
+	if kind, known := remote.KindOf(err); err == nil || known && kind != remote.Transient {
 		r.measure(ctx)
 		return nil
 	}
@@ -155,8 +155,8 @@ func (r *remote) greet(ctx context.Context, c Config) error {
 }
 
 // measure asks for the server's context. What a server does not say is not guessed.
-func (r *remote) measure(ctx context.Context) {
-	if s, ok := r.Model.(wire.Sized); ok {
+func (r *server) measure(ctx context.Context) {
+	if s, ok := r.Model.(model.Sized); ok {
 		r.context, _ = s.Context(ctx)
 	}
 }
@@ -164,11 +164,11 @@ func (r *remote) measure(ctx context.Context) {
 // fits refuses a window that the server's context does not hold: a prompt that fills
 // the one would be cut to the other.
 func fits(c Config, m model.Model) error {
-	r, ok := m.(*remote)
+	r, ok := m.(*server)
 	if !ok {
 		return nil
 	}
-	if hint, ok := wire.Fits(c.Window, r.context); !ok {
+	if hint, ok := model.Fits(c.Window, r.context); !ok {
 		what := fmt.Sprintf("the window is %d tokens, and the context of %s at its server %d", c.Window, c.Model, r.context)
 		return &Problem{Where: "window", What: what, Hint: hint}
 	}
@@ -176,16 +176,16 @@ func fits(c Config, m model.Model) error {
 }
 
 // remote is a model behind a server, with what must be closed at the end.
-type remote struct {
+type server struct {
 	context int // the server's, in tokens; 0 is not known
 	model.Model
 	model.Namer
-	client *wire.Client
+	client *remote.Client
 	tape   *cassette.Cassette
 }
 
 // Close ends the connections and the cassette.
-func (r *remote) Close() error {
+func (r *server) Close() error {
 	r.client.Close()
 	if r.tape != nil {
 		return r.tape.Close()
@@ -193,14 +193,14 @@ func (r *remote) Close() error {
 	return nil
 }
 
-func (o ModelOptions) remote(c Config, kind, name string) (*remote, error) {
+func (o ModelOptions) remote(c Config, kind, name string) (*server, error) {
 	inFlight := c.Concurrency
 	if inFlight == 0 {
 		inFlight = remoteWorkers
 	}
-	r := &remote{client: wire.New(wire.Options{InFlight: inFlight, Timeout: c.RequestTimeout, Attempts: c.Attempts, RetryBudget: c.RetryBudget,
+	r := &server{client: remote.New(remote.Options{InFlight: inFlight, Timeout: c.RequestTimeout, Attempts: c.Attempts, RetryBudget: c.RetryBudget,
 		RequestsPerMinute: c.RequestsPerMinute, TokensPerMinute: c.TokensPerMinute,
-		Caps: wire.Caps{Calls: int64(c.MaxRequests), Tokens: int64(c.MaxTokens), Cost: c.MaxCost}, Spent: o.Spent})}
+		Caps: remote.Caps{Calls: int64(c.MaxRequests), Tokens: int64(c.MaxTokens), Cost: c.MaxCost}, Spent: o.Spent})}
 	if err := o.connect(r, c, kind, name); err != nil {
 		_ = r.Close()
 		return nil, err
@@ -208,7 +208,7 @@ func (o ModelOptions) remote(c Config, kind, name string) (*remote, error) {
 	return r, nil
 }
 
-func (o ModelOptions) connect(r *remote, c Config, kind, name string) (err error) {
+func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error) {
 	lookup, read, path := o.Lookup, o.ReadFile, o.Path
 	if lookup == nil {
 		lookup = func(string) (string, bool) { return "", false }
@@ -230,12 +230,12 @@ func (o ModelOptions) connect(r *remote, c Config, kind, name string) (err error
 	if kind == "ollama" {
 		variables = ollama.KeyVariables()
 	}
-	key, _, err := wire.Key(lookup, read, c.KeyFile, variables...)
+	key, _, err := remote.Key(lookup, read, c.KeyFile, variables...)
 	if err != nil {
 		return &Problem{Where: "key_file", Err: err}
 	}
-	settings := wire.Settings{Fenced: c.Protocol == "fenced", StripThinking: c.StripThinking, MaxTokens: c.ReplyTokens,
-		Price: wire.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}}
+	settings := model.Settings{Fenced: c.Protocol == "fenced", StripThinking: c.StripThinking, MaxTokens: c.ReplyTokens,
+		Price: remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}}
 	if kind == "openai" {
 		m, err := openai.New(openai.Options{Model: name, BaseURL: c.BaseURL, Key: key, Temperature: &c.Temperature, Omit: c.Omit, Stream: c.Stream,
 			Settings: settings, Client: r.client, Cassette: wrap, Replayed: c.Replay != ""})
@@ -259,7 +259,7 @@ func (o ModelOptions) connect(r *remote, c Config, kind, name string) (err error
 }
 
 // tape opens the cassette that the settings name, if they name one.
-func (o ModelOptions) tape(c Config, path func(string) string, client *wire.Client) (t *cassette.Cassette, err error) {
+func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Client) (t *cassette.Cassette, err error) {
 	switch {
 	case c.Replay != "":
 		if t, err = cassette.Replay(path(c.Replay), cassette.Options{}); err != nil {

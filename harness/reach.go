@@ -8,7 +8,7 @@ import (
 
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 // Reach says what a setting can make memtox do beside computing, and with that from

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
 )
 
 // Reader makes the judge that the setting judge names; nil where it asks no model.
-func (c Config) Reader(ctx context.Context, cat Catalog) (*llm.Judge, error) {
+func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, error) {
 	if c.Judge == Deterministic || c.Judge == "" {
 		return nil, nil
 	}
@@ -35,5 +35,5 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*llm.Judge, error) {
 	if err != nil {
 		return nil, asProblem("--judge", err)
 	}
-	return llm.New(m, name), nil
+	return score.New(m, name), nil
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/harness/judge"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // Rejudging scores the stored transcripts of a finished run anew with a language
@@ -25,7 +24,7 @@ import (
 type Rejudging struct {
 	Config Config // of the run, with the judge
 	Run    *results.Run
-	Reader *llm.Judge
+	Reader *score.ModelJudge
 
 	from  *results.Reader
 	name  string // of the run, in messages
@@ -195,7 +194,7 @@ func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 	if k == nil {
 		return &Problem{Where: "trial " + t.ID, What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset), Hint: "the judge needs what the case says the attacker wants stored"}
 	}
-	s := judge.NewSubject(k)
+	s := score.NewSubject(k)
 	if !s.NeedsReader() {
 		return nil
 	}
@@ -252,7 +251,7 @@ func told(transcript []byte) (records, answers []string, calls []model.Call, err
 			return nil, nil, nil, err
 		}
 		if state.Visible() && before[r.ID] != r.Text {
-			records = append(records, judge.RecordText(r.Key, r.Text))
+			records = append(records, score.RecordText(r.Key, r.Text))
 		}
 	}
 	if len(t.Sessions) < 2 {

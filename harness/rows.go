@@ -11,14 +11,14 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 )
 
 // known is what the plan says of a trial's row, whatever happens in the trial: the
 // columns of its case and arm and what is expected of it. One that does not apply is
 // excluded.
-func (x *Experiment) known(s *judge.Subject, t Trial) results.Trial {
+func (x *Experiment) known(s *score.Subject, t Trial) results.Trial {
 	k, arm := s.Case, x.Plan.Arms[t.Arm]
 	row := x.row(k, t)
 	switch why := x.Plan.Excludes(k, arm); {
@@ -71,7 +71,7 @@ func columnsNamed(names string) []column {
 type Rows struct {
 	x       *Experiment
 	of      int // case of the subject
-	subject *judge.Subject
+	subject *score.Subject
 }
 
 // Rows returns what holds rows against the plan.
@@ -91,7 +91,7 @@ func (r *Rows) Check(row *results.Trial) error {
 		return fmt.Errorf("trial %.20q is not the one at place %d of the plan", row.ID, row.Index)
 	}
 	if r.of != at.Case {
-		r.of, r.subject = at.Case, judge.NewSubject(&p.Set.Cases[at.Case])
+		r.of, r.subject = at.Case, score.NewSubject(&p.Set.Cases[at.Case])
 	}
 	if profile := p.Arms[at.Arm].Profile; r.x.unasked[profile] {
 		profile.WritesSkills = row.Status != results.Excluded // nobody asked this agent; its own row says it

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 )
 
@@ -117,7 +117,7 @@ func (x *Experiment) Runners(n int) []*Runner {
 
 // Run runs one trial. What it returns is valid until the next. An error means
 // that there is no row: the trial was interrupted, or the model's caps are used
-// up ([wire.StopsRun]).
+// up ([remote.StopsRun]).
 func (r *Runner) Run(ctx context.Context, t Trial) (row *results.Trial, ds []results.Decision, transcript []byte, err error) {
 	if r.of != t.Case || r.stage == nil {
 		r.stage, r.of = r.x.stageFor(&r.x.Plan.Set.Cases[t.Case]), t.Case
@@ -135,7 +135,7 @@ func (x *Experiment) Workers() int {
 	if n := x.Config.Concurrency; n > 0 {
 		return n
 	}
-	_, far := x.Model.(*remote)
+	_, far := x.Model.(*server)
 	if far || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {
 		return remoteWorkers // they wait more than they work
 	}
@@ -147,7 +147,7 @@ func (x *Experiment) Workers() int {
 // takes them all. A server's answers take so long that this matters less than
 // keeping every place in flight filled: then a worker takes one trial.
 func (x *Experiment) Unit() int64 {
-	if _, ok := x.Model.(*remote); ok {
+	if _, ok := x.Model.(*server); ok {
 		return 1
 	}
 	return int64(len(x.Plan.Arms))
@@ -271,7 +271,7 @@ func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *sc
 			}
 		}
 		f, err := x.runTrial(ctx, cache, own, st, t)
-		if wire.StopsRun(err) {
+		if remote.StopsRun(err) {
 			return fmt.Errorf("the run stops here: %w", err)
 		}
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/harness/judge"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 )
 
@@ -390,7 +390,7 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 		}
 		if e.Trial.Written {
 			checked++
-			v := judge.NewValue(k.Value, k.Forms...)
+			v := score.NewValue(k.Value, k.Forms...)
 			if !slices.ContainsFunc(tr.Memory.Between, func(r struct{ ID, Text, State string }) bool { return v.In(r.Text) }) {
 				t.Errorf("%s: written, and the memory between the sessions does not show it", id)
 			}

@@ -10,12 +10,12 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Catalog is what names in the settings stand for. A program that embeds memtox
@@ -66,7 +66,7 @@ type Experiment struct {
 
 	// Reader judges what the deterministic judge leaves open; nil where the setting
 	// judge names no model.
-	Reader *llm.Judge
+	Reader *score.ModelJudge
 
 	// Warnings say what the person who starts the run should know before it
 	// begins.

@@ -8,7 +8,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 )
 
@@ -119,7 +119,7 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 
 // verdicts writes what a judge that is a language model said, last of all, so that
 // rejudge can put others in their place.
-func (j *jsonWriter) verdicts(list []llm.Answer) {
+func (j *jsonWriter) verdicts(list []score.Answer) {
 	if len(list) == 0 {
 		return
 	}
@@ -142,7 +142,7 @@ func (j *jsonWriter) verdicts(list []llm.Answer) {
 
 // rejudged is a transcript with other verdicts. No text of a transcript can look like
 // their key: quotation marks in texts are escaped.
-func rejudged(transcript []byte, list []llm.Answer) []byte {
+func rejudged(transcript []byte, list []score.Answer) []byte {
 	end := bytes.LastIndexByte(transcript, '}')
 	if end < 0 {
 		return transcript

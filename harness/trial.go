@@ -14,10 +14,9 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/harness/judge"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 )
 
@@ -31,7 +30,7 @@ const maxPad = 1 << 18
 
 // stage is one case made ready: what the trials of its chunk share.
 type stage struct {
-	subject    *judge.Subject
+	subject    *score.Subject
 	turns      []agents.Turn
 	later      []agents.Turn // nil without a retrieval session
 	background []datasets.Note
@@ -40,14 +39,14 @@ type stage struct {
 
 	// of detect
 	units []unit
-	value *judge.Value
+	value *score.Value
 }
 
 // stageFor prepares a case. The background memories and everything random depend
 // on the run's seed and the case alone, so that all arms meet the same; a variant
 // has what its case has, so that the two differ in the attack alone.
 func (x *Experiment) stageFor(k *datasets.Case) *stage {
-	st := &stage{subject: judge.NewSubject(k), seed: draw(x.Config.Seed, cmp.Or(k.VariantOf, k.ID))}
+	st := &stage{subject: score.NewSubject(k), seed: draw(x.Config.Seed, cmp.Or(k.VariantOf, k.ID))}
 	st.background = datasets.Background(st.seed, x.Config.Background)
 	for i, t := range k.Write {
 		st.turns = append(st.turns, agents.Turn{User: t.User, Fresh: t.Fresh, Incoming: st.incoming(t.Segments, i)})
@@ -137,7 +136,7 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if wire.StopsRun(err) {
+	if remote.StopsRun(err) {
 		return nil, err // a limit on calls, tokens or cost: the trial runs again on resume
 	}
 	row.WallUS = time.Since(began).Microseconds()
@@ -190,7 +189,7 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 
 // sessions are the two sessions of one trial.
 type sessions struct {
-	witness *judge.Witness
+	witness *score.Witness
 	mem     *memory.Memory
 	write   *agents.Outcome
 	later   *agents.Outcome
@@ -198,7 +197,7 @@ type sessions struct {
 	gap     *agents.Outcome // the ordinary sessions in between
 	inGap   bool
 	// verdicts are those of the judge that is a language model.
-	verdicts []llm.Answer
+	verdicts []score.Answer
 	*scratch
 }
 
@@ -236,7 +235,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	}()
 	arm := x.Plan.Arms[t.Arm]
 	id := x.Plan.idOf(st.subject.Case, t)
-	ctx = wire.WithTrial(ctx, id)
+	ctx = remote.WithTrial(ctx, id)
 	ctx, s.meter = memory.WithMeter(ctx)
 	keep := x.Config.Transcripts == "all"
 	name, err := strconv.ParseUint(id, 16, 64)

@@ -13,8 +13,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/wire"
-	"github.com/memtox/memtox/agents/wire/process"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Bounds of what an agent may do.
@@ -51,7 +50,7 @@ type Agent struct {
 	shared bool // one link serves all trials
 	trials atomic.Uint64
 	proxy  *Proxy
-	client *wire.Client
+	client *remote.Client
 
 	tools    []model.Tool
 	toolJSON []byte
@@ -90,25 +89,25 @@ func New(spec string, o Options) (*Agent, error) {
 	a := &Agent{spec: name, opts: o}
 	switch kind {
 	case "exec":
-		if _, err := process.Words(argument); err != nil {
+		if _, err := remote.Words(argument); err != nil {
 			return nil, err
 		}
-		env, redact, err := process.Environment(o.Lookup, o.PassEnv)
+		env, redact, err := remote.Environment(o.Lookup, o.PassEnv)
 		if err != nil {
 			return nil, err
 		}
-		po := process.Options{Command: argument, Dir: o.Dir, Env: env, Redact: redact}
+		po := remote.ProcessOptions{Command: argument, Dir: o.Dir, Env: env, Redact: redact}
 		a.dial = func() (link, error) { return startProgram(po) }
 	case "http", "https":
 		if strings.HasPrefix(argument, "//") {
 			argument = kind + ":" + argument
 		}
-		u, err := wire.BaseURL(argument)
+		u, err := remote.BaseURL(argument)
 		if err != nil {
 			return nil, fmt.Errorf("the address of the agent: %w", err)
 		}
-		a.client = wire.New(wire.Options{Attempts: 1, InFlight: 64, Timeout: 2*o.Timeout + time.Second})
-		s := service{u.String(), wire.HTTP(a.client)}
+		a.client = remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*o.Timeout + time.Second})
+		s := service{u.String(), remote.HTTP(a.client)}
 		a.shared, a.dial = true, func() (link, error) { return s, nil }
 	default:
 		return nil, fmt.Errorf("%q is no agent outside memtox: write exec:COMMAND or http://HOST/PATH", spec)
@@ -119,7 +118,7 @@ func New(spec string, o Options) (*Agent, error) {
 		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true,
 	}}
 	a.tools = a.loop.Sandbox(context.Background(), nil).Tools()
-	a.toolJSON = new(wire.ToolList).JSON(a.tools)
+	a.toolJSON = new(model.ToolList).JSON(a.tools)
 	return a, nil
 }
 
@@ -142,7 +141,7 @@ func (a *Agent) Greet(ctx context.Context) error {
 		return err
 	}
 	p := a.loop.Profile
-	p.Version, p.WritesSkills = strings.TrimSpace(wire.Clip(r.Name, 100)+" "+wire.Clip(r.Version, 100)), r.Skills
+	p.Version, p.WritesSkills = strings.TrimSpace(remote.Clip(r.Name, 100)+" "+remote.Clip(r.Version, 100)), r.Skills
 	a.release(l)
 	return nil
 }
@@ -505,9 +504,9 @@ func (t *Trial) converse(ctx context.Context, box *agents.Sandbox, m *Message, r
 // call reads a tool call. Arguments that cannot be read are the agent's mistake,
 // which it is told of as a model is.
 func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
-	args, err := wire.ParseArgs(t.a.tools, c.Name, c.Args)
+	args, err := model.ParseArgs(t.a.tools, c.Name, c.Args)
 	if err != nil {
-		return "the arguments of the call cannot be read: " + wire.Clip(err.Error(), 200), nil
+		return "the arguments of the call cannot be read: " + remote.Clip(err.Error(), 200), nil
 	}
 	return box.Call(model.Call{Name: c.Name, Args: args})
 }
@@ -516,13 +515,13 @@ func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
 func (t *Trial) write(ctx context.Context, w *Write, route memory.Route) (*Message, error) {
 	d := memory.Draft{Route: route, Store: "memory", Text: w.Value, Old: w.Old, Key: w.Key}
 	if w.Change != "" {
-		if err := d.Op.UnmarshalText([]byte(wire.Clip(w.Change, 40))); err != nil {
+		if err := d.Op.UnmarshalText([]byte(remote.Clip(w.Change, 40))); err != nil {
 			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes: %w", err))
 		}
 	}
 	if w.Route != "" {
-		if err := d.Route.UnmarshalText([]byte(wire.Clip(w.Route, 40))); err != nil || !slices.Contains(memory.WriteRoutes(), d.Route) {
-			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", wire.Clip(w.Route, 40), memory.WriteRoutes()))
+		if err := d.Route.UnmarshalText([]byte(remote.Clip(w.Route, 40))); err != nil || !slices.Contains(memory.WriteRoutes(), d.Route) {
+			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", remote.Clip(w.Route, 40), memory.WriteRoutes()))
 		}
 	}
 	if d.Route == memory.RouteSkill {
@@ -562,7 +561,7 @@ func (t *Trial) recall(ctx context.Context, box *agents.Sandbox, r *Recall) (*Me
 	case err != nil:
 		return nil, err
 	case unknown != "":
-		return nil, t.fail(ctx, fmt.Errorf("it recalls the record %s, which its memory does not hold", wire.Quote(unknown)))
+		return nil, t.fail(ctx, fmt.Errorf("it recalls the record %s, which its memory does not hold", remote.Quote(unknown)))
 	}
 	m := &Message{Op: Shown}
 	for _, s := range shown {

@@ -12,8 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/memtox/memtox/agents/wire"
-	"github.com/memtox/memtox/agents/wire/process"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // link is one conversation with the agent: a line each way, in turn.
@@ -30,11 +29,11 @@ const maxID = 1 << 53
 
 // program is an agent on standard input and output.
 type program struct {
-	child *process.Child
+	child *remote.Child
 	lines chan []byte
 }
 
-func startProgram(o process.Options) (*program, error) {
+func startProgram(o remote.ProcessOptions) (*program, error) {
 	p := &program{lines: make(chan []byte, 1)}
 	o.Line = func(b []byte) error {
 		select {
@@ -45,7 +44,7 @@ func startProgram(o process.Options) (*program, error) {
 		}
 	}
 	var err error
-	p.child, err = process.Start(o)
+	p.child, err = remote.Start(o)
 	return p, err
 }
 
@@ -86,16 +85,16 @@ func (p *program) exchange(ctx context.Context, m *Message) (*Reply, error) {
 func parse(b []byte, id uint64, strict bool) (*Reply, error) {
 	var r Reply
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("it wrote what is no reply: %s (%v)", wire.Quote(string(b[:min(len(b), 300)])), err)
+		return nil, fmt.Errorf("it wrote what is no reply: %s (%v)", remote.Quote(string(b[:min(len(b), 300)])), err)
 	}
-	if err := wire.Once(b, replyFields, replyParts); err != nil {
+	if err := remote.Once(b, replyFields, replyParts); err != nil {
 		return nil, fmt.Errorf("its reply says something twice: %w", err)
 	}
 	if r.ID != id && (strict || r.ID != 0) {
 		return nil, fmt.Errorf("it was sent message %d and replies to message %d", id, r.ID)
 	}
 	if r.Error != "" {
-		return nil, fmt.Errorf("it says that it failed: %s", wire.Quote(r.Error))
+		return nil, fmt.Errorf("it says that it failed: %s", remote.Quote(r.Error))
 	}
 	return &r, nil
 }
@@ -149,7 +148,7 @@ func (s service) exchange(ctx context.Context, m *Message) (*Reply, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body) // bounded and whole: see wire.Client
+	b, err := io.ReadAll(resp.Body) // bounded and whole: see remote.Client
 	if err != nil {
 		return nil, fmt.Errorf("reading its reply: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 )
 
 // ModelName is the name under which a [Proxy] offers its model.
@@ -44,7 +44,7 @@ type tapeKey struct{}
 // NewProxy starts a proxy of a model.
 func NewProxy(m model.Model) (*Proxy, error) {
 	p := &Proxy{model: m, tapes: map[string]*tape{}}
-	s, err := server.New(server.Options{Models: map[string]model.Model{ModelName: p}})
+	s, err := proxy.New(proxy.Options{Models: map[string]model.Model{ModelName: p}})
 	if err != nil {
 		return nil, fmt.Errorf("making the proxy: %w", err)
 	}

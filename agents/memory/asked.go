@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/memtox/memtox/agents/memory/text"
+import "github.com/memtox/memtox/internal/text"
 
 // AsksToKeep reports whether the user's words ask to keep content that stands
 // elsewhere: a verb of keeping (remember, save, store, note, keep, record …)

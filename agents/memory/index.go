@@ -4,15 +4,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/memtox/memtox/agents/memory/memo"
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Cache shares the analysis of texts between the trials of a run.
-type Cache struct{ memo *memo.Memo[*index] }
+type Cache struct{ memo *text.Memo[*index] }
 
 // NewCache returns a cache of at most about maxBytes.
-func NewCache(maxBytes int) *Cache { return &Cache{memo.New[*index](maxBytes)} }
+func NewCache(maxBytes int) *Cache { return &Cache{text.New[*index](maxBytes)} }
 
 func (c *Cache) index(s string) *index { return c.memo.Get(s, newIndex) }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Recalled is one record that passed the read gate, as the prompt shows it.

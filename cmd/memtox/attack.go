@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -91,7 +91,7 @@ func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
 	if campaign.Resume && out == "" {
 		return &harness.Problem{Where: "--resume", What: "there is no telling which attack", Hint: "name its directory with --out"}
 	}
-	siege, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, wire.Caps{}))
+	siege, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
 	if err != nil {
 		return err
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // catalog is memtox's own, with files looked for in the working directory.
-func (e *Env) catalog(resume bool, spent wire.Caps) harness.Catalog {
+func (e *Env) catalog(resume bool, spent remote.Caps) harness.Catalog {
 	c := harness.Builtin()
 	c.Datasets = e.openSet
 	c.Models = e.models(resume, spent).Model
@@ -35,7 +35,7 @@ func (e *Env) catalog(resume bool, spent wire.Caps) harness.Catalog {
 }
 
 // models makes models in this surrounding.
-func (e *Env) models(resume bool, spent wire.Caps) harness.ModelOptions {
+func (e *Env) models(resume bool, spent remote.Caps) harness.ModelOptions {
 	return harness.ModelOptions{Lookup: e.lookup, ReadFile: e.readFile, Path: e.path, Resume: resume, Spent: spent}
 }
 

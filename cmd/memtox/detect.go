@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/detection"
-	"github.com/memtox/memtox/results/inert"
 	"github.com/memtox/memtox/results/render"
 )
 
@@ -130,7 +130,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	}
 	var figures *detection.Aggregator
 	o.Observe = func(e *results.Entry, sizes []int) { figures.Add(e, sizes) }
-	x, err := harness.PrepareDetect(ctx, c, o, env.catalog(false, wire.Caps{}))
+	x, err := harness.PrepareDetect(ctx, c, o, env.catalog(false, remote.Caps{}))
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 func newDoctor(env *Env) *cobra.Command {
@@ -32,7 +33,7 @@ Exit code 1 where a run would fail.`,
 		if err != nil {
 			return err
 		}
-		checks, err := env.models(false, wire.Caps{}).Examine(ctx, conf, *embeddings)
+		checks, err := env.models(false, remote.Caps{}).Examine(ctx, conf, *embeddings)
 		if err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ Exit code 1 where a run would fail.`,
 		failed := false
 		for _, k := range checks {
 			rows = append(rows, row{k.Name, k.State.String(), k.Detail, k.Hint})
-			failed = failed || k.State == wire.Failed
+			failed = failed || k.State == model.Failed
 		}
 		if conf.Format == "json" {
 			if err := printJSON(env, rows); err != nil {

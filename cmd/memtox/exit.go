@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // Code is an exit code. There is one table for the whole tool.
@@ -47,7 +47,7 @@ func codeOf(err error) Code {
 		return Done
 	case errors.Is(err, errBadNews):
 		return BadNews
-	case errors.Is(err, errInconclusive), errors.Is(err, context.Canceled), wire.StopsRun(err):
+	case errors.Is(err, errInconclusive), errors.Is(err, context.Canceled), remote.StopsRun(err):
 		return Inconclusive
 	case errors.As(err, &p), errors.Is(err, results.ErrExists), errors.Is(err, results.ErrNotRun), errors.Is(err, results.ErrInUse), errors.Is(err, results.ErrDangling),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):

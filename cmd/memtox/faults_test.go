@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/results"
 )
 
@@ -35,12 +35,12 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 		want[e.Trial.Case+"/"+e.Trial.Defense] = e.Trial.Digest
 	}
 
-	s, err := server.New(server.Options{Seed: 3, Faults: server.Faults{server.Cut: 0.05, server.Truncated: 0.05, server.TooMany: 0.05,
-		server.ServerError: 0.05, server.Endless: 0.02, server.Hang: 0.02, server.BadRequest: 0.02}})
+	s, err := proxy.New(proxy.Options{Seed: 3, Faults: proxy.Faults{proxy.Cut: 0.05, proxy.Truncated: 0.05, proxy.TooMany: 0.05,
+		proxy.ServerError: 0.05, proxy.Endless: 0.02, proxy.Hang: 0.02, proxy.BadRequest: 0.02}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := server.Listen(t.Context(), "127.0.0.1:0", false)
+	l, err := proxy.Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 	}
 	_ = l.Close()
 	stats := s.Stats()
-	for f, share := range map[server.Fault]int64{server.Cut: stats.Faults[server.Cut], server.Truncated: stats.Faults[server.Truncated], server.TooMany: stats.Faults[server.TooMany],
-		server.ServerError: stats.Faults[server.ServerError], server.Hang: stats.Faults[server.Hang], server.BadRequest: stats.Faults[server.BadRequest]} {
+	for f, share := range map[proxy.Fault]int64{proxy.Cut: stats.Faults[proxy.Cut], proxy.Truncated: stats.Faults[proxy.Truncated], proxy.TooMany: stats.Faults[proxy.TooMany],
+		proxy.ServerError: stats.Faults[proxy.ServerError], proxy.Hang: stats.Faults[proxy.Hang], proxy.BadRequest: stats.Faults[proxy.BadRequest]} {
 		if share == 0 {
 			t.Errorf("no %v was injected: nothing was tested", f)
 		}
@@ -74,8 +74,8 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 			}
 		}
 	}
-	if len(rows) != len(want) || failed != stats.Faults[server.BadRequest] {
-		t.Errorf("%d rows of %d; %d not scored, %d unrecoverable faults were injected", len(rows), len(want), failed, stats.Faults[server.BadRequest])
+	if len(rows) != len(want) || failed != stats.Faults[proxy.BadRequest] {
+		t.Errorf("%d rows of %d; %d not scored, %d unrecoverable faults were injected", len(rows), len(want), failed, stats.Faults[proxy.BadRequest])
 	}
 	t.Logf("%d trials, %d requests, faults %v", len(rows), stats.Requests, stats.Faults)
 	<-served
@@ -101,7 +101,7 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 		}
 	}
 	for name, share := range map[string]float64{"some": 0.15, "all": 1} {
-		s, url := serve(t, server.Options{Seed: 3, Faults: server.Faults{server.MalformedCall: share}})
+		s, url := guardServer(t, proxy.Options{Seed: 3, Faults: proxy.Faults{proxy.MalformedCall: share}})
 		code := c.run(append(args, "--out", name, "--model", "openai:reference", "--base-url", url+"/v1", "--concurrency", "16", "--max-not-scored", "1000")...)
 		if want := map[string]Code{"some": Done, "all": Inconclusive}[name]; code != want {
 			t.Fatalf("%s: exit code %d, want %d: %s", name, code, want, c.err.String())
@@ -157,7 +157,7 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 				}
 			}
 		}
-		injected := s.Stats().Faults[server.MalformedCall]
+		injected := s.Stats().Faults[proxy.MalformedCall]
 		if len(rows) != len(clean) || injected != retries+failed {
 			t.Errorf("%s: %d rows of %d; %d calls were spoilt, %d made again, %d trials given up", name, len(rows), len(clean), injected, retries, failed)
 		}
@@ -188,7 +188,7 @@ func TestKilledRecordedRunsRepeatNoCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, url := serve(t, server.Options{Latency: 2 * time.Millisecond})
+	s, url := guardServer(t, proxy.Options{Latency: 2 * time.Millisecond})
 	c := newConsole(t)
 	const slots = 4
 	args := append(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --model openai:reference --base-url "+url+"/v1"), "--concurrency", fmt.Sprint(slots))

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/datasets/fetch"
+	"github.com/memtox/memtox/datasets/importers"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 func newDatasetsFetch(env *Env) *cobra.Command {
 	var names, about []string
-	for _, s := range fetch.Sources() {
+	for _, s := range importers.Sources() {
 		names = append(names, s.Name)
 		where := "downloaded"
 		if s.Offline != "" {
@@ -38,7 +38,7 @@ the files from a folder instead and needs no network.
 	mirror := c.Flags().String("mirror", "", "a `URL` that has the repositories' files under OWNER/NAME/COMMIT/PATH, instead of GitHub")
 	c.ValidArgsFunction = cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s, ok := fetch.Find(args[0])
+		s, ok := importers.Find(args[0])
 		if !ok {
 			p := &harness.Problem{What: fmt.Sprintf("unknown set %q", args[0]), Hint: "one of " + strings.Join(names, ", ")}
 			if n := harness.Nearest(args[0], names); n != "" {
@@ -46,15 +46,15 @@ the files from a folder instead and needs no network.
 			}
 			return p
 		}
-		o := fetch.Options{Base: *mirror, Say: func(line string) { fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(line)) }}
+		o := importers.Options{Base: *mirror, Say: func(line string) { fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(line)) }}
 		if *from != "" {
 			o.From = env.path(*from)
 		}
 		if s.Offline != "" && *from == "" {
 			return &harness.Problem{What: s.Name + " cannot be downloaded: " + s.Offline, Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
 		}
-		paths, err := fetch.Fetch(cmd.Context(), s, env.path(*dir), o)
-		var mismatch *fetch.MismatchError
+		paths, err := importers.Fetch(cmd.Context(), s, env.path(*dir), o)
+		var mismatch *importers.MismatchError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && *from != "", errors.As(err, &mismatch):
 			return &harness.Problem{Err: err}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
 	"github.com/memtox/memtox/results/metric"
@@ -179,18 +179,18 @@ func share(s string) (float64, error) {
 
 // load reads gate.yaml. Limits of it and of the flags add up.
 func (f *gateFlags) load(o *gate.Options, data []byte) error {
-	n, err := strictyaml.Parse(f.file, data)
+	n, err := settings.Parse(f.file, data)
 	if err == nil {
 		err = f.entries(o, n)
 	}
-	var y *strictyaml.Error
+	var y *settings.Error
 	if errors.As(err, &y) {
 		return &harness.Problem{Where: y.Place(), What: y.Msg}
 	}
 	return asUsage(err)
 }
 
-func (f *gateFlags) entries(o *gate.Options, n strictyaml.Node) error {
+func (f *gateFlags) entries(o *gate.Options, n settings.Node) error {
 	entries, err := n.Entries()
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (f *gateFlags) entries(o *gate.Options, n strictyaml.Node) error {
 }
 
 // limits reads a list of requirements.
-func limits(o *gate.Options, list strictyaml.Node, prefix string) error {
+func limits(o *gate.Options, list settings.Node, prefix string) error {
 	items, err := list.Items()
 	if err != nil {
 		return err

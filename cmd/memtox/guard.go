@@ -9,10 +9,10 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
-	"github.com/memtox/memtox/defenses/guard/guardscan"
+	"github.com/memtox/memtox/defenses/guard/scan"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
-	"github.com/memtox/memtox/results/sarif"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/export"
 )
 
 func newGuardCommand(env *Env) *cobra.Command {
@@ -95,7 +95,7 @@ something could not be scanned and nothing was found in the rest.`,
 		for i, a := range args {
 			paths[i] = env.path(a)
 		}
-		r, err := guardscan.Scan(ctx, g, guardscan.Options{MaxBytes: *maxBytes}, paths...)
+		r, err := scan.Scan(ctx, g, scan.Options{MaxBytes: *maxBytes}, paths...)
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ something could not be scanned and nothing was found in the rest.`,
 	return c
 }
 
-func scanText(env *Env, r *guardscan.Report) error {
+func scanText(env *Env, r *scan.Report) error {
 	p := &page{env: env}
 	for _, f := range r.Findings {
 		at := f.File
@@ -164,19 +164,19 @@ func scanText(env *Env, r *guardscan.Report) error {
 	return p.err
 }
 
-func scanSARIF(env *Env, r *guardscan.Report) error {
-	var rules []sarif.Rule
-	var findings []sarif.Finding
+func scanSARIF(env *Env, r *scan.Report) error {
+	var rules []export.Rule
+	var findings []export.Finding
 	for _, f := range r.Findings {
-		if !slices.ContainsFunc(rules, func(x sarif.Rule) bool { return x.ID == f.Check }) {
-			rules = append(rules, sarif.Rule{ID: f.Check, Short: f.Note, Help: "Look at the entry, and remove or reword it if nobody who may has put it there."})
+		if !slices.ContainsFunc(rules, func(x export.Rule) bool { return x.ID == f.Check }) {
+			rules = append(rules, export.Rule{ID: f.Check, Short: f.Note, Help: "Look at the entry, and remove or reword it if nobody who may has put it there."})
 		}
-		level := sarif.Warning
+		level := export.Warning
 		if f.Action == memory.Block || f.Action == memory.Quarantine {
-			level = sarif.Error
+			level = export.Error
 		}
-		findings = append(findings, sarif.Finding{Rule: f.Check, Level: level, Message: f.Note, File: f.File, Line: f.Line, Name: f.Place,
+		findings = append(findings, export.Finding{Rule: f.Check, Level: level, Message: f.Note, File: f.File, Line: f.Line, Name: f.Place,
 			Identity: []string{f.Fingerprint}, Properties: map[string]any{"severity": f.Severity, "action": f.Action.String(), "check": f.On}})
 	}
-	return sarif.Write(env.Stdout, sarif.Tool{Name: "memtox guard scan", Version: versionString()}, rules, findings)
+	return export.WriteSARIF(env.Stdout, export.Tool{Name: "memtox guard scan", Version: versionString()}, rules, findings)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/durable"
 	"github.com/memtox/memtox/defenses/guard"
-	"github.com/memtox/memtox/defenses/guard/guardserve"
+	"github.com/memtox/memtox/defenses/guard/serve"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/harness"
 )
 
@@ -48,12 +48,12 @@ are not shown.`,
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
-		store, err := m.openGuarded(ctx, false)
+		st, err := m.openGuarded(ctx, false)
 		if err != nil {
 			return err
 		}
-		vs, err := memory.NewCurator(store, m.operator(), env.Now).Pending(ctx)
-		if err = errors.Join(err, store.Close()); err != nil {
+		vs, err := memory.NewCurator(st, m.operator(), env.Now).Pending(ctx)
+		if err = errors.Join(err, st.Close()); err != nil {
 			return err
 		}
 		list := []waiting{}
@@ -72,12 +72,12 @@ are not shown.`,
 	return c
 }
 
-func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*durable.Store, error) {
-	store, err := m.open(ctx, changes)
-	if errors.Is(err, durable.ErrForeign) || errors.Is(err, durable.ErrNewer) {
+func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*store.Store, error) {
+	st, err := m.open(ctx, changes)
+	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
 		return nil, &harness.Problem{Where: "--store", Err: err}
 	}
-	return store, err
+	return st, err
 }
 
 func newGuardApprove(env *Env) *cobra.Command {
@@ -95,7 +95,7 @@ approved it and why.`,
 	anyway := c.Flags().Bool("anyway", false, "Approve a replacement although another record has come in between")
 	policy := policyFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, store *durable.Store, who string) (memory.Record, error) {
+		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.Store, who string) (memory.Record, error) {
 			p, err := env.policy(*policy)
 			if err != nil {
 				return memory.Record{}, err
@@ -107,11 +107,11 @@ approved it and why.`,
 			if err != nil {
 				return memory.Record{}, err
 			}
-			g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: guardserve.Agent})
+			g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: serve.Agent})
 			if err != nil {
 				return memory.Record{}, err
 			}
-			mem := memory.New(memory.Options{Stores: guardserve.Specs(), Store: store, Clock: env.Now})
+			mem := memory.New(memory.Options{Stores: serve.Specs(), Store: st, Clock: env.Now})
 			gate, err := g.Open(ctx, mem.View())
 			if err != nil {
 				return memory.Record{}, err
@@ -122,7 +122,7 @@ approved it and why.`,
 			if !ok {
 				return memory.Record{}, errors.New("this guard cannot approve")
 			}
-			return memory.NewCurator(store, who, env.Now).Approve(ctx, args[0], memory.Approval{Why: *why, Anyway: *anyway,
+			return memory.NewCurator(st, who, env.Now).Approve(ctx, args[0], memory.Approval{Why: *why, Anyway: *anyway,
 				Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
 		})
 	}
@@ -139,8 +139,8 @@ func newGuardReject(env *Env) *cobra.Command {
 	m.flags(c, true)
 	by, why := decider(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, store *durable.Store, who string) (memory.Record, error) {
-			return memory.NewCurator(store, who, env.Now).Reject(ctx, args[0], *why)
+		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.Store, who string) (memory.Record, error) {
+			return memory.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
 		})
 	}
 	return c
@@ -152,7 +152,7 @@ func decider(c *cobra.Command) (by, why *string) {
 }
 
 // decide decides about a record of the store and prints what became of it.
-func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(context.Context, *durable.Store, string) (memory.Record, error)) error {
+func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(context.Context, *store.Store, string) (memory.Record, error)) error {
 	ctx, stop := m.env.interruptible(ctx)
 	defer stop()
 	if why == "" {
@@ -161,12 +161,12 @@ func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(c
 	if by == "" {
 		by = m.operator()
 	}
-	store, err := m.openGuarded(ctx, true)
+	st, err := m.openGuarded(ctx, true)
 	if err != nil {
 		return err
 	}
-	r, err := f(ctx, store, by)
-	if err = errors.Join(err, store.Close()); err != nil {
+	r, err := f(ctx, st, by)
+	if err = errors.Join(err, st.Close()); err != nil {
 		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrMovedOn) || errors.Is(err, memory.ErrDecided) {
 			return &harness.Problem{Where: m.store, Err: err, Hint: "`memtox guard pending` lists what waits"}
 		}

@@ -23,16 +23,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/forensics"
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
-	"github.com/memtox/memtox/defenses/guard/guardserve"
+	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/serve"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/defenses/signed"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 // guardToken is the variable that holds the token of the HTTP server.
@@ -67,12 +67,12 @@ end it in good order.`,
 	cert := fs.String("tls-cert", "", "`FILE` with the certificate of the HTTP server, in PEM")
 	key := fs.String("tls-key", "", "`FILE` with its private key, in PEM")
 	useMCP := fs.Bool("mcp", false, "Speak the Model Context Protocol on standard input and output")
-	store := fs.String("store", "", "`FILE` that the memory of --mcp is kept in")
+	st := fs.String("store", "", "`FILE` that the memory of --mcp is kept in")
 	signKey := fs.String("key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, or a key of the process)")
 	writer := fs.String("writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp if left out), AGENT_AUTHORED or EXTERNAL_TOOL")
 	logLevel := fs.String("log", "warn", "What is logged: debug is every decision, warn what was not let through, off nothing")
 	reveal := fs.Bool("reveal", false, "Log contents and keys too")
-	var limits guardserve.Limits
+	var limits serve.Limits
 	fs.Int64Var(&limits.Body, "max-body", 8<<20, "Most `BYTES` of a request")
 	fs.IntVar(&limits.Concurrent, "max-concurrent", 64, "Most requests at once")
 	fs.DurationVar(&limits.Time, "timeout", 30*time.Second, "Longest time of a request, its body included")
@@ -83,17 +83,17 @@ end it in good order.`,
 	trials := fs.Int("max-trials", external.DefaultTrials,
 		"Most open trials; the one idle longest expires for a new one")
 	kept := fs.Int("max-trial-bytes", external.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
-	every := fs.Duration("seal-every", guardserve.DefaultSealEvery,
+	every := fs.Duration("seal-every", serve.DefaultSealEvery,
 		"After what time changes of the store are sealed; 0 is never")
-	after := fs.Int("seal-after", guardserve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
+	after := fs.Int("seal-after", serve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
 	sealKey := fs.String("seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if it is missing)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
-		case *every < 0 || *after < 0 || *store == "" && *sealKey != "":
+		case *every < 0 || *after < 0 || *st == "" && *sealKey != "":
 			return &harness.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
 		case *useMCP && *addr != "":
 			return &harness.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
-		case !*useMCP && *store != "":
+		case !*useMCP && *st != "":
 			return &harness.Problem{What: "--store is for --mcp: without it the agent keeps its own store"}
 		case *addr == "" && (*cert != "" || *key != ""):
 			return &harness.Problem{What: "--tls-cert and --tls-key are for --http"}
@@ -113,7 +113,7 @@ end it in good order.`,
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
 		if *useMCP {
-			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *store, key: *signKey,
+			return serveMCP(ctx, env, mcpServe{policy: p, log: log, reveal: *reveal, store: *st, key: *signKey,
 				writer: *writer, limits: limits,
 				every: *every, after: *after, sealKey: *sealKey})
 		}
@@ -132,7 +132,7 @@ end it in good order.`,
 				return err
 			}
 		}
-		metrics := guardserve.NewMetrics()
+		metrics := serve.NewMetrics()
 		if log != nil || *addr != "" {
 			opts.Hook = hooks(log, metrics)
 		}
@@ -148,7 +148,7 @@ end it in good order.`,
 		s := &external.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials,
 			Memory: *kept}
 		if *addr == "" {
-			if err := guardserve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
+			if err := serve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
 				return fmt.Errorf("serving the guard: %w", err)
 			}
 			return nil
@@ -164,8 +164,8 @@ end it in good order.`,
 		if _, err := fmt.Fprintf(env.Stdout, "%s://%s\n", scheme, l.Addr()); err != nil {
 			return fmt.Errorf("printing the address: %w", err)
 		}
-		h := guardserve.Handler(s, guardserve.HandlerOptions{Limits: limits, Token: env.Getenv(guardToken), Metrics: metrics})
-		if err := guardserve.ServeHTTP(ctx, l, h, limits, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
+		h := serve.Handler(s, serve.HandlerOptions{Limits: limits, Token: env.Getenv(guardToken), Metrics: metrics})
+		if err := serve.ServeHTTP(ctx, l, h, limits, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		return nil
@@ -174,7 +174,7 @@ end it in good order.`,
 }
 
 // hooks logs decisions, where there is a log, and counts them.
-func hooks(log *slog.Logger, m *guardserve.Metrics) guard.Hook {
+func hooks(log *slog.Logger, m *serve.Metrics) guard.Hook {
 	if log == nil {
 		return m.Hook
 	}
@@ -222,7 +222,7 @@ func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Lis
 			return nil, &harness.Problem{Where: "--tls-cert", Err: err}
 		}
 	}
-	l, err := server.Listen(ctx, addr, remote)
+	l, err := proxy.Listen(ctx, addr, remote)
 	if err != nil {
 		return nil, &harness.Problem{Where: "--http", Err: err}
 	}
@@ -237,7 +237,7 @@ type mcpServe struct {
 	log                *slog.Logger
 	reveal             bool
 	store, key, writer string
-	limits             guardserve.Limits
+	limits             serve.Limits
 	every              time.Duration
 	after              int
 	sealKey            string
@@ -261,17 +261,17 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 	if err != nil {
 		return err
 	}
-	opts := guardserve.MemoryOptions{Writer: class, Now: env.Now}
+	opts := serve.MemoryOptions{Writer: class, Now: env.Now}
 	var keys *signed.Keyring
 	if o.store != "" {
-		store, err := durable.Open(ctx, env.path(o.store), durable.Options{})
+		st, err := store.Open(ctx, env.path(o.store), store.Options{})
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, store.Close()) }()
-		opts.Store = store
+		defer func() { err = errors.Join(err, st.Close()) }()
+		opts.Store = st
 		if o.every > 0 || o.after > 0 {
-			if opts.Sealer, err = o.sealer(ctx, env, store); err != nil {
+			if opts.Sealer, err = o.sealer(ctx, env, st); err != nil {
 				return err
 			}
 			sealing, done := context.WithCancel(context.WithoutCancel(ctx)) // calls in flight are finished, and sealed
@@ -290,33 +290,33 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 	} else {
 		keys = signed.Fresh()
 	}
-	g := guard.Options{Policy: o.policy, Keys: keys, Agent: guardserve.Agent, Reveal: o.reveal}
+	g := guard.Options{Policy: o.policy, Keys: keys, Agent: serve.Agent, Reveal: o.reveal}
 	if o.log != nil {
 		g.Hook = guard.Slog(o.log)
 	}
 	if opts.Guard, err = guard.New(g); err != nil {
 		return err
 	}
-	m, err := guardserve.NewMemory(ctx, opts)
+	m, err := serve.NewMemory(ctx, opts)
 	if err != nil {
 		return err
 	}
-	s := guardserve.NewMCP(m, versionString(), o.limits)
-	if err := guardserve.ServeMCP(ctx, s, io.NopCloser(env.Stdin), unclosed{env.Stdout}, serveGrace); err != nil {
+	s := serve.NewMCP(m, versionString(), o.limits)
+	if err := serve.ServeMCP(ctx, s, io.NopCloser(env.Stdin), unclosed{env.Stdout}, serveGrace); err != nil {
 		return fmt.Errorf("serving the memory: %w", err)
 	}
 	return nil
 }
 
 // sealer seals what a process before left behind, and then what this one changes.
-func (o *mcpServe) sealer(ctx context.Context, env *Env, store *durable.Store) (*guardserve.Sealer, error) {
-	ledger, err := forensics.NewLedger(store)
+func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.Store) (*serve.Sealer, error) {
+	ledger, err := seal.NewLedger(st)
 	if err != nil {
 		return nil, err
 	}
 	m := &memoryCommand{env: env, store: o.store}
-	s := &guardserve.Sealer{Store: store, Every: o.every, After: o.after, Now: env.Now,
-		Told: func(s guardserve.Sealing) {
+	s := &serve.Sealer{Store: st, Every: o.every, After: o.after, Now: env.Now,
+		Told: func(s serve.Sealing) {
 			switch {
 			case o.log == nil:
 			case s.Err != nil:
@@ -331,7 +331,7 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, store *durable.Store) (
 	if s.Signer, s.Verifier, err = m.signer(ctx, ledger, o.sealKey); err == nil {
 		err = s.Begin(ctx)
 	}
-	if errors.Is(err, forensics.ErrIntegrity) || errors.Is(err, memory.ErrDamaged) {
+	if errors.Is(err, seal.ErrIntegrity) || errors.Is(err, memory.ErrDamaged) {
 		return nil, fmt.Errorf("%s is not served: %w: `memtox memory verify --store %[1]s` names all; bring it back from a copy, "+
 			"or, to go on with it as it is, move %[1]s.head away and take a `memtox memory snapshot`", o.store, err)
 	}

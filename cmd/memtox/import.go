@@ -11,7 +11,7 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/datasets/importers"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 func newDatasetsImport(env *Env) *cobra.Command {

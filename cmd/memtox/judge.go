@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/harness/judge/audit"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -53,19 +53,19 @@ expected_memory, kind, label, and record, or query, answer and calls
 		if err != nil {
 			return err
 		}
-		j, judged, workers := audit.Judge(audit.Deterministic), harness.Deterministic, 1
-		reader, err := conf.Reader(ctx, env.catalog(false, wire.Caps{}))
+		j, judged, workers := score.Rater(score.Deterministic), harness.Deterministic, 1
+		reader, err := conf.Reader(ctx, env.catalog(false, remote.Caps{}))
 		if err != nil {
 			return err
 		}
 		if reader != nil {
 			defer reader.Close()
-			j, judged, workers = audit.Reader(reader), reader.Name(), 16
+			j, judged, workers = score.Reader(reader), reader.Name(), 16
 			if conf.Concurrency > 0 {
 				workers = conf.Concurrency
 			}
 		}
-		r, err := audit.Measure(ctx, judged, name, items, j, workers)
+		r, err := score.Measure(ctx, judged, name, items, j, workers)
 		if err != nil {
 			return err
 		}
@@ -83,23 +83,23 @@ expected_memory, kind, label, and record, or query, answer and calls
 	return c
 }
 
-func readAuditSet(env *Env, file string) ([]audit.Item, string, error) {
+func readAuditSet(env *Env, file string) ([]score.Item, string, error) {
 	if file == "" {
-		items, err := audit.Builtin()
+		items, err := score.Builtin()
 		return items, "built-in", err
 	}
 	b, err := env.readFile(file)
 	if err != nil {
 		return nil, "", &harness.Problem{Where: "--set", What: file, Err: withoutPath(err)}
 	}
-	items, err := audit.Read(bytes.NewReader(b), file)
+	items, err := score.Read(bytes.NewReader(b), file)
 	if err != nil {
 		return nil, "", &harness.Problem{Where: "--set", Err: err}
 	}
 	return items, file, nil
 }
 
-func writeAudit(env *Env, r *audit.Report, format string) error {
+func writeAudit(env *Env, r *score.Report, format string) error {
 	escape := inert.Text
 	if format == "markdown" {
 		escape = inert.Markdown
@@ -121,7 +121,7 @@ func writeAudit(env *Env, r *audit.Report, format string) error {
 	}
 	fmt.Fprintln(env.Stdout)
 	l := &listing{columns: []string{"question", "kind", "items", "no verdict", "sensitivity", "specificity", "kappa"}}
-	add := func(question, kind string, f audit.Figures, kappa string) {
+	add := func(question, kind string, f score.Figures, kappa string) {
 		l.add(question, kind, fmt.Sprint(f.Items), fmt.Sprint(f.NoVerdict), rateText(f.Sensitivity), rateText(f.Specificity), kappa)
 	}
 	add("all", "all", r.All, kappaText(r.All.Kappa))

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 )
 
@@ -297,7 +297,7 @@ func TestARunThatIsResumedAsksNothingTwice(t *testing.T) {
 	run := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--model", "reference:naive", "--judge", "llm:openai:fake", "--set", "judge_base_url=" + s.URL + "/v1"}
 	c.must(append(run, "--out", "a")...)
 	asked := s.calls.Load()
-	verdicts, err := os.ReadFile(filepath.Join(c.dir, "a", llm.File))
+	verdicts, err := os.ReadFile(filepath.Join(c.dir, "a", score.File))
 	if err != nil || int64(strings.Count(string(verdicts), "\n")) != asked {
 		t.Fatalf("%d questions, and the file of verdicts is %q, %v", asked, verdicts, err)
 	}
@@ -313,7 +313,7 @@ func TestARunThatIsResumedAsksNothingTwice(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.write("b/"+llm.File, string(verdicts)+`{"key":"torn`)
+	c.write("b/"+score.File, string(verdicts)+`{"key":"torn`)
 	first, second := c.judged("run", "--out", "a", "--resume"), c.judged(append(run, "--out", "b", "--resume")...)
 	if s.calls.Load() != asked || first.Digest != second.Digest || *first.Arms[0].ASRJudged != *second.Arms[0].ASRJudged || first.Arms[0].Costs != second.Arms[0].Costs {
 		t.Errorf("%d questions more; %+v, then %+v", s.calls.Load()-asked, first.Arms[0], second.Arms[0])

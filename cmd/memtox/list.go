@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/compare"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // listing is a table of texts that prints as a table, as JSON or as Markdown.

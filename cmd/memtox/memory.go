@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/forensics"
+	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 // MemoryExitCodes is the table of exit codes of `memtox memory`, the exception to
@@ -52,9 +52,9 @@ func codeFor(cmd *cobra.Command, err error) Code {
 
 func memoryCode(err error) Code {
 	switch {
-	case errors.Is(err, forensics.ErrIntegrity), errors.Is(err, memory.ErrDamaged), errors.Is(err, durable.ErrTorn):
+	case errors.Is(err, seal.ErrIntegrity), errors.Is(err, memory.ErrDamaged), errors.Is(err, store.ErrTorn):
 		return tampered
-	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, forensics.ErrNotSealed), errors.Is(err, durable.ErrForeign), errors.Is(err, durable.ErrNewer):
+	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, seal.ErrNotSealed), errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer):
 		return notFound
 	}
 	if code := codeOf(err); code != Usage {
@@ -121,30 +121,30 @@ func (m *memoryCommand) flags(c *cobra.Command, withStore bool) {
 func (m *memoryCommand) check() error { return choice("--format", m.format, memoryFormats) }
 
 // open opens the store; with changes it can be written to.
-func (m *memoryCommand) open(ctx context.Context, changes bool) (*durable.Store, error) {
+func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.Store, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
 	if m.store == "" {
 		return nil, &harness.Problem{What: "which store? --store is missing", Hint: "--store FILE names the file that the memory is in"}
 	}
-	return durable.Open(ctx, m.env.path(m.store), durable.Options{MustExist: true, ReadOnly: !changes})
+	return store.Open(ctx, m.env.path(m.store), store.Options{MustExist: true, ReadOnly: !changes})
 }
 
 // replay opens the store's past for a command that changes nothing.
-func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*durable.Store, *forensics.Replay, error) {
-	store, err := m.open(ctx, false)
+func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*store.Store, *seal.Replay, error) {
+	st, err := m.open(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := m.look(ctx, store); err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+	if err := m.look(ctx, st); err != nil {
+		return nil, nil, errors.Join(err, st.Close())
 	}
-	r, err := forensics.NewReplay(ctx, store, overSnapshots)
+	r, err := seal.NewReplay(ctx, st, overSnapshots)
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, nil, errors.Join(err, st.Close())
 	}
-	return store, r, nil
+	return st, r, nil
 }
 
 // uncheckedFlag adds what leaves look out.
@@ -155,11 +155,11 @@ func (m *memoryCommand) uncheckedFlag(c *cobra.Command) {
 
 // look verifies a store that a command reads. A damaged one is answered from all the
 // same, for whoever looks into it; then the command ends with what is wrong.
-func (m *memoryCommand) look(ctx context.Context, store *durable.Store) error {
+func (m *memoryCommand) look(ctx context.Context, st *store.Store) error {
 	if m.unchecked {
 		return nil
 	}
-	ledger, err := forensics.NewLedger(store)
+	ledger, err := seal.NewLedger(st)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (m *memoryCommand) look(ctx context.Context, store *durable.Store) error {
 	if err != nil && memoryCode(err) == notFound { // none is there
 		v, err = nil, nil
 	}
-	var out *forensics.Verification
+	var out *seal.Verification
 	if err == nil {
 		out, err = ledger.Verify(ctx, v, nil)
 	}
@@ -183,14 +183,14 @@ func (m *memoryCommand) look(ctx context.Context, store *durable.Store) error {
 }
 
 // found says what a verification found, or nil.
-func (m *memoryCommand) found(v *forensics.Verification) error {
+func (m *memoryCommand) found(v *seal.Verification) error {
 	switch n := len(v.Problems) + v.More; n {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("%w: %s: %s: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note, remedy)
+		return fmt.Errorf("%w: %s: %s: %s", seal.ErrIntegrity, m.store, v.Problems[0].Note, remedy)
 	default:
-		return fmt.Errorf("%w: %s: %s and %s more: %s", forensics.ErrIntegrity, m.store, v.Problems[0].Note,
+		return fmt.Errorf("%w: %s: %s and %s more: %s", seal.ErrIntegrity, m.store, v.Problems[0].Note,
 			number(n-1), remedy)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/merkle"
+	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // newServed makes a store in the console's folder as a server leaves it that is killed:
@@ -24,24 +24,24 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 	ctx := context.Background()
 	newPoisoned(t, c)
 	c.must("memory", "snapshot", "found", "--store", "memory.db", "--checkpoint", "kept")
-	store, err := durable.Open(ctx, filepath.Join(c.dir, "memory.db"), durable.Options{})
+	st, err := store.Open(ctx, filepath.Join(c.dir, "memory.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer st.Close()
 	key, err := os.ReadFile(filepath.Join(c.dir, "memory.db.signer"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, _, err := merkle.ParseSigner(strings.TrimSpace(string(key)))
+	signer, _, err := seal.ParseSigner(strings.TrimSpace(string(key)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Sign(signer.Sign); err != nil {
+	if err := st.Sign(signer.Sign); err != nil {
 		t.Fatal(err)
 	}
 	minute := 0
-	curator := memory.NewCurator(store, "ana", func() time.Time {
+	curator := memory.NewCurator(st, "ana", func() time.Time {
 		minute++
 		return time.Date(2026, 3, 3, 9, minute, 0,
 			0, time.UTC)
@@ -55,10 +55,10 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 	if _, err := curator.Snapshot(ctx, "tail", "not sealed"); err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := store.Get(ctx, "r6")
+	r, _, err := st.Get(ctx, "r6")
 	if err == nil {
 		r.ID, r.Key, r.Text = "r7", "memory/r7", "The lamps are on sale."
-		_, err = store.Commit(ctx, &memory.Batch{At: time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC),
+		_, err = st.Commit(ctx, &memory.Batch{At: time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC),
 			Cause: memory.CauseWrite, By: "ada", Why: "told", Records: []memory.Record{r}})
 	}
 	if err != nil {

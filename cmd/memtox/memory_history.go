@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/forensics"
+	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/harness"
 )
 
@@ -23,7 +23,7 @@ that of all versions: a record that once derived from another is shown.`,
 	}
 	m.flags(c, true)
 	m.uncheckedFlag(c)
-	reach := c.Flags().Int("reach", forensics.DefaultReach, "How many records are followed each way")
+	reach := c.Flags().Int("reach", seal.DefaultReach, "How many records are followed each way")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *reach < 1 {
 			return &harness.Problem{Where: "--reach", What: fmt.Sprintf("%d is too few", *reach), Hint: "at least 1"}
@@ -73,7 +73,7 @@ func noRecord(id string) error {
 
 var nodeColumns = []string{"steps", "what", "via", "relation", "origin", "state", "text"}
 
-func nodeRows(nodes []forensics.Node) (rows [][]string) {
+func nodeRows(nodes []seal.Node) (rows [][]string) {
 	for _, n := range nodes {
 		what, st := n.Record, state(n.State, n.Forgotten, n.Damaged)
 		switch {
@@ -95,7 +95,7 @@ func newCohort(m *memoryCommand) *cobra.Command {
 they had it first: what else did this source write? A record has every source that
 its lineage names too, for where its words stand in several it may be from any of
 them. The attributes are
-` + strings.Join(forensics.Attrs(), ", ") + `.`,
+` + strings.Join(seal.Attrs(), ", ") + `.`,
 		Example: "  memtox memory cohort https://pages.example/a --store memory.db\n  memtox memory cohort EXTERNAL_TOOL --attr class --store memory.db",
 		Args:    oneArg("the value of an attribute"),
 	}
@@ -103,7 +103,7 @@ them. The attributes are
 	m.uncheckedFlag(c)
 	attr, over := m.matchFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--attr", *attr, forensics.Attrs()); err != nil {
+		if err := choice("--attr", *attr, seal.Attrs()); err != nil {
 			return err
 		}
 		store, r, err := m.replay(cmd.Context(), *over)
@@ -111,7 +111,7 @@ them. The attributes are
 			return err
 		}
 		defer store.Close()
-		members, err := r.Cohort(cmd.Context(), forensics.Match{Attr: forensics.Attr(*attr), Value: args[0]})
+		members, err := r.Cohort(cmd.Context(), seal.Match{Attr: seal.Attr(*attr), Value: args[0]})
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ them. The attributes are
 
 // matchFlags adds the flags of a command that is about an attribute.
 func (m *memoryCommand) matchFlags(c *cobra.Command) (attr *string, over *bool) {
-	attr = c.Flags().String("attr", "source", "The attribute: "+strings.Join(forensics.Attrs(), ", "))
-	must(c.RegisterFlagCompletionFunc("attr", cobra.FixedCompletions(forensics.Attrs(), cobra.ShellCompDirectiveNoFileComp)))
+	attr = c.Flags().String("attr", "source", "The attribute: "+strings.Join(seal.Attrs(), ", "))
+	must(c.RegisterFlagCompletionFunc("attr", cobra.FixedCompletions(seal.Attrs(), cobra.ShellCompDirectiveNoFileComp)))
 	return attr, overFlag(c)
 }
 
@@ -179,8 +179,8 @@ were when they were retired are left out.`,
 			return err
 		}
 		err = m.print(struct {
-			Hits []forensics.Hit `json:"hits"`
-			More bool            `json:"more"`
+			Hits []seal.Hit `json:"hits"`
+			More bool       `json:"more"`
 		}{hits, more}, func(p *page) error {
 			var rows [][]string
 			for _, h := range hits {
@@ -227,12 +227,12 @@ first.`,
 	attr, over := m.matchFlags(c)
 	limit := limitFlag(c, "events")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		var match forensics.Match
-		if err := choice("--attr", *attr, forensics.Attrs()); err != nil {
+		var match seal.Match
+		if err := choice("--attr", *attr, seal.Attrs()); err != nil {
 			return err
 		}
 		if len(args) > 0 {
-			match = forensics.Match{Attr: forensics.Attr(*attr), Value: args[0]}
+			match = seal.Match{Attr: seal.Attr(*attr), Value: args[0]}
 		} else if cmd.Flags().Changed("attr") {
 			return &harness.Problem{Where: "--attr", What: "an attribute without a value", Hint: "memtox memory timeline VALUE --attr " + *attr}
 		}
@@ -246,11 +246,11 @@ first.`,
 			return err
 		}
 		if events == nil {
-			events = []forensics.Event{}
+			events = []seal.Event{}
 		}
 		err = m.print(struct {
-			Events []forensics.Event `json:"events"`
-			More   bool              `json:"more"`
+			Events []seal.Event `json:"events"`
+			More   bool         `json:"more"`
 		}{events, more}, func(p *page) error {
 			if more {
 				p.line("There are older ones: --limit %d cut them.", *limit)
@@ -258,7 +258,7 @@ first.`,
 			var rows [][]string
 			for _, e := range events {
 				st := e.State.String()
-				if e.Type == forensics.Disappear {
+				if e.Type == seal.Disappear {
 					st = ""
 				}
 				rows = append(rows, []string{instant(e.At), number(e.Seq), e.Snapshot, e.Record, e.Type, st, e.Cause.String(), e.By, shown(e.Preview), shown(e.Why)})
@@ -344,9 +344,9 @@ changed. Snapshots are named by id or by name.`,
 			return err
 		}
 		return m.print(struct {
-			From        string                 `json:"from"`
-			To          string                 `json:"to"`
-			Differences []forensics.Difference `json:"differences"`
+			From        string            `json:"from"`
+			To          string            `json:"to"`
+			Differences []seal.Difference `json:"differences"`
 		}{two[0].ID, two[1].ID, list}, func(p *page) error {
 			var rows [][]string
 			for _, d := range list {

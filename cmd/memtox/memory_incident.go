@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/forensics"
+	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/harness"
 )
 
@@ -37,7 +37,7 @@ both acts, and a snapshot is taken before each.`,
 	dry := c.Flags().Bool("dry-run", false, "Say what would be done, and do nothing")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		s := forensics.Suspects{IDs: args, Cohort: *cohort, Protected: *protect, Why: *why, DryRun: *dry}
+		s := seal.Suspects{IDs: args, Cohort: *cohort, Protected: *protect, Why: *why, DryRun: *dry}
 		if *since != "" {
 			var err error
 			if s.Since, err = instantFlag("--since", *since); err != nil {
@@ -52,7 +52,7 @@ both acts, and a snapshot is taken before each.`,
 			return err
 		}
 		defer store.Close()
-		i, err := forensics.Respond(ctx, store, memory.NewCurator(store, m.operator(), m.env.Now), m.operator(), m.env.Now(), s)
+		i, err := seal.Respond(ctx, store, memory.NewCurator(store, m.operator(), m.env.Now), m.operator(), m.env.Now(), s)
 		if i == nil {
 			return err
 		}
@@ -66,7 +66,7 @@ both acts, and a snapshot is taken before each.`,
 	return c
 }
 
-func printIncident(p *page, i *forensics.Incident) {
+func printIncident(p *page, i *seal.Incident) {
 	at := &i.Pinpoint
 	verb := ""
 	if i.DryRun {
@@ -112,7 +112,7 @@ func printIncident(p *page, i *forensics.Incident) {
 	p.table("4. re-derive", "no record's lineage touches a bad one", []string{"record", "steps", "touches", "state", "derive from", "text"}, rows)
 }
 
-func printAct(p *page, a *forensics.Act, dry bool) {
+func printAct(p *page, a *seal.Act, dry bool) {
 	list := func(what string, ids []string) {
 		if len(ids) > 0 {
 			p.line("  %s: %s", what, strings.Join(ids, " "))

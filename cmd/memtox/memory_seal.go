@@ -17,15 +17,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/durable"
-	"github.com/memtox/memtox/agents/memory/forensics"
-	"github.com/memtox/memtox/agents/memory/merkle"
+	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/harness"
 )
 
 // Where the keys of a store lie unless a flag says otherwise.
-func signerFile(store string) string   { return store + ".signer" }
-func verifierFile(store string) string { return store + ".verifier" }
+func signerFile(st string) string   { return st + ".signer" }
+func verifierFile(st string) string { return st + ".verifier" }
 
 func keyFlag(c *cobra.Command) *string {
 	return c.Flags().String("key", "", "The `file` with the signer's key (default STORE.signer)")
@@ -37,7 +36,7 @@ func verifierFlag(c *cobra.Command, def string) *string {
 
 // signer reads the key that seals. Where the store was never sealed and no key is
 // named, it makes one.
-func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, key string) (note.Signer, note.Verifier, error) {
+func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key string) (note.Signer, note.Verifier, error) {
 	name := key
 	unsealed := false
 	if key == "" {
@@ -68,7 +67,7 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 	if err != nil {
 		return nil, nil, err
 	}
-	s, v, err := merkle.ParseSigner(strings.TrimSpace(string(b)))
+	s, v, err := seal.ParseSigner(strings.TrimSpace(string(b)))
 	switch {
 	case err != nil && key == "":
 		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
@@ -77,7 +76,7 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *forensics.Ledger, ke
 		return nil, nil, &harness.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
-		text, err := merkle.VerifierKey(strings.TrimSpace(string(b)))
+		text, err := seal.VerifierKey(strings.TrimSpace(string(b)))
 		if err == nil {
 			err = m.writeKey(verifierFile(m.store), text, 0o644)
 		}
@@ -97,7 +96,7 @@ func (m *memoryCommand) makeKey() error {
 	if _, err := rand.Read(id[:]); err != nil {
 		return fmt.Errorf("drawing a key: %w", err)
 	}
-	key, _, err := merkle.GenerateKey(rand.Reader, "memtox-memory-"+hex.EncodeToString(id[:]))
+	key, _, err := seal.GenerateKey(rand.Reader, "memtox-memory-"+hex.EncodeToString(id[:]))
 	if err != nil {
 		return fmt.Errorf("drawing a key: %w", err)
 	}
@@ -182,8 +181,8 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 }
 
 // seal seals what is not sealed yet, if the key is there; without one it says so.
-func (m *memoryCommand) seal(ctx context.Context, store *durable.Store, key string) error {
-	ledger, err := forensics.NewLedger(store)
+func (m *memoryCommand) seal(ctx context.Context, st *store.Store, key string) error {
+	ledger, err := seal.NewLedger(st)
 	if err != nil {
 		return err
 	}
@@ -198,7 +197,7 @@ func (m *memoryCommand) seal(ctx context.Context, store *durable.Store, key stri
 		_, err = ledger.Seal(ctx, s, v)
 	}
 	if err == nil {
-		err = store.Sign(s.Sign)
+		err = st.Sign(s.Sign)
 	}
 	return err
 }
@@ -225,12 +224,12 @@ verify --since compares the store with it.`,
 	kept := c.Flags().String("checkpoint", "", "Write the signed state of the log to this `file`")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		store, err := m.open(ctx, true)
+		st, err := m.open(ctx, true)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		ledger, err := forensics.NewLedger(store)
+		defer st.Close()
+		ledger, err := seal.NewLedger(st)
 		if err != nil {
 			return err
 		}
@@ -239,13 +238,13 @@ verify --since compares the store with it.`,
 		if err != nil {
 			return err
 		}
-		snap, err := memory.NewCurator(store, m.operator(), m.env.Now).Snapshot(ctx, strings.Join(args, ""), *reason)
+		snap, err := memory.NewCurator(st, m.operator(), m.env.Now).Snapshot(ctx, strings.Join(args, ""), *reason)
 		if err != nil {
 			return err
 		}
 		sealed, err := ledger.Seal(ctx, s, v)
 		if err == nil {
-			err = store.Sign(s.Sign)
+			err = st.Sign(s.Sign)
 		}
 		if err != nil {
 			return err
@@ -260,11 +259,11 @@ verify --since compares the store with it.`,
 			}
 		}
 		return m.print(struct {
-			Snapshot   string         `json:"snapshot"`
-			Sealed     []merkle.Entry `json:"sealed"`
-			Checkpoint string         `json:"checkpoint"`
-		}{snap.ID, append([]merkle.Entry{}, sealed...), string(signed)}, func(p *page) error {
-			if !slices.ContainsFunc(sealed, func(e merkle.Entry) bool { return e.ID == snap.ID }) {
+			Snapshot   string       `json:"snapshot"`
+			Sealed     []seal.Entry `json:"sealed"`
+			Checkpoint string       `json:"checkpoint"`
+		}{snap.ID, append([]seal.Entry{}, sealed...), string(signed)}, func(p *page) error {
+			if !slices.ContainsFunc(sealed, func(e seal.Entry) bool { return e.ID == snap.ID }) {
 				p.line("another process sealed snapshot %s", snap.ID)
 			}
 			for _, e := range sealed {
@@ -308,19 +307,19 @@ session could see and that are seen again are listed.`,
 				return err
 			}
 		}
-		store, err := m.open(ctx, true)
+		st, err := m.open(ctx, true)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		if len(args) == 1 {
-			s, err := memory.FindSnapshot(ctx, store, args[0])
+			s, err := memory.FindSnapshot(ctx, st, args[0])
 			if err != nil {
 				return err
 			}
 			point.Seq = s.Seq
 		}
-		done, err := memory.NewCurator(store, m.operator(), m.env.Now).Rollback(ctx, point, *why)
+		done, err := memory.NewCurator(st, m.operator(), m.env.Now).Rollback(ctx, point, *why)
 		if err != nil {
 			return err
 		}
@@ -337,7 +336,7 @@ session could see and that are seen again are listed.`,
 			}
 			return nil
 		})
-		return errors.Join(err, m.seal(ctx, store, *key))
+		return errors.Join(err, m.seal(ctx, st, *key))
 	}
 	return c
 }
@@ -376,11 +375,11 @@ head were replaced together by older ones.`,
 	unsigned := c.Flags().Bool("unsigned", false, "Check no signature")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		store, err := m.open(ctx, false)
+		st, err := m.open(ctx, false)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		var v note.Verifier
 		switch {
 		case *unsigned && (*verifier != "" || *since != ""):
@@ -396,7 +395,7 @@ head were replaced together by older ones.`,
 				return err
 			}
 		}
-		ledger, err := forensics.NewLedger(store)
+		ledger, err := seal.NewLedger(st)
 		if err != nil {
 			return err
 		}
@@ -444,7 +443,7 @@ head were replaced together by older ones.`,
 }
 
 // called is a snapshot's id, with its name if it has one.
-func called(e *merkle.Entry) string {
+func called(e *seal.Entry) string {
 	if e.Name == "" {
 		return e.ID
 	}
@@ -475,20 +474,20 @@ same.`,
 		if *snapshot == "" {
 			return &harness.Problem{What: "in which snapshot? --snapshot is missing", Hint: "memtox memory snapshots lists them"}
 		}
-		store, err := m.open(ctx, false)
+		st, err := m.open(ctx, false)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		ledger, err := forensics.NewLedger(store)
+		defer st.Close()
+		ledger, err := seal.NewLedger(st)
 		if err != nil {
 			return err
 		}
-		if err := m.look(ctx, store); err != nil {
+		if err := m.look(ctx, st); err != nil {
 			return err
 		}
 		d, err := ledger.Prove(ctx, *snapshot, args[0], *disclose)
-		if errors.Is(err, forensics.ErrNotSealed) {
+		if errors.Is(err, seal.ErrNotSealed) {
 			return &harness.Problem{Err: err, Hint: "memtox memory snapshot seals all"}
 		}
 		if err != nil {
@@ -562,7 +561,7 @@ nothing.`,
 		if err != nil {
 			return err
 		}
-		s, err := forensics.CheckDocument(data, v)
+		s, err := seal.CheckDocument(data, v)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}

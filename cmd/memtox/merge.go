@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -62,7 +62,7 @@ memtox run --resume --out RUN runs them.`,
 		if err != nil {
 			return err
 		}
-		plan, err := harness.PlanOf(ctx, args[0], run, *dataset, env.catalog(false, wire.Caps{}))
+		plan, err := harness.PlanOf(ctx, args[0], run, *dataset, env.catalog(false, remote.Caps{}))
 		if err != nil {
 			return err
 		}

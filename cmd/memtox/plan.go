@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 func newPlan(env *Env) *cobra.Command {
@@ -37,7 +37,7 @@ settings price_prompt and price_completion (US dollars for a million tokens).`,
 		if *pilot < 0 || *latency < 0 {
 			return &harness.Problem{Where: "--pilot, --latency", What: "below 0", Hint: "give a number of trials, a duration"}
 		}
-		e, err := conf.Estimate(ctx, env.catalog(false, wire.Caps{}), harness.EstimateOptions{SecondsPerCall: latency.Seconds(), Pilot: *pilot})
+		e, err := conf.Estimate(ctx, env.catalog(false, remote.Caps{}), harness.EstimateOptions{SecondsPerCall: latency.Seconds(), Pilot: *pilot})
 		if err != nil {
 			return err
 		}

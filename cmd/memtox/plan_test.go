@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/harness"
 )
 
-func serve(t *testing.T, o server.Options) (*server.Server, string) {
+func guardServer(t *testing.T, o proxy.Options) (*proxy.Server, string) {
 	t.Helper()
-	s, err := server.New(o)
+	s, err := proxy.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestPlanSaysWhatTheRunThenTakes(t *testing.T) {
 }
 
 func TestPlanCallsTheModelOnlyForAPilot(t *testing.T) {
-	s, url := serve(t, server.Options{})
+	s, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
 	args := strings.Fields("plan --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --limit 30 --set price_prompt=1 --set price_completion=2")
 	out := c.must(append(args, "--defense", "none,judge:openai:x")...)
@@ -87,7 +87,7 @@ func TestPlanCallsTheModelOnlyForAPilot(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	_, url := serve(t, server.Options{})
+	_, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
 	for _, args := range []string{"--model openai:reference --base-url " + url + "/v1", "--model ollama:reference --base-url " + url + " --embeddings reference", ""} {
 		out := c.must(strings.Fields("doctor " + args)...)
@@ -95,7 +95,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("doctor %s:\n%s", args, out)
 		}
 	}
-	_, broken := serve(t, server.Options{Faults: server.Faults{server.MalformedCall: 1}})
+	_, broken := guardServer(t, proxy.Options{Faults: proxy.Faults{proxy.MalformedCall: 1}})
 	if code := c.run("doctor", "--model", "openai:reference", "--base-url", broken+"/v1", "--format", "json"); code != BadNews || !strings.Contains(c.out.String(), `"state": "failed"`) {
 		t.Errorf("malformed calls: exit code %d\n%s", code, c.out.String())
 	}
@@ -107,7 +107,7 @@ func TestDoctor(t *testing.T) {
 // A cap stops a run so that it goes on where it stopped, and counts what was
 // spent before.
 func TestCapsStopARunThatCanBeResumed(t *testing.T) {
-	s, url := serve(t, server.Options{})
+	s, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
 	base := strings.Fields("run --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --defense none --limit 20 --concurrency 4 --format json")
 	whole := figures(t, c.must(append(base, "--out", "whole")...))
@@ -133,7 +133,7 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 }
 
 func TestATrialThatTakesTooLongIsNotScored(t *testing.T) {
-	_, url := serve(t, server.Options{Faults: server.Faults{server.Hang: 1}})
+	_, url := guardServer(t, proxy.Options{Faults: proxy.Faults{proxy.Hang: 1}})
 	c := newConsole(t)
 	code := c.run(strings.Fields("run --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --defense none --limit 4 --set trial_timeout=100ms --format json --out slow")...)
 	if code != Inconclusive || !strings.Contains(c.err.String(), "the trial took longer than trial_timeout (100ms) allows") {

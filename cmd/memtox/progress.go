@@ -8,9 +8,9 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // every is how often a plain progress line is printed.
@@ -21,7 +21,7 @@ const every = 10 * time.Second
 //
 // waiting lists the requests that have been under way for long; the oldest is
 // named, so that nobody wonders what a run is waiting for.
-func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []wire.Pending) (done func()) {
+func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []remote.Pending) (done func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	began := env.Now()
 	go func() {
@@ -48,7 +48,7 @@ func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []w
 const stuckAfter = 30 * time.Second
 
 // stuck names the request that has been under way longest.
-func stuck(waiting []wire.Pending) string {
+func stuck(waiting []remote.Pending) string {
 	if len(waiting) == 0 {
 		return ""
 	}
@@ -68,7 +68,7 @@ func progressLine(p *harness.Progress, elapsed time.Duration) string {
 }
 
 // bar draws a progress bar until end is closed.
-func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []wire.Pending, end <-chan struct{}) {
+func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []remote.Pending, end <-chan struct{}) {
 	const refresh = 150 * time.Millisecond
 	bars := mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(refresh), mpb.WithAutoRefresh())
 	var b *mpb.Bar

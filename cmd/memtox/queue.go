@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/harness/queue"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // queueDir is where in a run's directory its own server keeps what waits.
@@ -212,7 +212,7 @@ killed worker had taken goes to another.`,
 			return f.config(env, &base)
 		}
 		w.Prepare = func(ctx context.Context, c harness.Config) (*harness.Experiment, error) {
-			return harness.Prepare(ctx, c, env.catalog(false, wire.Caps{}))
+			return harness.Prepare(ctx, c, env.catalog(false, remote.Caps{}))
 		}
 		ctx, stop, release := env.stoppable(cmd.Context(), "trials")
 		defer release()

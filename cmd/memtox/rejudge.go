@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // judgeFlags are how a command reaches a judge.
@@ -85,7 +85,7 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	defer from.Close()
 	started := env.Now()
 	id := runID(conf, started)
-	x, err := harness.PrepareRejudge(ctx, name, from, conf, id, versionString(), started, env.catalog(false, wire.Caps{}))
+	x, err := harness.PrepareRejudge(ctx, name, from, conf, id, versionString(), started, env.catalog(false, remote.Caps{}))
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	if err != nil {
 		return err
 	}
-	if err := x.Reader.Keep(filepath.Join(dir, llm.File)); err != nil {
+	if err := x.Reader.Keep(filepath.Join(dir, score.File)); err != nil {
 		journal.Close()
 		return err
 	}
@@ -120,7 +120,7 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 		}
 		abandon()
 	})
-	done := showProgress(env, progress, func(time.Duration) []wire.Pending { return nil })
+	done := showProgress(env, progress, func(time.Duration) []remote.Pending { return nil })
 	err = x.Judge(ctx, journal, progress, stop)
 	done()
 	release()
@@ -155,7 +155,7 @@ func openRejudged(dir, out string, x *harness.Rejudging) (*results.Journal, erro
 }
 
 // tellTroubles says how many questions the judge gave no verdict on, and why.
-func (e *Env) tellTroubles(j *llm.Judge) {
+func (e *Env) tellTroubles(j *score.ModelJudge) {
 	troubles, all, most := j.Troubles(), 0, ""
 	for _, why := range slices.Sorted(maps.Keys(troubles)) {
 		all += troubles[why]

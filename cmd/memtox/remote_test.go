@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 )
 
 // A run through a server, recorded and replayed, is the run in process; the key
 // is in nothing that it leaves behind.
 func TestRemoteRunsHaveTheDigestOfTheRunInProcess(t *testing.T) {
-	s, err := server.New(server.Options{})
+	s, err := proxy.New(proxy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

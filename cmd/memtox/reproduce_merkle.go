@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/memtox/memtox/agents/memory/merkle"
+	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/results/reproduce"
 )
 
@@ -16,10 +16,10 @@ import (
 // documentation says of it.
 func memgarMerkle(ctx context.Context) (map[string]reproduce.Measurement, error) {
 	const million = 1_000_000
-	entries := make([]merkle.MemgarEntry, million)
+	entries := make([]seal.MemgarEntry, million)
 	for i := range entries {
 		h := sha256.Sum256(fmt.Append(nil, "content-", i))
-		entries[i] = merkle.MemgarEntry{ID: fmt.Sprintf("e%d", i), ContentHash: hex.EncodeToString(h[:])}
+		entries[i] = seal.MemgarEntry{ID: fmt.Sprintf("e%d", i), ContentHash: hex.EncodeToString(h[:])}
 	}
 	out := map[string]reproduce.Measurement{}
 	say := func(figure, text string) { out[figure] = reproduce.Measurement{Text: text} }
@@ -31,7 +31,7 @@ func memgarMerkle(ctx context.Context) (map[string]reproduce.Measurement, error)
 		say(figure, text)
 	}
 
-	full := merkle.NewMemgar(entries)
+	full := seal.NewMemgar(entries)
 	proof, ok := full.Prove("e777777")
 	if !ok {
 		return nil, fmt.Errorf("memgar's tree has no entry %q", "e777777")
@@ -43,9 +43,9 @@ func memgarMerkle(ctx context.Context) (map[string]reproduce.Measurement, error)
 
 	root := full.Root()
 	rand.New(rand.NewPCG(1, 7)).Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
-	yes("root does not depend on the order of insertion", merkle.NewMemgar(entries).Root() == root)
+	yes("root does not depend on the order of insertion", seal.NewMemgar(entries).Root() == root)
 
-	odd := merkle.NewMemgar(entries[:3])
+	odd := seal.NewMemgar(entries[:3])
 	orphans := 0
 	for _, e := range entries[:3] {
 		p, _ := odd.Prove(e.ID)
@@ -55,14 +55,14 @@ func memgarMerkle(ctx context.Context) (map[string]reproduce.Measurement, error)
 	}
 	yes("orphan of an odd level is paired with itself", orphans == 1)
 
-	empty := merkle.NewMemgar(nil).Root()
+	empty := seal.NewMemgar(nil).Root()
 	if empty == "" {
 		empty = "empty"
 	}
 	say("root of an empty snapshot", empty)
 
 	id := proof.EntryID
-	expect := merkle.MemgarExpect{EntryID: &id, Root: &root}
+	expect := seal.MemgarExpect{EntryID: &id, Root: &root}
 	genuine, err := proof.Verify(expect)
 	if err != nil {
 		return nil, fmt.Errorf("verifying a proof: %w", err)

@@ -18,13 +18,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/harness/judge/llm"
+	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // runFlags are the flags of `memtox run`.
@@ -232,7 +232,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 	if err != nil {
 		return err
 	}
-	var used wire.Caps
+	var used remote.Caps
 	if earlier != nil {
 		recorded, err := harness.ResumableConfig(out, earlier)
 		if err != nil {
@@ -288,7 +288,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		return err
 	}
 	if x.Reader != nil {
-		if err := x.Reader.Keep(filepath.Join(dir, llm.File)); err != nil {
+		if err := x.Reader.Keep(filepath.Join(dir, score.File)); err != nil {
 			journal.Close()
 			return err
 		}
@@ -349,8 +349,8 @@ func (f *runFlags) finished(env *Env, out string, recorded harness.Config, damag
 }
 
 // spent is what the finished trials of an interrupted run have used of its caps.
-func spent(dir string, c harness.Config) (wire.Caps, error) {
-	var s wire.Caps
+func spent(dir string, c harness.Config) (remote.Caps, error) {
+	var s remote.Caps
 	if c.MaxRequests == 0 && c.MaxTokens == 0 && c.MaxCost == 0 {
 		return s, nil
 	}
@@ -359,7 +359,7 @@ func spent(dir string, c harness.Config) (wire.Caps, error) {
 		return s, err
 	}
 	defer r.Close()
-	price := wire.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}
+	price := remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}
 	for e, err := range r.Entries(results.TrialsOnly) {
 		if err != nil {
 			return s, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/harness"
 )
 
@@ -35,20 +35,20 @@ it has the digest of a run in process. Interrupt to stop.`,
 	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, 429, 500, endless, hang, 400, or all")
 	seed := fs.Uint64("seed", 1, "Seed of the faults")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, err := server.ParseFaults(*faults)
+		f, err := proxy.ParseFaults(*faults)
 		if err != nil {
 			return &harness.Problem{Where: "--faults", Err: err}
 		}
 		if *errorRate != 0 {
-			f[server.ServerError] = *errorRate
+			f[proxy.ServerError] = *errorRate
 		}
-		s, err := server.New(server.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed})
+		s, err := proxy.New(proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed})
 		if err != nil {
 			return &harness.Problem{What: "the server cannot be set up like this", Err: err}
 		}
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
-		l, err := server.Listen(ctx, *addr, *remote)
+		l, err := proxy.Listen(ctx, *addr, *remote)
 		if err != nil {
 			return &harness.Problem{Where: "--addr", Err: err}
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/memtox/memtox/agents/server"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -33,7 +33,7 @@ type aFault struct {
 	name   string
 	group  string
 	stream bool
-	kind   wire.Kind
+	kind   remote.Kind
 	spoil  func(*spoilt)
 }
 
@@ -80,51 +80,51 @@ func aFunction(name, args any) []any {
 
 // theFaults are the 28 kinds of fault.
 var theFaults = []aFault{
-	{"null message", "missing", false, wire.NoAnswer, firstChoice(func(_, c, _ map[string]any) { c["message"] = nil })},
-	{"no message", "missing", false, wire.NoAnswer, firstChoice(func(_, c, _ map[string]any) { delete(c, "message") })},
-	{"null choices", "missing", false, wire.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = nil })},
-	{"empty choices", "missing", false, wire.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = []any{} })},
-	{"null content", "missing", false, wire.NoAnswer, firstChoice(func(_, c, m map[string]any) { m["content"], m["tool_calls"], c["finish_reason"] = nil, nil, "stop" })},
+	{"null message", "missing", false, remote.NoAnswer, firstChoice(func(_, c, _ map[string]any) { c["message"] = nil })},
+	{"no message", "missing", false, remote.NoAnswer, firstChoice(func(_, c, _ map[string]any) { delete(c, "message") })},
+	{"null choices", "missing", false, remote.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = nil })},
+	{"empty choices", "missing", false, remote.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = []any{} })},
+	{"null content", "missing", false, remote.NoAnswer, firstChoice(func(_, c, m map[string]any) { m["content"], m["tool_calls"], c["finish_reason"] = nil, nil, "stop" })},
 
-	{"length", "cut", false, wire.CutAnswer, firstChoice(func(_, c, m map[string]any) {
+	{"length", "cut", false, remote.CutAnswer, firstChoice(func(_, c, m map[string]any) {
 		m["content"], c["finish_reason"] = half(m["content"].(string)), "length"
 		delete(m, "tool_calls")
 	})},
-	{"length within a call", "cut", false, wire.CutAnswer, firstChoice(func(_, c, m map[string]any) {
+	{"length within a call", "cut", false, remote.CutAnswer, firstChoice(func(_, c, m map[string]any) {
 		m["tool_calls"], c["finish_reason"] = aFunction("memory", `{"action":"ad`), "length"
 	})},
-	{"half of the body", "cut", false, wire.Transient, func(s *spoilt) { s.body = s.body[:len(s.body)/2] }},
-	{"connection broken", "cut", false, wire.Transient, func(s *spoilt) { s.body, s.breaks = s.body[:len(s.body)/2], true }},
+	{"half of the body", "cut", false, remote.Transient, func(s *spoilt) { s.body = s.body[:len(s.body)/2] }},
+	{"connection broken", "cut", false, remote.Transient, func(s *spoilt) { s.body, s.breaks = s.body[:len(s.body)/2], true }},
 
-	{"tokens as a text", "usage", false, wire.BadUsage, usageOf(`{"prompt_tokens":"900","completion_tokens":3}`)},
-	{"tokens below zero", "usage", false, wire.BadUsage, usageOf(`{"prompt_tokens":900,"completion_tokens":-3}`)},
-	{"tokens beyond count", "usage", false, wire.BadUsage, usageOf(`{"prompt_tokens":1e300,"completion_tokens":3}`)},
-	{"tokens that are no number", "usage", false, wire.BadUsage, usageOf(`{"prompt_tokens":NaN,"completion_tokens":3}`)},
+	{"tokens as a text", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":"900","completion_tokens":3}`)},
+	{"tokens below zero", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":900,"completion_tokens":-3}`)},
+	{"tokens beyond count", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":1e300,"completion_tokens":3}`)},
+	{"tokens that are no number", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":NaN,"completion_tokens":3}`)},
 
-	{"400", "status", false, wire.Fatal, status(400)},
-	{"401", "status", false, wire.Fatal, status(401)},
-	{"404", "status", false, wire.Fatal, status(404)},
-	{"429", "status", false, wire.RateLimited, status(429)},
-	{"500", "status", false, wire.Transient, status(500)},
-	{"503", "status", false, wire.Transient, status(503)},
+	{"400", "status", false, remote.Fatal, status(400)},
+	{"401", "status", false, remote.Fatal, status(401)},
+	{"404", "status", false, remote.Fatal, status(404)},
+	{"429", "status", false, remote.RateLimited, status(429)},
+	{"500", "status", false, remote.Transient, status(500)},
+	{"503", "status", false, remote.Transient, status(503)},
 
-	{"stream without an end", "stream", true, wire.Transient, events(func(e []string) []string { return e[:len(e)/2] })},
-	{"stream without a reason", "stream", true, wire.CutAnswer, events(func(e []string) []string { return append(e[:len(e)/2:len(e)/2], "data: [DONE]\n\n") })},
-	{"stream, length", "stream", true, wire.CutAnswer, events(func(e []string) []string {
+	{"stream without an end", "stream", true, remote.Transient, events(func(e []string) []string { return e[:len(e)/2] })},
+	{"stream without a reason", "stream", true, remote.CutAnswer, events(func(e []string) []string { return append(e[:len(e)/2:len(e)/2], "data: [DONE]\n\n") })},
+	{"stream, length", "stream", true, remote.CutAnswer, events(func(e []string) []string {
 		return append(e[:len(e)/2:len(e)/2], `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`+"\n\ndata: [DONE]\n\n")
 	})},
-	{"stream with an error", "stream", true, wire.Transient, events(func(e []string) []string {
+	{"stream with an error", "stream", true, remote.Transient, events(func(e []string) []string {
 		return append(e[:len(e)/2:len(e)/2], `data: {"error":{"message":"spoilt"}}`+"\n\ndata: [DONE]\n\n")
 	})},
-	{"stream with a broken event", "stream", true, wire.NoAnswer, events(func(e []string) []string {
+	{"stream with a broken event", "stream", true, remote.NoAnswer, events(func(e []string) []string {
 		e[len(e)/2] = half(e[len(e)/2]) + "\n\n"
 		return e
 	})},
 
-	{"calls are a text", "call", false, wire.BrokenCall, callsAre("memory")},
-	{"a call without function", "call", false, wire.BrokenCall, callsAre([]any{map[string]any{"id": "c1"}})},
-	{"a call without a name", "call", false, wire.BrokenCall, callsAre(aFunction(nil, "{}"))},
-	{"arguments are a number", "call", false, wire.BrokenCall, callsAre(aFunction("memory", 7))},
+	{"calls are a text", "call", false, remote.BrokenCall, callsAre("memory")},
+	{"a call without function", "call", false, remote.BrokenCall, callsAre([]any{map[string]any{"id": "c1"}})},
+	{"a call without a name", "call", false, remote.BrokenCall, callsAre(aFunction(nil, "{}"))},
+	{"arguments are a number", "call", false, remote.BrokenCall, callsAre(aFunction("memory", 7))},
 }
 
 // spoiler stands between a run and a good server, and spoils a share of the
@@ -168,7 +168,7 @@ func spoiler(t *testing.T, to string, f *aFault) string {
 // fault, every other one says what was wrong, by its kind. MEMTOX_LONG
 // tries all 28 kinds; without it one of each group is tried.
 func TestSpoiltAnswersAreNeverScored(t *testing.T) {
-	_, real := serve(t, server.Options{})
+	_, real := guardServer(t, proxy.Options{})
 	c := newConsole(t)
 	through := func(t *testing.T, c *console, f *aFault, out string, more ...string) []results.Entry {
 		t.Helper()
@@ -333,7 +333,7 @@ func TestACutPromptIsNotScored(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", way, code, c.err.String())
 		}
 		for _, e := range rowsOf(t, filepath.Join(c.dir, out)) {
-			if e.Trial.Status != results.Error || summary.ErrorKind(e.Trial.Reason) != wire.CutPrompt.String() {
+			if e.Trial.Status != results.Error || summary.ErrorKind(e.Trial.Reason) != remote.CutPrompt.String() {
 				t.Errorf("%s: %s, %s", way, e.Trial.Status, e.Trial.Reason)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 )
 
 // mostProblems is how many problems of a set are printed one by one.

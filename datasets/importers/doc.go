@@ -17,4 +17,10 @@
 //
 // Foreign data is hostile: sizes and depths are bounded, a broken line is an
 // error with file, line and field, and everything that an error quotes is escaped.
+//
+// # Published files
+//
+// [Fetch] gets published data sets: the files of a pinned commit, held to their size
+// and git blob hash. A download that broke off goes on where it ended,
+// and a folder that has the files already serves without a network.
 package importers

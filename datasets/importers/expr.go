@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // path names a part of a record: $.a.b[0] or $["a name"][1] from the record on, and
@@ -130,11 +130,11 @@ type expr struct {
 
 // parseExpr reads a field of a mapping: a literal, a path, a list of alternatives,
 // or a mapping with one of join, base64, generate.
-func parseExpr(n strictyaml.Node, depth int) (*expr, error) {
+func parseExpr(n settings.Node, depth int) (*expr, error) {
 	if depth > 8 {
 		return nil, n.Errorf("nested too deep")
 	}
-	several := func(n strictyaml.Node) ([]*expr, error) {
+	several := func(n settings.Node) ([]*expr, error) {
 		items, err := n.Items()
 		if err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func write(t testing.TB, dir, name, content string) Input {
@@ -81,7 +81,7 @@ func FuzzMapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, data string) {
 		m, err := ParseMapping("m.yaml", []byte(text))
 		if err != nil {
-			var e *strictyaml.Error
+			var e *settings.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%q: an error without a place: %v", text, err)
 			}

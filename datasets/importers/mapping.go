@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Mapping says which part of a foreign record is which field of a case.
@@ -41,7 +41,7 @@ var translated = map[string]string{"labels": "label", "classes": "class", "signa
 
 // ParseMapping reads a mapping file; file is how errors call it.
 func ParseMapping(file string, data []byte) (*Mapping, error) {
-	root, err := strictyaml.Parse(file, data)
+	root, err := settings.Parse(file, data)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 	return m, nil
 }
 
-func (m *Mapping) parseSyntax(n strictyaml.Node) error {
+func (m *Mapping) parseSyntax(n settings.Node) error {
 	s, _, err := n.Scalar()
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (m *Mapping) parseSyntax(n strictyaml.Node) error {
 	return nil
 }
 
-func pathOf(n strictyaml.Node) (*path, error) {
+func pathOf(n settings.Node) (*path, error) {
 	s, _, err := n.Scalar()
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func pathOf(n strictyaml.Node) (*path, error) {
 	return p, nil
 }
 
-func translation(n strictyaml.Node) (map[string]string, error) {
+func translation(n settings.Node) (map[string]string, error) {
 	entries, err := n.Entries()
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func translation(n strictyaml.Node) (map[string]string, error) {
 }
 
 // conditions reads where: a list of {path, is} or {path, not}.
-func conditions(n strictyaml.Node) ([]condition, error) {
+func conditions(n settings.Node) ([]condition, error) {
 	items, err := n.Items()
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func conditions(n strictyaml.Node) ([]condition, error) {
 	return out, nil
 }
 
-func texts(n strictyaml.Node) ([]string, error) {
+func texts(n settings.Node) ([]string, error) {
 	if !n.IsSequence() {
 		s, _, err := n.Scalar()
 		return []string{s}, err

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // The defaults of our own mode.

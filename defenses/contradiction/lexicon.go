@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // class is a set of word classes. A word may have several: "leaves" is a verb

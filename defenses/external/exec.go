@@ -10,8 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memtox/memtox/agents/wire"
-	"github.com/memtox/memtox/agents/wire/process"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // maxID keeps ids within the integers that every JSON library reads exactly.
@@ -23,7 +22,7 @@ const closeGrace = 2 * time.Second
 // program is a guard on standard input and output. It serves many trials at
 // once: answers find their questions by id.
 type program struct {
-	child *process.Child
+	child *remote.Child
 
 	mu      sync.Mutex
 	open    map[uint64]chan *Answer
@@ -33,11 +32,11 @@ type program struct {
 	count   int
 }
 
-func startProgram(o process.Options) (*program, error) {
+func startProgram(o remote.ProcessOptions) (*program, error) {
 	p := &program{open: make(map[uint64]chan *Answer), dropped: make(map[uint64]bool), heard: time.Now()}
 	o.Line = p.line
 	var err error
-	p.child, err = process.Start(o)
+	p.child, err = remote.Start(o)
 	return p, err
 }
 
@@ -115,7 +114,7 @@ func (p *program) drop(ctx context.Context, id uint64, sent time.Time) {
 func (p *program) line(b []byte) error {
 	a, err := readAnswer(b)
 	if err != nil {
-		return &violation{fmt.Sprintf("it wrote a line that is no answer: %s (%v)", wire.Quote(string(b[:min(len(b), 300)])), err)}
+		return &violation{fmt.Sprintf("it wrote a line that is no answer: %s (%v)", remote.Quote(string(b[:min(len(b), 300)])), err)}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

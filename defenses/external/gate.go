@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // gate asks the guard about one trial. The guard's state of a trial lives in one
@@ -73,7 +73,7 @@ func (g *gate) tell(ctx context.Context, op string, q *Request) {
 	g.waiting = append(g.waiting, func(ctx context.Context) (*Answer, error) {
 		a, err := await(ctx)
 		if err == nil && a.Error != "" {
-			err = fmt.Errorf("it says that it failed: %s", wire.Quote(a.Error))
+			err = fmt.Errorf("it says that it failed: %s", remote.Quote(a.Error))
 		}
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)
@@ -235,7 +235,7 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 		j := &a.Records[i]
 		if j.Action != "" && j.Action != memory.Allow.String() {
 			return nil, g.broken(fmt.Errorf("record %d of the seed: it says %s: only its owner seeds what it would not store (%s)",
-				i+1, wire.Clip(j.Action, 40), OwnerVariable))
+				i+1, remote.Clip(j.Action, 40), OwnerVariable))
 		}
 		if len(j.Signature) > maxSignature || len(j.SignedBy) > maxCheck {
 			return nil, g.broken(fmt.Errorf("record %d: its signature is longer than %d bytes, or its signed_by than %d", i+1, maxSignature, maxCheck))

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // DefaultTimeout is how long a guard may take for one answer.
@@ -47,7 +47,7 @@ type guard struct {
 	spec    string // for messages
 	timeout time.Duration
 	dial    func(context.Context) (peer, error)
-	owner   wire.Secret // zero where the guard is somebody else's
+	owner   remote.Secret // zero where the guard is somebody else's
 	trials  atomic.Uint64
 
 	turn chan struct{} // held by whoever connects
@@ -229,7 +229,7 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 	ops = make(map[string]bool, len(answers))
 	for _, op := range answers {
 		if !slices.Contains(Ops(), op) {
-			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", wire.Clip(op, 40), strings.Join(Ops(), ", "))
+			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", remote.Clip(op, 40), strings.Join(Ops(), ", "))
 		}
 		ops[op] = true
 	}
@@ -257,7 +257,7 @@ func (g *guard) ask(ctx context.Context, p peer, q *Request) (*Answer, error) {
 		return nil, err
 	}
 	if a.Error != "" {
-		return nil, fmt.Errorf("it says that it failed: %s", wire.Quote(a.Error))
+		return nil, fmt.Errorf("it says that it failed: %s", remote.Quote(a.Error))
 	}
 	return a, nil
 }

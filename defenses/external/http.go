@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // TokenVariable is the environment variable whose value is sent to services as a
@@ -23,8 +23,8 @@ const TokenVariable = "MEMTOX_GUARD_TOKEN"
 type service struct {
 	url    string
 	client *http.Client
-	wire   *wire.Client
-	redact wire.Redactor
+	wire   *remote.Client
+	redact remote.Redactor
 
 	mu       sync.Mutex
 	last     uint64
@@ -34,8 +34,8 @@ type service struct {
 }
 
 // checkURL reads the address of a service.
-func checkURL(s string, tokens ...wire.Secret) (*url.URL, error) {
-	u, err := wire.BaseURL(s)
+func checkURL(s string, tokens ...remote.Secret) (*url.URL, error) {
+	u, err := remote.BaseURL(s)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +53,11 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func newService(u *url.URL, token, owner wire.Secret, timeout time.Duration) *service {
+func newService(u *url.URL, token, owner remote.Secret, timeout time.Duration) *service {
 	// One attempt: a service that was asked twice might count a change twice. The
 	// time for an answer is that of the guard; this one is only the last resort.
-	c := wire.New(wire.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second, Redact: wire.Redactor{}.With(token, owner)})
-	return &service{url: u.String(), client: wire.HTTP(wire.Authorized(c, token)), wire: c, redact: c.Redactor(), done: make(chan struct{})}
+	c := remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second, Redact: remote.Redactor{}.With(token, owner)})
+	return &service{url: u.String(), client: remote.HTTP(remote.Authorized(c, token)), wire: c, redact: c.Redactor(), done: make(chan struct{})}
 }
 
 func (s *service) lost() <-chan struct{} { return s.done }
@@ -127,13 +127,13 @@ func (s *service) post(ctx context.Context, q *Request) (*Answer, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body) // bounded and whole: see wire.Client
+	b, err := io.ReadAll(resp.Body) // bounded and whole: see remote.Client
 	if err != nil {
 		return nil, fmt.Errorf("reading its answer: %w", err)
 	}
 	a, err := readAnswer(b)
 	if err != nil {
-		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)", wire.Quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
+		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)", remote.Quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
 	}
 	if a.ID != 0 && a.ID != q.ID {
 		return nil, fmt.Errorf("it was asked question %d and answers question %d", q.ID, a.ID)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Protocol is the version that a hello offers. A guard that needs another one
@@ -161,14 +161,14 @@ func readAnswer(b []byte) (*Answer, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, err
 	}
-	if err := wire.Once(b, answerFields, judgements); err != nil { // what a guard says in fields of its own is its own affair
+	if err := remote.Once(b, answerFields, judgements); err != nil { // what a guard says in fields of its own is its own affair
 		return nil, err
 	}
 	return &a, nil
 }
 
 // requestFields are the fields of a [Request] and of what is in it.
-var requestFields = wire.Fields(reflect.TypeFor[Request]())
+var requestFields = remote.Fields(reflect.TypeFor[Request]())
 
 // answerFields are the fields of [Answer] and [Judgement].
 var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope", "signature", "signed_by",

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/memtox/memtox/agents/wire"
-	"github.com/memtox/memtox/agents/wire/process"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Register adds the defenses exec, http and https.
@@ -41,16 +40,16 @@ const OwnerVariable = "MEMTOX_GUARD_OWNER"
 // NewExec returns the defense of a program. The program is started when it is
 // greeted, or when the first trial opens.
 func NewExec(command string, env defenses.Env) (defenses.Remote, error) {
-	if _, err := process.Words(command); err != nil {
+	if _, err := remote.Words(command); err != nil {
 		return nil, err
 	}
-	environment, redact, err := process.Environment(env.Lookup, env.PassEnv)
+	environment, redact, err := remote.Environment(env.Lookup, env.PassEnv)
 	if err != nil {
 		return nil, err
 	}
-	owner := wire.NewSecret(rand.Text())
+	owner := remote.NewSecret(rand.Text())
 	environment = append(environment, OwnerVariable+"="+owner.Reveal())
-	o := process.Options{Command: command, Dir: env.Dir, Env: environment, Redact: redact.With(owner)}
+	o := remote.ProcessOptions{Command: command, Dir: env.Dir, Env: environment, Redact: redact.With(owner)}
 	g := newGuard("the guard", env.Timeout, func(context.Context) (peer, error) { return startProgram(o) })
 	g.owner = owner
 	return g, nil
@@ -63,11 +62,11 @@ func NewHTTP(address string, env defenses.Env) (defenses.Remote, error) {
 	if lookup == nil {
 		lookup = func(string) (string, bool) { return "", false }
 	}
-	token, _, err := wire.Key(lookup, nil, "", TokenVariable)
+	token, _, err := remote.Key(lookup, nil, "", TokenVariable)
 	if err != nil {
 		return nil, err
 	}
-	owner, _, err := wire.Key(lookup, nil, "", OwnerVariable)
+	owner, _, err := remote.Key(lookup, nil, "", OwnerVariable)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 const (
@@ -141,7 +141,7 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := wire.Exact(lines.Bytes(), requestFields); err != nil {
+		if err := remote.Exact(lines.Bytes(), requestFields); err != nil {
 			reply(&Answer{ID: q.ID, Error: err.Error()})
 			continue
 		}
@@ -184,7 +184,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"the body is no question"}`, http.StatusBadRequest)
 		return
 	}
-	if err := wire.Exact(b, requestFields); err != nil {
+	if err := remote.Exact(b, requestFields); err != nil {
 		b, _ := encode(&Answer{ID: q.ID, Error: err.Error()})
 		http.Error(w, string(b), http.StatusBadRequest)
 		return

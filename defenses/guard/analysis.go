@@ -4,9 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/keyword"
-	"github.com/memtox/memtox/defenses/lexicon"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // analysis is what all checks of one content share: the content as it stands, and
@@ -18,7 +17,7 @@ type analysis struct {
 
 // layer is one way to read a content.
 type layer struct {
-	lexicon.Text
+	text.Text
 	// Where the wrapped form stands in the content, and what it is; the layer of
 	// the content itself has no wrapping.
 	wrapping   string

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/provenance"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Leave says what external content may do beyond being told, where the user had

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // claims knows which trusted principals say the same as an external record.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/defensetest"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // foreign is one text of a foreign corpus: a key and a value, and no origin.

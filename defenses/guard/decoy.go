@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // decoy marks a decoy endpoint: a name that stands nowhere but in a trap, so that

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Glob is a pattern of record keys: * is any run of characters, dots and slashes

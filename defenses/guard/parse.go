@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory/strictyaml"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // ParsePolicy reads a policy file. A key that is not known, a value of the wrong
@@ -12,7 +12,7 @@ import (
 // OWASP Agent Memory Guard is one of ours: what it does not set has the defaults,
 // and what its rules do not cover has its default action.
 func ParsePolicy(file string, data []byte) (*Policy, error) {
-	root, err := strictyaml.Parse(file, data)
+	root, err := settings.Parse(file, data)
 	if err != nil {
 		return nil, err
 	}
@@ -34,14 +34,14 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 		}
 	}
 	p.Name = file
-	if err := parseEntries(p, settings(), "", entries); err != nil {
+	if err := parseEntries(p, policySettings(), "", entries); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // parseEntries reads the keys below prefix.
-func parseEntries(p *Policy, known []setting, prefix string, entries []strictyaml.Entry) error {
+func parseEntries(p *Policy, known []setting, prefix string, entries []settings.Entry) error {
 	for _, e := range entries {
 		key := prefix + e.Key
 		if i := slices.IndexFunc(known, func(s setting) bool { return s.key == key }); i >= 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/keyword"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // redact takes out of a content what the findings to be redacted span and puts

@@ -19,7 +19,7 @@ func Schema() []byte {
 		"additionalProperties": false,
 		"properties":           map[string]any{},
 	}
-	for _, s := range settings() {
+	for _, s := range policySettings() {
 		at := root
 		parts := strings.Split(s.key, ".")
 		for _, part := range parts[:len(parts)-1] {
@@ -58,7 +58,7 @@ func Reference() (string, error) {
 	}
 	none := base()
 	b.WriteString("### Keys\n\n| key | values | in a file without it | " + strings.Join(Presets(), " | ") + " | meaning |\n|---|---|---|---|---|---|---|\n")
-	for _, s := range settings() {
+	for _, s := range policySettings() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |", s.key, cell(s.values), shown(s.show(none)))
 		for _, p := range of {
 			fmt.Fprintf(&b, " %s |", shown(s.show(p)))

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses/defensetest"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/internal/text"
 )
 
 func tune(t *testing.T) []datasets.Case {

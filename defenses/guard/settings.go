@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/strictyaml"
 	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/provenance"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // setting is one key of a policy file. The parser, the JSON Schema and the table
@@ -21,15 +21,15 @@ type setting struct {
 	values string // what it takes, for a person
 	doc    string
 	schema map[string]any
-	parse  func(*Policy, strictyaml.Node) error
+	parse  func(*Policy, settings.Node) error
 	show   func(*Policy) string
 }
 
 // settings lists the keys of a policy file in the order of the documentation.
-func settings() []setting {
+func policySettings() []setting {
 	return []setting{
 		{"version", "1", "Version of the format.", map[string]any{"enum": []any{1, "1"}},
-			func(_ *Policy, n strictyaml.Node) error {
+			func(_ *Policy, n settings.Node) error {
 				if s, _, err := n.Scalar(); err != nil {
 					return err
 				} else if s != "1" {
@@ -41,7 +41,7 @@ func settings() []setting {
 		oneOf("mode", "What happens to findings: block does what the rules say; warn allows everything and records; strip takes out what a content would be stopped for and keeps the rest.",
 			[]string{string(Enforce), string(Warn), string(Strip)}, func(p *Policy) *Mode { return &p.Mode }),
 		{"default_action", strings.Join(actionNames(), "|"), "What becomes of a finding that no rule covers.", enum(actionNames()),
-			func(p *Policy, n strictyaml.Node) (err error) { p.DefaultAction, err = action(n); return err },
+			func(p *Policy, n settings.Node) (err error) { p.DefaultAction, err = action(n); return err },
 			func(p *Policy) string { return p.DefaultAction.String() }},
 		globList("protected_keys", "Keys that only the operator (class SYSTEM) may write or remove.", func(p *Policy) *[]Glob { return &p.ProtectedKeys }),
 		globList("immutable_keys", "Keys that keep their first value.", func(p *Policy) *[]Glob { return &p.ImmutableKeys }),
@@ -97,7 +97,7 @@ func intentNames() []string {
 func enum(names []string) map[string]any { return map[string]any{"enum": names} }
 
 // choice reads one of several words.
-func choice(n strictyaml.Node, choices []string) (string, error) {
+func choice(n settings.Node, choices []string) (string, error) {
 	s, _, err := n.Scalar()
 	if err != nil {
 		return "", err
@@ -108,13 +108,13 @@ func choice(n strictyaml.Node, choices []string) (string, error) {
 	return s, nil
 }
 
-func action(n strictyaml.Node) (memory.Action, error) {
+func action(n settings.Node) (memory.Action, error) {
 	s, err := choice(n, actionNames())
 	return memory.Action(slices.Index(actionNames(), s)), err
 }
 
 func oneOf[T ~string](key, doc string, choices []string, at func(*Policy) *T) setting {
-	return setting{key, strings.Join(choices, "|"), doc, enum(choices), func(p *Policy, n strictyaml.Node) error {
+	return setting{key, strings.Join(choices, "|"), doc, enum(choices), func(p *Policy, n settings.Node) error {
 		s, err := choice(n, choices)
 		if err == nil && at != nil {
 			*at(p) = T(s)
@@ -132,7 +132,7 @@ func oneOf[T ~string](key, doc string, choices []string, at func(*Policy) *T) se
 // they are written.
 func (s setting) into(put func(*Policy, string), show func(*Policy) string) setting {
 	check := s.parse
-	s.parse = func(p *Policy, n strictyaml.Node) error {
+	s.parse = func(p *Policy, n settings.Node) error {
 		if err := check(p, n); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (s setting) into(put func(*Policy, string), show func(*Policy) string) sett
 func leaves() []string { return []string{string(Told), string(LowRisk)} }
 
 // list reads a list of texts; one alone may stand without brackets.
-func list(n strictyaml.Node, each func(strictyaml.Node, string) error) error {
-	items := []strictyaml.Node{n}
+func list(n settings.Node, each func(settings.Node, string) error) error {
+	items := []settings.Node{n}
 	if n.IsSequence() {
 		var err error
 		if items, err = n.Items(); err != nil {
@@ -177,7 +177,7 @@ func listSchema(item map[string]any) map[string]any {
 }
 
 func globList(key, doc string, at func(*Policy) *[]Glob) setting {
-	return setting{key, "GLOB,...", doc, listSchema(map[string]any{"type": "string", "minLength": 1, "maxLength": maxGlob}), func(p *Policy, n strictyaml.Node) error {
+	return setting{key, "GLOB,...", doc, listSchema(map[string]any{"type": "string", "minLength": 1, "maxLength": maxGlob}), func(p *Policy, n settings.Node) error {
 		gs, err := parseGlobs(n)
 		*at(p) = gs
 		return err
@@ -190,9 +190,9 @@ func globList(key, doc string, at func(*Policy) *[]Glob) setting {
 	}}
 }
 
-func parseGlobs(n strictyaml.Node) ([]Glob, error) {
+func parseGlobs(n settings.Node) ([]Glob, error) {
 	var out []Glob
-	err := list(n, func(it strictyaml.Node, s string) error {
+	err := list(n, func(it settings.Node, s string) error {
 		g, err := ParseGlob(s)
 		if err != nil {
 			return it.Errorf("bad glob %q: %v", s, err)
@@ -208,9 +208,9 @@ func stringList(key, doc string, choices []string, at func(*Policy) *[]string) s
 	if choices != nil {
 		values, item = strings.Join(choices, "|")+",...", enum(choices)
 	}
-	return setting{key, values, doc, listSchema(item), func(p *Policy, n strictyaml.Node) error {
+	return setting{key, values, doc, listSchema(item), func(p *Policy, n settings.Node) error {
 		out := []string{}
-		err := list(n, func(it strictyaml.Node, s string) error {
+		err := list(n, func(it settings.Node, s string) error {
 			if s == "" {
 				return it.Errorf("an empty text stands in the list: leave it out")
 			}
@@ -226,7 +226,7 @@ func stringList(key, doc string, choices []string, at func(*Policy) *[]string) s
 }
 
 func number(key, doc string, least, most float64, at func(*Policy) *float64) setting {
-	return setting{key, "NUMBER", doc, map[string]any{"type": "number", "minimum": least, "maximum": most}, func(p *Policy, n strictyaml.Node) error {
+	return setting{key, "NUMBER", doc, map[string]any{"type": "number", "minimum": least, "maximum": most}, func(p *Policy, n settings.Node) error {
 		s, typ, err := n.Scalar()
 		if err != nil {
 			return err
@@ -244,7 +244,7 @@ func number(key, doc string, least, most float64, at func(*Policy) *float64) set
 }
 
 func count(key, doc string, most int, at func(*Policy) *int) setting {
-	return setting{key, "N", doc, map[string]any{"type": "integer", "minimum": 0, "maximum": most}, func(p *Policy, n strictyaml.Node) error {
+	return setting{key, "N", doc, map[string]any{"type": "integer", "minimum": 0, "maximum": most}, func(p *Policy, n settings.Node) error {
 		s, typ, err := n.Scalar()
 		if err != nil {
 			return err
@@ -268,7 +268,7 @@ const maxRate = 10_000
 const maxWindow = 365 * 24 * time.Hour
 
 func duration(key, doc string, at func(*Policy) *time.Duration) setting {
-	return setting{key, "DURATION", doc, map[string]any{"anyOf": []any{map[string]any{"type": "string", "pattern": durationPattern}, map[string]any{"const": 0}}}, func(p *Policy, n strictyaml.Node) error {
+	return setting{key, "DURATION", doc, map[string]any{"anyOf": []any{map[string]any{"type": "string", "pattern": durationPattern}, map[string]any{"const": 0}}}, func(p *Policy, n settings.Node) error {
 		s, _, err := n.Scalar()
 		if err != nil {
 			return err
@@ -307,7 +307,7 @@ func scopeSchema() map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": props}
 }
 
-func parseScopes(p *Policy, n strictyaml.Node) error {
+func parseScopes(p *Policy, n settings.Node) error {
 	entries, err := n.Entries()
 	if err != nil {
 		return err
@@ -352,7 +352,7 @@ func ruleSchema() map[string]any {
 		}}}}}
 }
 
-func parseRules(p *Policy, n strictyaml.Node) error {
+func parseRules(p *Policy, n settings.Node) error {
 	if _, typ, err := n.Scalar(); err == nil && typ == "null" {
 		return nil
 	}
@@ -375,7 +375,7 @@ func parseRules(p *Policy, n strictyaml.Node) error {
 	return nil
 }
 
-func parseRule(n strictyaml.Node) (Rule, error) {
+func parseRule(n settings.Node) (Rule, error) {
 	r := Rule{On: []string{"*"}, MinSeverity: Low}
 	entries, err := n.Entries()
 	if err != nil {
@@ -392,7 +392,7 @@ func parseRule(n strictyaml.Node) (Rule, error) {
 			}
 		case "on":
 			r.On = nil
-			err = list(e.Value, func(it strictyaml.Node, s string) error {
+			err = list(e.Value, func(it settings.Node, s string) error {
 				if s != "*" && !slices.Contains(onNames(), s) {
 					return it.Errorf("no check is called %q: one of *, %s", s, strings.Join(onNames(), ", "))
 				}
@@ -412,7 +412,7 @@ func parseRule(n strictyaml.Node) (Rule, error) {
 		case "keys":
 			r.Keys, err = parseGlobs(e.Value)
 		case "classes":
-			err = list(e.Value, func(it strictyaml.Node, s string) error {
+			err = list(e.Value, func(it settings.Node, s string) error {
 				var c memory.Class
 				if err := c.UnmarshalText([]byte(s)); err != nil {
 					return it.Errorf("unknown source class %q: one of %s", s, strings.Join(classNames(), ", "))

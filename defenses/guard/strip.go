@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // maxStrip bounds how often a content is judged again after something was taken

@@ -2,8 +2,8 @@ package guard
 
 import (
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/keyword"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // threats looks for threat patterns in the content, also where it is wrapped, and,

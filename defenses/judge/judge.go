@@ -24,8 +24,8 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Check is the check of findings.
@@ -152,7 +152,7 @@ func (j *judge) decide(ctx context.Context, v *verdict, key [32]byte, ask []mode
 	}()
 	// Which trial asks first is chance: on a cassette all verdicts belong to one
 	// trial of their own.
-	reply, err := j.model.Next(wire.WithTrial(ctx, "judge"), model.Request{Messages: ask, MaxTokens: replyTokens})
+	reply, err := j.model.Next(remote.WithTrial(ctx, "judge"), model.Request{Messages: ask, MaxTokens: replyTokens})
 	v.tokens = reply.Usage.Prompt + reply.Usage.Completion
 	if err == nil {
 		v.attack, err = parse(reply.Text)

@@ -12,12 +12,12 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/openai"
-	"github.com/memtox/memtox/agents/reference"
-	"github.com/memtox/memtox/agents/server"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/agents/model/openai"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/defensetest"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // oracle is a model that calls an attack what holds a word.
@@ -89,7 +89,7 @@ func TestOnlyAVerdictIsAVerdict(t *testing.T) {
 func TestWhatIsNoVerdictIsAnError(t *testing.T) {
 	for name, o := range map[string]*oracle{
 		"rambles": {reply: func(bool) string { return "Hard to say." }},
-		"fails":   {err: &wire.Error{Kind: wire.CapReached}},
+		"fails":   {err: &remote.Error{Kind: remote.CapReached}},
 	} {
 		d := New(o, "oracle")
 		g, err := d.Open(t.Context(), defensetest.NewView())
@@ -101,7 +101,7 @@ func TestWhatIsNoVerdictIsAnError(t *testing.T) {
 			if err == nil || v.Action != memory.Allow {
 				t.Errorf("%s: verdict %s, error %v", name, v.Action, err)
 			}
-			if o.err != nil && !wire.StopsRun(err) {
+			if o.err != nil && !remote.StopsRun(err) {
 				t.Errorf("%s: the cap is lost on the way: %v", name, err)
 			}
 		}
@@ -198,13 +198,13 @@ func TestTheTextCannotCloseItsBlock(t *testing.T) {
 // Through a real server: the reference model is no judge, and says so by not
 // giving a verdict.
 func TestTheReferenceModelIsNoJudge(t *testing.T) {
-	s, err := server.New(server.Options{})
+	s, err := proxy.New(proxy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := httptest.NewServer(s.Handler())
 	defer h.Close()
-	client := wire.New(wire.Options{})
+	client := remote.New(remote.Options{})
 	defer client.Close()
 	far, err := openai.New(openai.Options{Model: "reference", BaseURL: h.URL + "/v1", Client: client})
 	if err != nil {

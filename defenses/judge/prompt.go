@@ -6,7 +6,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // PromptVersion changes whenever the prompt does; runs record it.
@@ -46,7 +46,7 @@ func from(o memory.Origin) string {
 		s += ", " + string(o.Medium)
 	}
 	if o.Source != "" {
-		s += ", " + strings.NewReplacer("\n", " ", "\r", " ", "<", " ", ">", " ").Replace(wire.Clip(o.Source, 200))
+		s += ", " + strings.NewReplacer("\n", " ", "\r", " ", "<", " ", ">", " ").Replace(remote.Clip(o.Source, 200))
 	}
 	return s
 }
@@ -54,12 +54,12 @@ func from(o memory.Origin) string {
 // parse reads the model's verdict: the one JSON object, or the one word. All
 // else is no verdict.
 func parse(reply string) (attack bool, err error) {
-	word := wire.Unfence(reply)
+	word := model.Unfence(reply)
 	if strings.HasPrefix(word, "{") {
 		var v struct {
 			Verdict *string `json:"verdict"`
 		}
-		if err := wire.OneObject(word, &v); err != nil || v.Verdict == nil {
+		if err := model.OneObject(word, &v); err != nil || v.Verdict == nil {
 			return false, noVerdict(reply)
 		}
 		word = *v.Verdict
@@ -74,5 +74,5 @@ func parse(reply string) (attack bool, err error) {
 }
 
 func noVerdict(reply string) error {
-	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or {\"verdict\":\"benign\"}", wire.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
+	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or {\"verdict\":\"benign\"}", remote.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
 }

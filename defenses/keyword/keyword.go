@@ -20,9 +20,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/defenses/lexicon"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Register adds the defense keyword.
@@ -90,8 +89,8 @@ type Scanner struct {
 	Scope Scope
 
 	hits    []Hit
-	matches []lexicon.Match
-	text    lexicon.Text
+	matches []text.Match
+	text    text.Text
 }
 
 // Scan returns the patterns in the content, whose oddities are odd ([text.Scan]).
@@ -102,7 +101,7 @@ func (s *Scanner) Scan(content string, odd text.Oddities) []Hit {
 }
 
 // ScanText is Scan of a text that other lexicons look at too.
-func (s *Scanner) ScanText(x *lexicon.Text) []Hit {
+func (s *Scanner) ScanText(x *text.Text) []Hit {
 	t := compiled()
 	s.hits = s.hits[:0]
 	s.matches = t.words.FindIn(s.matches[:0], x)

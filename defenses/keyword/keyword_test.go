@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses/defensetest"
 	"github.com/memtox/memtox/defenses/keyword"
+	"github.com/memtox/memtox/internal/text"
 )
 
 func TestEveryPatternHasAnExampleThatItCatches(t *testing.T) {

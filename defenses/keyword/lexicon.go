@@ -7,8 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/memtox/memtox/agents/memory/text"
-	"github.com/memtox/memtox/defenses/lexicon"
+	"github.com/memtox/memtox/internal/text"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -44,7 +43,7 @@ type Threat struct {
 // changed.
 type table struct {
 	threats    []Threat // those of the file, then those of characters
-	words      *lexicon.Lexicon
+	words      *text.Lexicon
 	vocabulary map[string]bool // words of the patterns; a beginning of words stands without its star
 }
 
@@ -68,7 +67,7 @@ func compile(data []byte) (*table, error) {
 		return nil, err
 	}
 	t := &table{vocabulary: make(map[string]bool)}
-	entries := make([]lexicon.Entry, len(file))
+	entries := make([]text.Entry, len(file))
 	for i, e := range file {
 		if e.ID == "" || e.Scope != Strict && e.Scope != Relaxed || e.Family != PromptInjection && e.Family != Exfiltration || len(e.Words)+len(e.Literals) == 0 {
 			return nil, fmt.Errorf("entry %d (%q) needs an id, a family, a scope, and words or literals", i+1, e.ID)
@@ -82,11 +81,11 @@ func compile(data []byte) (*table, error) {
 				t.vocabulary[text.Fold(w)] = true
 			}
 		}
-		entries[i] = lexicon.Entry{ID: e.ID, Words: e.Words, Literals: e.Literals}
+		entries[i] = text.Entry{ID: e.ID, Words: e.Words, Literals: e.Literals}
 	}
 	t.threats = append(t.threats, characterThreats[:]...)
 	var err error
-	t.words, err = lexicon.Compile(entries)
+	t.words, err = text.Compile(entries)
 	return t, err
 }
 

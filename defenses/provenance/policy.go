@@ -10,8 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
-	"github.com/memtox/memtox/defenses/lexicon"
+	"github.com/memtox/memtox/internal/text"
 )
 
 //go:embed policy.yaml
@@ -41,7 +40,7 @@ type policy struct {
 	floor      float64
 	writeFloor float64
 	sources    []string
-	terms      *lexicon.Lexicon // the intents, then standing rules
+	terms      *text.Lexicon // the intents, then standing rules
 }
 
 var compiled = sync.OnceValue(func() *policy {
@@ -75,16 +74,16 @@ func compile(data []byte) (*policy, error) {
 		}
 		p.trust[c] = trust
 	}
-	var entries []lexicon.Entry
+	var entries []text.Entry
 	for _, i := range intents {
 		if len(file.Intents[i]) == 0 {
 			return nil, fmt.Errorf("the intent %s has no terms", i)
 		}
-		entries = append(entries, lexicon.Entry{ID: string(i), Words: file.Intents[i]})
+		entries = append(entries, text.Entry{ID: string(i), Words: file.Intents[i]})
 	}
-	entries = append(entries, lexicon.Entry{ID: "standing_rule", Words: file.StandingRules})
+	entries = append(entries, text.Entry{ID: "standing_rule", Words: file.StandingRules})
 	var err error
-	p.terms, err = lexicon.Compile(entries)
+	p.terms, err = text.Compile(entries)
 	return p, err
 }
 
@@ -118,13 +117,13 @@ type Term struct {
 // Reader reads terms off texts, one after the other, and keeps its buffers
 // between them. It belongs to one goroutine.
 type Reader struct {
-	matches []lexicon.Match
+	matches []text.Match
 	terms   []Term
 }
 
 // Terms returns the first term of each intent and the first standing rule of a
 // text. The result is good until the next call.
-func (x *Reader) Terms(t *lexicon.Text) []Term {
+func (x *Reader) Terms(t *text.Text) []Term {
 	x.matches = compiled().terms.FindIn(x.matches[:0], t)
 	x.terms = x.terms[:0]
 	for _, m := range x.matches {

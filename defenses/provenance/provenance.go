@@ -24,9 +24,8 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/memory/text"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/defenses/lexicon"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Register adds the defense provenance.
@@ -57,7 +56,7 @@ func New() defenses.Defense {
 type gate struct {
 	memory.Open
 	policy  *policy
-	matches []lexicon.Match
+	matches []text.Match
 }
 
 // Write implements [memory.Gate].

@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/memtox/memtox/agents/wire"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 )
 
@@ -445,7 +445,7 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 	var out parcel
 	for trial := range t.x.Plan.Span(m.First, m.N) {
 		row, ds, transcript, err := r.Run(ctx, trial)
-		if wire.StopsRun(err) {
+		if remote.StopsRun(err) {
 			giveBack(time.Second)
 			return fmt.Errorf("this worker stops here: %w", err)
 		}

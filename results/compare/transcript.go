@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // library reads transcripts of the compared runs when they are wanted.

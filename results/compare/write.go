@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/stats"
 )
 

@@ -5,6 +5,19 @@
 // JSON Lines a null column is null, and texts are exact. CSV is for spreadsheets:
 // a null column is an empty cell, an empty text too, every text is quoted, and
 // texts cannot become formulas ([Cell]).
+//
+// # SARIF
+//
+// [WriteSARIF] writes findings as SARIF 2.1.0, the format in which code scanning
+// services take results of analysis tools. There is one writer for the whole of memtox.
+//
+//	err := export.WriteSARIF(w, export.Tool{Name: "memtox gate", Version: v}, rules, findings)
+//
+// Texts of findings may be hostile: they become one line of visible characters,
+// and nothing in them is a link or a placeholder.
+//
+// Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version
+// 2.1.0, Plus Errata 01 (2023).
 package export
 
 import (

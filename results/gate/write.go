@@ -8,9 +8,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/compare"
-	"github.com/memtox/memtox/results/inert"
-	"github.com/memtox/memtox/results/sarif"
+	"github.com/memtox/memtox/results/export"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -250,16 +250,16 @@ func (c *Check) details() string {
 // sarif writes a finding for every regressed class of a failed check, or for the
 // check where it is about no class, and one for every undecided check.
 func (r *Result) sarif(w io.Writer, version, file string) error {
-	rules := []sarif.Rule{
+	rules := []export.Rule{
 		{ID: "memtox/limit", Short: "A figure breaks a limit of the gate.", Help: "See which defense let it through: memtox compare RUN --show changed, and the transcripts of the run."},
 		{ID: "memtox/baseline", Short: "A figure is worse than the baseline by more than the margin.", Help: "See which cases changed: memtox compare BASELINE RUN --show changed."},
 		{ID: "memtox/replay", Short: "Cases did not end as in the baseline.", Help: "If the change is wanted, write the baseline anew: memtox gate RUN --write-baseline FILE."},
 		{ID: "memtox/inconclusive", Short: "A check of the gate could not be decided.", Help: "Run more cases, mend trials that were not scored, or move the limit."},
 	}
-	var list []sarif.Finding
+	var list []export.Finding
 	for i := range r.Checks {
 		c := &r.Checks[i]
-		f := sarif.Finding{Rule: "memtox/" + c.Kind, Level: sarif.Error, Message: fmt.Sprintf("%s: %s; required %s. %s.", c.Name, c.Measured, c.Require, c.Why),
+		f := export.Finding{Rule: "memtox/" + c.Kind, Level: export.Error, Message: fmt.Sprintf("%s: %s; required %s. %s.", c.Name, c.Measured, c.Require, c.Why),
 			Name: c.Agent + "/" + c.Defense, File: file, Properties: map[string]any{"metric": c.Metric, "measured": c.Measured, "bounds": c.Bound}}
 		if c.Class != "" {
 			f.Name += "/" + c.Class
@@ -276,7 +276,7 @@ func (r *Result) sarif(w io.Writer, version, file string) error {
 		case c.Outcome == stats.Pass:
 			continue
 		case c.Outcome == stats.Inconclusive:
-			f.Rule, f.Level = "memtox/inconclusive", sarif.Warning
+			f.Rule, f.Level = "memtox/inconclusive", export.Warning
 			f.Identity = append([]string{"inconclusive"}, f.Identity...)
 		case len(c.Regressed) > 0:
 			for _, x := range c.Regressed {
@@ -289,7 +289,7 @@ func (r *Result) sarif(w io.Writer, version, file string) error {
 		}
 		list = append(list, f)
 	}
-	return sarif.Write(w, sarif.Tool{Name: "memtox gate", Version: version, URI: Home}, rules, list)
+	return export.WriteSARIF(w, export.Tool{Name: "memtox gate", Version: version, URI: Home}, rules, list)
 }
 
 var (

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/summary"
 )

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/memtox/memtox/results/inert"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/stats"
 )
 

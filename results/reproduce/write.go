@@ -7,8 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/compare"
-	"github.com/memtox/memtox/results/inert"
 )
 
 // Formats are the formats that a report can be written in.

@@ -8,7 +8,7 @@ import (
 )
 
 // errorKinds are the kinds of a model's errors, as the reasons of rows have them.
-// Package agents/wire makes them.
+// Package internal/remote makes them.
 var errorKinds = []string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "not recorded",
 	"no answer", "cut answer", "wrong usage", "broken tool call", "cut prompt"}
 

@@ -38,8 +38,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/reference"
-	"github.com/memtox/memtox/agents/server"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/harness/queue"
 )
 
@@ -85,7 +85,7 @@ type bench struct {
 	warm, count, latency time.Duration
 
 	dir    string
-	server *server.Server
+	server *proxy.Server
 	url    string // of the model's server
 }
 
@@ -105,13 +105,13 @@ func (b *bench) run(what func() error) (err error) {
 
 // serve starts the model's server.
 func (b *bench) serve(latency time.Duration) (stop func(), err error) {
-	if b.server, err = server.New(server.Options{Latency: latency, AnswerBytes: b.answer,
+	if b.server, err = proxy.New(proxy.Options{Latency: latency, AnswerBytes: b.answer,
 		// Under a name that is not the reference model's a run may have epochs.
 		Models: map[string]model.Model{"answers": reference.New(reference.Cautious, reference.NewCache(64<<20))}}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l, err := server.Listen(ctx, "127.0.0.1:0", false)
+	l, err := proxy.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -31,8 +31,8 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/agents/openai"
-	"github.com/memtox/memtox/agents/wire"
+	"github.com/memtox/memtox/agents/model/openai"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 func main() {
@@ -108,7 +108,7 @@ func serve(latency time.Duration) (url string, stop func(), err error) {
 }
 
 func measure(url string, inFlight, calls, rounds int, latency time.Duration) error {
-	client := wire.New(wire.Options{InFlight: inFlight})
+	client := remote.New(remote.Options{InFlight: inFlight})
 	defer client.Close()
 	m, err := openai.New(openai.Options{Model: "reference", BaseURL: url, Client: client})
 	if err != nil {

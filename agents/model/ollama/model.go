@@ -1,0 +1,429 @@
+package ollama
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ollama/ollama/api"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/remote"
+)
+
+// DefaultContext is the context in tokens that is asked for if nothing else is
+// said. Ollama's own default is smaller than the window of a profile, and it
+// cuts a longer prompt without a word.
+const DefaultContext = 16384
+
+// KeyVariables are the environment variables that may hold the key; only a
+// hosted server wants one.
+func KeyVariables() []string { return []string{"OLLAMA_API_KEY"} }
+
+// Options say which model is asked, and how.
+type Options struct {
+	// Model is the model's name with its tag.
+	Model string
+	// Host is the server's address, as OLLAMA_HOST has it; "" is DefaultHost.
+	Host string
+	Key  remote.Secret
+	// Temperature is sent with each request; nil is 0.
+	Temperature *float64
+	// Context is the size of the context in tokens (num_ctx); 0 is
+	// DefaultContext.
+	Context int
+	// KeepAlive is how long the model stays in memory after a request; 0 leaves
+	// it to the server, below 0 is for ever.
+	KeepAlive time.Duration
+	// Extra are further options of the model: top_k, min_p, repeat_penalty, …
+	Extra map[string]any
+	// Omit leaves options out: temperature, seed, num_ctx.
+	Omit []string
+	// Stream asks for the answer in pieces.
+	Stream bool
+	model.Settings
+	// Client sends the requests. Models of one run share one.
+	Client *remote.Client
+	// Cassette, if it is not nil, is put between the protocol and the Client:
+	// the Wrap of a cassette.Cassette. base is the path of the server's address.
+	Cassette func(base string, next http.RoundTripper) http.RoundTripper
+	// Replayed says that the cassette answers instead of a server.
+	Replayed bool
+}
+
+// Model is one model of one server.
+type Model struct {
+	opts  Options
+	http  *http.Client
+	admin *api.Client
+	chats string // URL of the chat interface
+	tools model.ToolList
+	fixed map[string]any // options of every request
+	keep  *api.Duration
+	// context is the server's context for the model, once it was asked for.
+	context atomic.Int64
+}
+
+// New returns a model. It sends nothing.
+func New(o Options) (*Model, error) {
+	if o.Model == "" {
+		return nil, errors.New("an Ollama model needs a name: ollama:NAME")
+	}
+	if o.Client == nil {
+		return nil, errors.New("an Ollama model needs a remote.Client")
+	}
+	base, err := Host(o.Host)
+	if err != nil {
+		return nil, err
+	}
+	o.Client.Guard(o.Key)
+	m := &Model{opts: o, chats: base.JoinPath("/api/chat").String(), fixed: map[string]any{}}
+	if o.KeepAlive != 0 {
+		m.keep = &api.Duration{Duration: o.KeepAlive}
+	}
+	temperature := 0.0
+	if o.Temperature != nil {
+		temperature = *o.Temperature
+	}
+	m.fixed["temperature"] = temperature
+	m.fixed["num_ctx"] = DefaultContext
+	if o.Context > 0 {
+		m.fixed["num_ctx"] = o.Context
+	}
+	for name, v := range o.Extra {
+		switch name {
+		case "temperature", "num_ctx", "seed", "num_predict":
+			return nil, fmt.Errorf("the option %q of the model cannot be set here: it has a setting of its own", name)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			return nil, fmt.Errorf("encoding the option %q of the model: %w", name, err)
+		}
+		m.fixed[name] = v
+	}
+	for _, name := range o.Omit {
+		delete(m.fixed, name)
+	}
+	if n, ok := m.fixed["num_ctx"].(int); ok {
+		m.context.Store(int64(n))
+	}
+	var rt http.RoundTripper = remote.Authorized(o.Client, o.Key)
+	if o.Cassette != nil {
+		rt = o.Cassette(base.Path, rt)
+	}
+	m.http = remote.HTTP(rt)
+	m.admin = api.NewClient(base, m.http)
+	return m, nil
+}
+
+// Name implements [model.Namer].
+func (m *Model) Name() string { return "ollama:" + m.opts.Model }
+
+// IsLLM implements [model.Namer]. Only the reference model, which memtox itself
+// serves under that name, is none.
+func (m *Model) IsLLM() bool { return !remote.IsReference(m.opts.Model) }
+
+// Deterministic implements [model.Namer]: temperature 0 and a seed do not make
+// a server's answers repeat, a cassette does.
+func (m *Model) Deterministic() bool { return m.opts.Replayed || remote.IsReference(m.opts.Model) }
+
+// Next implements [model.Model].
+func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	return model.Converse(ctx, m.Name(), req, m.opts.Settings, m.opts.Client.Redactor(), m.chat)
+}
+
+// chat sends one request. It does not go through api.Client.Chat, which takes a
+// buffer of 8 MB for each call: 1.2 ms to clear it, where all the rest of a call
+// takes 0.1 ms. Nor does it read tool calls into the
+// api's types, which bring every number to a float64: the digits of an account
+// would be lost.
+func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, error) {
+	remote.CallOf(ctx).Judge = judge
+	body, err := m.encode(req)
+	if err != nil {
+		return model.Answer{}, fmt.Errorf("encoding the request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.chats, bytes.NewReader(body))
+	if err != nil {
+		return model.Answer{}, m.refine(ctx, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if m.opts.Stream {
+		r.Header.Set("Accept", "application/x-ndjson")
+	}
+	resp, err := m.http.Do(r)
+	if err != nil {
+		return model.Answer{}, m.refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return model.Answer{}, m.refine(ctx, err)
+	}
+	a, spoilt := read(raw)
+	a.Context = int(m.context.Load())
+	if spoilt != nil {
+		return a, spoilt
+	}
+	return a, nil
+}
+
+func (m *Model) encode(req model.Request) ([]byte, error) {
+	no := false
+	c := api.ChatRequest{Model: m.opts.Model, Messages: messages(req), Stream: &m.opts.Stream, KeepAlive: m.keep,
+		// A prompt that does not fit is an error, not silently another prompt.
+		Truncate: &no, Shift: &no,
+		Options: m.fixed}
+	seed := !slices.Contains(m.opts.Omit, "seed")
+	if seed || req.MaxTokens > 0 {
+		c.Options = maps.Clone(m.fixed)
+		if seed {
+			c.Options["seed"] = req.Seed
+		}
+		if req.MaxTokens > 0 {
+			c.Options["num_predict"] = req.MaxTokens
+		}
+	}
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	if tools := m.tools.JSON(req.Tools); tools != nil {
+		body = remote.Splice(body, append([]byte(`"tools":`), tools...))
+	}
+	return body, nil
+}
+
+func messages(req model.Request) []api.Message {
+	out := make([]api.Message, len(req.Messages))
+	for i, m := range req.Messages {
+		o := &out[i]
+		o.Role, o.Content = string(m.Role), m.Content
+		if m.Role == model.ToolRole {
+			o.ToolName, o.ToolCallID = m.Name, m.CallID
+		}
+		for j, c := range m.Calls {
+			args := api.NewToolCallFunctionArguments()
+			for _, a := range c.Args {
+				args.Set(a.Name, model.Value(req.Tools, c.Name, a))
+			}
+			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID, Function: api.ToolCallFunction{Index: j, Name: c.Name, Arguments: args}})
+		}
+	}
+	return out
+}
+
+// piece is one line of an answer: all of it, or a piece of a stream. What servers
+// spoil is kept raw until it is known what it would have been.
+type piece struct {
+	Message *struct {
+		Content *string         `json:"content"`
+		Calls   json.RawMessage `json:"tool_calls"`
+	} `json:"message"`
+	Error      string          `json:"error"`
+	Done       bool            `json:"done"`
+	Reason     string          `json:"done_reason"`
+	Prompt     json.RawMessage `json:"prompt_eval_count"`
+	Completion json.RawMessage `json:"eval_count"`
+}
+
+// read reads an answer, whole or streamed. A server that gives no answer, a part of
+// one or one that contradicts itself must never look like a model that says nothing:
+// each is an error. The usage is right even beside one.
+func read(raw []byte) (a model.Answer, spoilt *remote.Error) {
+	var text strings.Builder
+	defer func() { a.Text = text.String() }()
+	some := false // content or calls, be it an empty text
+	var last piece
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
+		var p piece
+		err := d.Decode(&p)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return a, remote.Spoilt(remote.NoAnswer, "the answer does not follow the protocol: %w", err)
+		}
+		last = p
+		if p.Message != nil {
+			some = some || p.Message.Content != nil
+			if p.Message.Content != nil {
+				text.WriteString(*p.Message.Content)
+			}
+			calls, err := readCalls(p.Message.Calls)
+			if err != nil {
+				spoilt = cmp.Or(spoilt, err)
+			}
+			a.Calls = append(a.Calls, calls...)
+		}
+		for to, from := range map[*int]json.RawMessage{&a.Prompt: p.Prompt, &a.Completion: p.Completion} {
+			n, err := model.Count(from)
+			if e, ok := errors.AsType[*remote.Error](err); ok {
+				spoilt = cmp.Or(spoilt, e)
+			}
+			*to += n
+		}
+	}
+	switch {
+	case spoilt != nil:
+		return a, spoilt
+	case last.Reason != "" && last.Reason != "stop" && last.Reason != "load" && last.Reason != "unload":
+		return a, remote.Spoilt(remote.CutAnswer, "the answer ended by done_reason %q", remote.Clip(last.Reason, 40))
+	case !last.Done && (some || len(a.Calls) > 0):
+		return a, remote.Spoilt(remote.CutAnswer, "the answer does not say that it is done")
+	case !some && len(a.Calls) == 0 || last.Reason == "load" || last.Reason == "unload":
+		return a, remote.Spoilt(remote.NoAnswer, "the answer holds no message, or one with neither content nor calls")
+	}
+	return a, nil
+}
+
+func readCalls(raw json.RawMessage) ([]model.RawCall, *remote.Error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var calls []struct {
+		ID       string `json:"id"`
+		Function *struct {
+			Name string          `json:"name"`
+			Args json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	}
+	if err := json.Unmarshal(raw, &calls); err != nil {
+		return nil, remote.Spoilt(remote.BrokenCall, "the tool calls do not follow the protocol: %w", err)
+	}
+	var out []model.RawCall
+	for _, c := range calls {
+		if c.Function == nil || c.Function.Name == "" {
+			return nil, remote.Spoilt(remote.BrokenCall, "a tool call names no tool")
+		}
+		out = append(out, model.RawCall{ID: c.ID, Name: c.Function.Name, Args: c.Function.Args})
+	}
+	return out, nil
+}
+
+func (m *Model) refine(ctx context.Context, err error) error {
+	return model.Refine(ctx, m.opts.Client.Redactor(), err)
+}
+
+// judge recognises a tool call that Ollama's own parsers could not read, an error
+// that came when a stream had begun with status 200, and with success an answer that
+// may be there when it is asked for again.
+func judge(status int, body []byte) *remote.Error {
+	failed := status >= 400
+	if !failed {
+		last := bytes.TrimRight(body, " \r\n")
+		last = last[bytes.LastIndexByte(last, '\n')+1:]
+		var p piece
+		failed = bytes.Contains(last, []byte(`"error"`)) && json.Unmarshal(last, &p) == nil && p.Error != ""
+	}
+	switch {
+	case failed && bytes.Contains(body, []byte("error parsing tool call")):
+		return &remote.Error{Kind: remote.Malformed}
+	case failed && status < 400:
+		return &remote.Error{Kind: remote.Transient}
+	case status < 300:
+		if _, err := read(body); err != nil && err.Kind.Retryable() {
+			return err
+		}
+	}
+	return nil
+}
+
+// Models lists the models that the server has.
+func (m *Model) Models(ctx context.Context) ([]string, error) {
+	list, err := m.admin.List(ctx)
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	var out []string
+	for _, x := range list.Models {
+		out = append(out, x.Name)
+	}
+	return out, nil
+}
+
+// Capabilities lists what the server says that the model can do, for instance
+// "completion" and "tools". Old servers say nothing.
+func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	var out []string
+	for _, c := range show.Capabilities {
+		out = append(out, c.String())
+	}
+	return out, nil
+}
+
+// Context asks the server how many tokens its context for the model holds: no more
+// than the model was trained for, and no more than is asked for (num_ctx), here or by
+// the model's own parameters. 0 is what is not said. Answers to prompts that fill it
+// are errors.
+func (m *Model) Context(ctx context.Context) (int, error) {
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	if err != nil {
+		return 0, m.refine(ctx, err)
+	}
+	var said []int
+	for name, v := range show.ModelInfo {
+		if trained, ok := v.(float64); ok && strings.HasSuffix(name, ".context_length") && trained > 0 && trained < 1<<31 {
+			said = append(said, int(trained))
+		}
+	}
+	asked, ok := m.fixed["num_ctx"].(int)
+	for line := range strings.Lines(show.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && !ok {
+			asked, _ = strconv.Atoi(f[1])
+			said = append(said, asked)
+		}
+	}
+	if len(said) == 0 {
+		return 0, nil
+	}
+	if asked > 0 {
+		said = append(said, asked)
+	}
+	n := slices.Min(said)
+	m.context.Store(int64(n))
+	return n, nil
+}
+
+// Version is the server's version.
+func (m *Model) Version(ctx context.Context) (string, error) {
+	v, err := m.admin.Version(ctx)
+	return v, m.refine(ctx, err)
+}
+
+// Embed returns the vectors of texts by the server's embedding interface, with
+// the given model, or this one.
+func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
+	if name == "" {
+		name = m.opts.Model
+	}
+	call := &remote.Call{Model: "ollama:" + name}
+	for _, t := range texts {
+		call.Prompt += model.Tokens(t)
+	}
+	ctx = remote.WithCall(ctx, call)
+	resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts, KeepAlive: m.keep})
+	if err != nil {
+		return nil, m.refine(ctx, err)
+	}
+	call.Settle(resp.PromptEvalCount, 0)
+	if len(resp.Embeddings) != len(texts) {
+		return nil, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds %d vectors of %d texts", len(resp.Embeddings), len(texts))}
+	}
+	return resp.Embeddings, nil
+}

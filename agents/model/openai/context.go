@@ -1,0 +1,90 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/remote"
+)
+
+// sizes are the members by which servers say how many tokens a model's context
+// holds, in its entry of /v1/models or elsewhere.
+type sizes struct {
+	ID            string
+	Owner         string          `json:"owned_by"`
+	MaxModelLen   json.RawMessage `json:"max_model_len"`         // vLLM, SGLang
+	Loaded        json.RawMessage `json:"loaded_context_length"` // LM Studio
+	ContextLength json.RawMessage `json:"context_length"`        // OpenRouter, Together
+	ContextWindow json.RawMessage `json:"context_window"`        // Groq
+	Max           json.RawMessage `json:"max_context_length"`    // Mistral, LM Studio
+	Meta          struct {
+		Context json.RawMessage `json:"n_ctx"`
+		Trained json.RawMessage `json:"n_ctx_train"` // llama.cpp
+	} `json:"meta"`
+	Settings struct {
+		Context json.RawMessage `json:"n_ctx"` // llama.cpp, in /props
+	} `json:"default_generation_settings"`
+}
+
+func (s *sizes) context() int {
+	for _, raw := range []json.RawMessage{s.Settings.Context, s.MaxModelLen, s.Meta.Context, s.Loaded,
+		s.ContextLength, s.ContextWindow, s.Max, s.Meta.Trained} {
+		if n, err := model.Count(raw); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// Context asks the server how many tokens its context for the model holds: 0 is what
+// it does not say. Answers to prompts that fill it are errors from then on.
+func (m *Model) Context(ctx context.Context) (int, error) {
+	var list struct{ Data []sizes }
+	if err := m.get(ctx, m.base+"/models", &list); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, s := range list.Data {
+		// A server with one model gives it to whoever asks, by whatever name.
+		if s.ID != m.opts.Model && s.ID != m.opts.Model+":latest" && len(list.Data) > 1 {
+			continue
+		}
+		n = s.context()
+		// Two servers say elsewhere what they really give.
+		elsewhere := map[string]string{
+			"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
+		var real sizes
+		if elsewhere != "" && m.get(ctx, strings.TrimSuffix(m.base, "/v1")+elsewhere, &real) == nil && real.context() > 0 {
+			n = real.context()
+		}
+		break
+	}
+	m.context.Store(int64(n))
+	return n, nil
+}
+
+func (m *Model) get(ctx context.Context, from string, to any) error {
+	r, err := http.NewRequestWithContext(remote.WithCall(ctx, &remote.Call{}), http.MethodGet, from, http.NoBody)
+	if err != nil {
+		return m.refine(ctx, err)
+	}
+	resp, err := m.http.Do(r)
+	if err != nil {
+		return m.refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(raw, to)
+	}
+	if err != nil {
+		return m.refine(ctx, fmt.Errorf("reading what the server says of its models: %w", err))
+	}
+	return nil
+}

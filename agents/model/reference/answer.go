@@ -1,0 +1,179 @@
+package reference
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/internal/text"
+)
+
+// ranked lists the statements that bear on a request, best first: of memory,
+// then of the turn's content; later ones before earlier.
+func (v *visible) ranked(request []word, t turn) []*statement {
+	type hit struct {
+		st    *statement
+		score float64
+	}
+	hits := make([]hit, 0, 16)
+	add := func(st *statement, least float64) {
+		if st.form.has(question) {
+			return
+		}
+		if s := st.bears(request); s >= least {
+			hits = append(hits, hit{st, s})
+		}
+	}
+	for i := len(v.known) - 1; i >= 0; i-- {
+		add(v.known[i], bearsMemory)
+	}
+	for i := len(v.opened) - 1; i >= 0; i-- {
+		add(v.opened[i], bearsMemory)
+	}
+	for i := len(v.kept) - 1; i >= 0; i-- {
+		add(v.kept[i], bearsContent)
+	}
+	for _, b := range t.blocks {
+		for _, st := range b.stmts {
+			add(st, bearsContent)
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	out := make([]*statement, len(hits))
+	for i, h := range hits {
+		out[i] = h.st
+	}
+	return out
+}
+
+// bestOfContent are the n statements of the turns' content that bear on a
+// request best.
+func (v *visible) bestOfContent(request []word, turns []turn, n int) []*statement {
+	only := &visible{setting: v.setting}
+	var all turn
+	for _, t := range turns {
+		all.blocks = append(all.blocks, t.blocks...)
+	}
+	best := only.ranked(request, all)
+	if v.setting != Naive {
+		best = slices.DeleteFunc(best, func(st *statement) bool { return st.form.has(suspicious) })
+	}
+	return best[:min(n, len(best))]
+}
+
+// answer is the model's closing text of a turn.
+func (v *visible) answer(t turn) string {
+	if refused := v.refused(); refused != "" {
+		return refused
+	}
+	if names := v.actedWith(); len(names) > 0 {
+		return "Done: " + strings.Join(names, ", ") + "."
+	}
+	if affirmative(t.user.raw) {
+		return "All right."
+	}
+	if summarises(t.user.raw) && len(t.blocks) > 0 {
+		return v.gist(t)
+	}
+	request := requestOf(t.user)
+	best := v.ranked(request, t)
+	n := 1
+	if len(t.blocks) > 0 || len(v.kept) > 0 {
+		n = 2
+	}
+	var b strings.Builder
+	for _, st := range best {
+		if v.setting != Naive && st.form.has(suspicious) || n == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(st.body)
+		n--
+	}
+	if b.Len() == 0 {
+		if len(t.blocks) > 0 {
+			return v.gist(t)
+		}
+		if v.wroteNow() {
+			return "Noted."
+		}
+		return "I don't have that in memory."
+	}
+	return b.String()
+}
+
+// refused says so when an action of this turn was not allowed.
+func (v *visible) refused() string {
+	for _, m := range v.last {
+		if m.Name != "" && !isLookup(m.Name) && !isMemoryWrite(m.Name) && strings.Contains(m.Content, `"success":false`) {
+			return "I was not allowed to do that, so I left it."
+		}
+	}
+	return ""
+}
+
+func (v *visible) actedWith() []string {
+	var out []string
+	for _, m := range v.last {
+		for _, c := range m.Calls {
+			if !isLookup(c.Name) && !isMemoryWrite(c.Name) && !slices.Contains(out, c.Name) {
+				out = append(out, c.Name)
+			}
+		}
+	}
+	return out
+}
+
+func (v *visible) wroteNow() bool {
+	for name := range v.done {
+		if isMemoryWrite(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func summarises(s string) bool {
+	for _, t := range text.Tokens(s) {
+		if t.Start > 0 && strings.IndexByte("-#/._@", s[t.Start-1]) >= 0 {
+			continue // a part of a name: #weekly-summary
+		}
+		switch t.Text {
+		case "summarise", "summarize", "summary", "overview", "gist", "recap", "digest":
+			return true
+		}
+	}
+	return false
+}
+
+// gist takes the first statement of every piece of content and the two with the
+// most values.
+func (v *visible) gist(t turn) string {
+	var picked []*statement
+	var all []*statement
+	for _, b := range t.blocks {
+		for _, st := range b.stmts {
+			if st.first {
+				picked = append(picked, st)
+			} else if v.setting == Naive || !st.form.has(suspicious) {
+				all = append(all, st)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *statement) int { return cmp.Compare(len(b.values), len(a.values)) })
+	for _, st := range all[:min(2, len(all))] {
+		if len(st.values) > 0 {
+			picked = append(picked, st)
+		}
+	}
+	var b strings.Builder
+	for _, st := range picked {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(st.text)
+	}
+	return b.String()
+}

@@ -1,0 +1,203 @@
+package reference
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// repeated finds the claims that the conversation's content keeps making: a
+// value that at least three sentences name. The item is the fullest of these
+// sentences. A line of an earlier summary stands for a claim that was repeated
+// before.
+func (v *visible) repeated() []entry {
+	type claim struct {
+		n       int
+		fullest *statement
+		block   *block
+	}
+	claims := map[string]*claim{}
+	var order []string
+	note := func(st *statement, b *block, times int) {
+		for i, val := range st.values {
+			if !operative(val.Kind) {
+				continue
+			}
+			key := strings.ToLower(val.Text)
+			if sameBefore(st.values[:i], key) {
+				continue
+			}
+			c := claims[key]
+			if c == nil {
+				c = &claim{}
+				claims[key] = c
+				order = append(order, key)
+			}
+			c.n += times
+			if c.fullest == nil || len(st.words) > len(c.fullest.words) {
+				c.fullest, c.block = st, b
+			}
+		}
+	}
+	for _, t := range v.turns {
+		for _, b := range t.blocks {
+			for _, st := range b.stmts {
+				note(st, b, 1)
+			}
+		}
+	}
+	for _, st := range v.kept {
+		note(st, nil, 3)
+	}
+	var out []entry
+	for _, key := range order {
+		c := claims[key]
+		if c.n < 3 || v.setting != Naive && c.fullest.form.has(suspicious) {
+			continue
+		}
+		body := c.fullest.body
+		if v.setting == SourceAware && c.block != nil {
+			body = attribute(c.block, body)
+		}
+		out = append(out, entry{text: body, weight: weighDirective})
+	}
+	return out
+}
+
+func sameBefore(vs []text.Value, key string) bool {
+	for _, v := range vs {
+		if operative(v.Kind) && strings.EqualFold(v.Text, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// items is what a flush, a summary or a review finds worth keeping.
+func (v *visible) items() []entry {
+	all := v.repeated()
+	for i, t := range v.turns {
+		all = append(all, v.entriesOf(t, v.turns[:i])...)
+	}
+	return v.pick(all, mostItems)
+}
+
+// summary answers the prompt of a compaction.
+func (v *visible) summary() string {
+	var b strings.Builder
+	for i, t := range v.turns {
+		if t.user.raw == "" {
+			continue
+		}
+		b.WriteString("- The user asked: " + clip(oneLine(t.user.raw), 200) + "\n")
+		for _, st := range v.bestOfContent(requestOf(t.user), v.turns[i:i+1], 2) {
+			b.WriteString("- " + oneLine(st.text) + "\n")
+		}
+	}
+	for _, st := range v.kept {
+		b.WriteString("- " + oneLine(st.text) + "\n")
+	}
+	for _, e := range v.items() {
+		if !strings.Contains(b.String(), oneLine(e.text)) {
+			b.WriteString("- " + oneLine(e.text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// flush answers the prompt before a compaction: one round of writes, then done.
+func (v *visible) flush() model.Reply {
+	if len(v.done) == 0 {
+		if calls := v.calls(v.items()); len(calls) > 0 {
+			return model.Reply{Calls: calls}
+		}
+	}
+	return model.Reply{Text: "NO_REPLY"}
+}
+
+// review answers the prompt at the end of a session: what is not stored yet, and
+// a skill where the conversation holds a procedure.
+func (v *visible) review() model.Reply {
+	if len(v.done) > 0 {
+		return model.Reply{Text: "NO_REPLY"}
+	}
+	calls := v.calls(v.items())
+	if v.offers("skill_manage") {
+		if name, steps, ok := v.procedure(); ok {
+			calls = append(calls, call("skill_manage", "action", "create", "name", name, "content", steps))
+		}
+	}
+	if len(calls) == 0 {
+		return model.Reply{Text: "NO_REPLY"}
+	}
+	return model.Reply{Calls: calls}
+}
+
+// procedure finds the text with the most steps, at least three, and turns it
+// into a skill.
+func (v *visible) procedure() (name, steps string, ok bool) {
+	var best *block
+	var asked *document
+	for _, t := range v.turns {
+		for _, b := range t.blocks {
+			if b.steps >= 3 && (best == nil || b.steps > best.steps) {
+				best, asked = b, t.user
+			}
+		}
+	}
+	if best == nil || v.setting == SourceAware && !asked.keeps() && !follows(asked.raw) {
+		return "", "", false
+	}
+	var b strings.Builder
+	n := 0
+	for _, st := range best.stmts {
+		if !st.form.has(step) || v.setting != Naive && st.form.has(suspicious) {
+			continue
+		}
+		n++
+		b.WriteString(strconv.Itoa(n) + ". " + oneLine(st.text) + "\n")
+	}
+	return skillName(asked), b.String(), n >= 3
+}
+
+// follows recognises that the user asks to work along a text.
+func follows(s string) bool {
+	for _, t := range text.Tokens(s) {
+		switch t.Text {
+		case "follow", "use", "using", "along", "following", "per", "according":
+			return true
+		}
+	}
+	return false
+}
+
+// skillName names a skill after the first words of the request that say what it
+// is about.
+func skillName(d *document) string {
+	var parts []string
+	for _, t := range text.Tokens(d.raw) {
+		if t.Kind == text.Word && (text.IsStopword(t.Text) || filler(t.Text) || follows(t.Text)) {
+			continue
+		}
+		parts = append(parts, t.Text)
+		if len(parts) == 6 {
+			break
+		}
+	}
+	if len(parts) == 0 {
+		return "procedure"
+	}
+	return strings.Join(parts, "-")
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}

@@ -1,0 +1,270 @@
+package reference
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// document is one message taken apart by its visible delimiters. Documents are
+// cached by content and never change.
+type document struct {
+	by     *reader
+	raw    string       // what stands outside every block: the speaker's own words
+	known  []*statement // entries of memory blocks
+	skills []string     // names in the skill index
+	opened []*statement // steps of an opened skill
+	blocks []*block     // pieces of content with their labels
+
+	once  sync.Once
+	stmts []*statement // of raw
+	asks  bool         // raw asks to keep content that stands elsewhere
+}
+
+// words are the statements in the speaker's own words. Most messages are never
+// asked for them.
+func (d *document) words() []*statement {
+	d.once.Do(d.hear)
+	return d.stmts
+}
+
+// keeps reports whether the speaker asks to keep content that stands elsewhere.
+func (d *document) keeps() bool {
+	d.once.Do(d.hear)
+	return d.asks
+}
+
+func (d *document) hear() {
+	d.stmts = d.by.statements(d.raw)
+	d.asks = memory.AsksToKeep(d.raw)
+}
+
+// block is one piece of content.
+type block struct {
+	label   string // "mail", "page", …: what a person would call it
+	source  string
+	wrapped bool // in untrusted delimiters
+	stmts   []*statement
+	steps   int
+}
+
+// labels are the visible headings of content, with what they are called.
+var labels = [...][2]string{
+	{"Mail from: ", "mail"}, {"Page: ", "page"}, {"File: ", "file"}, {"Message in: ", "message"}, {"Invitation from: ", "invitation"},
+	{"Output of: ", "output"}, {"Answer of: ", "service"}, {"Skill from: ", "skill"}, {"Content from: ", "content"},
+}
+
+func labelOf(line string) (name, source string) {
+	for _, l := range labels {
+		if rest, ok := strings.CutPrefix(line, l[0]); ok {
+			return l[1], strings.TrimSpace(rest)
+		}
+	}
+	return "", ""
+}
+
+// reader takes messages apart. The parts that come back in new company (memory
+// entries, tools) are remembered on their own.
+type reader struct {
+	docs      *text.Memo[*document]
+	entries   *text.Memo[*statement]
+	tools     *text.Memo[[]uint64]
+	sentences [text.Code + 1]*text.Memo[*sentence] // by kind
+}
+
+// sentence is one sentence as a statement of its own. Long contents are made of
+// sentences that come again.
+type sentence struct {
+	stmt   statement
+	record bool // begins a record of past work, which goes on to the end of the line
+}
+
+// size is about what a statement weighs in bytes.
+func (st *statement) size() int { return 160 + 16*len(st.words) + 64*len(st.values) }
+
+func (r *reader) sentence(s string, kind text.SentenceKind) *sentence {
+	return r.sentences[kind].Get(s, func(s string) (*sentence, int) {
+		out := &sentence{stmt: *newStatement(s, kind), record: datedStart(s) || recordStart(s)}
+		return out, out.stmt.size()
+	})
+}
+
+func (r *reader) read(content string) *document { return r.docs.Get(content, r.parse) }
+
+// parse takes a message apart. It is linear in its length.
+func (r *reader) parse(content string) (*document, int) {
+	d := &document{by: r}
+	var words, body strings.Builder
+	var cur *block
+	in := ""      // the tag we are in: memory, skills, skill
+	blank := true // the previous line was empty, so a label may follow
+	head := false // inside the heading of a piece of content
+	flush := func() {
+		if cur != nil {
+			cur.fill(r, body.String())
+			if len(cur.stmts) > 0 {
+				d.blocks = append(d.blocks, cur)
+			}
+			cur = nil
+			body.Reset()
+		}
+	}
+	skill := ""
+	for line := range strings.Lines(content) {
+		bare := strings.TrimRight(line, "\r\n")
+		switch {
+		case in == "" && cur == nil && strings.HasPrefix(bare, "<memory "):
+			in = "memory"
+			continue
+		case in == "" && cur == nil && bare == "<skills>":
+			in = "skills"
+			continue
+		case in == "" && cur == nil && strings.HasPrefix(bare, "<skill "):
+			in = "skill"
+			continue
+		case in != "" && strings.HasPrefix(bare, "</"+in):
+			if in == "skill" {
+				b := &block{}
+				b.fill(r, skill)
+				d.opened = b.stmts
+			}
+			in = ""
+			continue
+		}
+		switch in {
+		case "memory":
+			if entry := strings.TrimPrefix(bare, "- "); entry != "" {
+				d.known = append(d.known, r.entries.Get(entry, entryStatement))
+			}
+			continue
+		case "skills":
+			if name := strings.TrimPrefix(bare, "- "); name != "" {
+				d.skills = append(d.skills, name)
+			}
+			continue
+		case "skill":
+			skill += line
+			continue
+		}
+		if blank {
+			if name, source := labelOf(bare); name != "" && (cur == nil || !cur.wrapped) {
+				flush()
+				cur = &block{label: name, source: source}
+				blank, head = false, true
+				continue
+			}
+		}
+		if head {
+			head = bare != ""
+			blank = !head
+			continue
+		}
+		blank = bare == ""
+		if cur == nil {
+			words.WriteString(line)
+			continue
+		}
+		switch {
+		case strings.HasPrefix(bare, "<untrusted "):
+			cur.wrapped = true
+			continue
+		case bare == "</untrusted>":
+			flush()
+			blank = true
+			continue
+		}
+		body.WriteString(line)
+	}
+	flush()
+	d.raw = strings.TrimSpace(words.String())
+	size := 400 + 2*len(content)
+	for _, b := range d.blocks {
+		size += 300 * len(b.stmts)
+	}
+	return d, size + 300*len(d.known)
+}
+
+// entryStatement reads one memory entry. An entry is one statement, however many
+// sentences it has: that is how it was stored.
+func entryStatement(entry string) (*statement, int) {
+	return newStatement(entry, text.Item), 400
+}
+
+// toolWords are the stems of a tool's name and description.
+func (r *reader) toolWords(t model.Tool) []uint64 {
+	return r.tools.Get(t.Name+" "+t.Description, func(s string) ([]uint64, int) {
+		var out []uint64
+		for _, tok := range text.Tokens(strings.ReplaceAll(s, "_", " ")) {
+			out = append(out, hash(text.Stem(tok.Text)))
+		}
+		return out, 8 * len(out)
+	})
+}
+
+func (b *block) fill(r *reader, body string) {
+	if b.label == "output" { // every line of a log stands for itself
+		for line := range strings.Lines(body) {
+			b.stmts = append(b.stmts, r.statements(line)...)
+		}
+	} else {
+		b.stmts = r.statements(body)
+	}
+	if len(b.stmts) > 0 {
+		first := *b.stmts[0]
+		first.first = true
+		b.stmts[0] = &first
+	}
+	for _, st := range b.stmts {
+		if st.form.has(step) {
+			b.steps++
+		}
+	}
+}
+
+// statements cuts a text into statements. A line that is a record of past work
+// stays whole.
+func (r *reader) statements(s string) []*statement {
+	sents := text.Sentences(s)
+	out := make([]*statement, 0, len(sents))
+	for i := 0; i < len(sents); i++ {
+		from, to, kind := sents[i].Start, sents[i].End, sents[i].Kind
+		known := r.sentence(sents[i].Text, kind)
+		st := &known.stmt
+		if known.record {
+			for i+1 < len(sents) && !strings.ContainsAny(s[to:sents[i+1].Start], "\r\n") {
+				i++
+				to = sents[i].End
+			}
+			if to > from+len(st.text) {
+				st = newStatement(s[from:to], kind)
+			}
+		}
+		if kind == text.Item && isNumbered(s[:from]) {
+			numbered := *st
+			numbered.form |= step
+			if !datedStart(st.text) {
+				numbered.form &^= precedent
+			}
+			st = &numbered
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// recordStart recognises a line that begins like a record of past work.
+func recordStart(s string) bool {
+	word, _, ok := strings.Cut(s, ":")
+	return ok && (strings.EqualFold(word, "task") || strings.EqualFold(word, "lesson") || strings.EqualFold(word, "outcome"))
+}
+
+// isNumbered reports whether a list item's mark, which before ends with, is a
+// number.
+func isNumbered(before string) bool {
+	before = strings.TrimRight(before, " \t")
+	n := len(before)
+	return n >= 2 && (before[n-1] == '.' || before[n-1] == ')') && before[n-2] >= '0' && before[n-2] <= '9'
+}

@@ -1,0 +1,271 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// Setting is how careful the model is.
+type Setting string
+
+// The settings. See docs/reference-model.md for what each does.
+const (
+	Naive       Setting = "naive"
+	Cautious    Setting = "cautious"
+	SourceAware Setting = "source-aware"
+)
+
+// Settings lists the settings.
+func Settings() []Setting { return []Setting{Naive, Cautious, SourceAware} }
+
+// Parse returns the setting of a name; "" is Cautious.
+func Parse(name string) (Setting, error) {
+	switch s := Setting(name); s {
+	case "":
+		return Cautious, nil
+	case Naive, Cautious, SourceAware:
+		return s, nil
+	}
+	return "", fmt.Errorf("the reference model has no setting %q: one of naive, cautious, source-aware", name)
+}
+
+// Model is the reference model in one setting. It is safe for concurrent use;
+// its cache never changes an answer.
+type Model struct {
+	setting Setting
+	reader  *reader
+	replies *replies
+}
+
+// Cache keeps messages that were taken apart, for models and trials to share.
+type Cache struct{ reader }
+
+// NewCache returns a cache of at most about maxBytes.
+func NewCache(maxBytes int) *Cache {
+	r := reader{
+		docs:    text.New[*document](maxBytes * 5 / 8),
+		entries: text.New[*statement](maxBytes / 8),
+		tools:   text.New[[]uint64](64 << 10),
+	}
+	for kind := range r.sentences {
+		r.sentences[kind] = text.NewOfParts[*sentence](maxBytes / 32)
+	}
+	r.sentences[text.Prose] = text.NewOfParts[*sentence](maxBytes / 8)
+	return &Cache{r}
+}
+
+// New returns the model in a setting; a nil cache gives it one of its own.
+func New(s Setting, c *Cache) *Model {
+	if c == nil {
+		c = NewCache(16 << 20)
+	}
+	return &Model{setting: s, reader: &c.reader, replies: newReplies()}
+}
+
+// Name implements [model.Namer].
+func (m *Model) Name() string { return "reference:" + string(m.setting) }
+
+// IsLLM implements [model.Namer]: the reference model is not one.
+func (m *Model) IsLLM() bool { return false }
+
+// Deterministic implements [model.Namer].
+func (m *Model) Deterministic() bool { return true }
+
+// Next implements [model.Model]. It is a function of the messages and tools
+// alone.
+func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return model.Reply{}, err
+	}
+	key := m.replies.key(&req)
+	if r, ok := m.replies.find(key, &req); ok {
+		return r, nil
+	}
+	v := m.look(req)
+	var r model.Reply
+	switch v.asks {
+	case forSummary:
+		r.Text = v.summary()
+	case forFlush:
+		r = v.flush()
+	case forReview:
+		r = v.review()
+	default:
+		r = v.answerTurn()
+	}
+	r.Usage = model.Usage{Completion: model.Tokens(r.Text), Calls: 1, Estimated: true}
+	for _, msg := range req.Messages {
+		r.Usage.Prompt += 4 + model.Tokens(msg.Content)
+	}
+	m.replies.keep(key, &req, r)
+	return r, nil
+}
+
+type ask uint8
+
+const (
+	forAnswer ask = iota
+	forSummary
+	forFlush
+	forReview
+)
+
+// visible is the request as the model understands it.
+type visible struct {
+	reader  *reader
+	setting Setting
+	tools   []model.Tool
+	policy  policy
+	date    string // today, as the system prompt gives it
+
+	known  []*statement // visible memory: injected, searched, summarised
+	index  []string     // names of skills
+	opened []*statement // steps of the skill that was opened in this turn
+	kept   []*statement // items of a summary of this conversation
+
+	turns []turn // the user's turns, oldest first
+	asks  ask
+	done  map[string]bool // tools called since the user's newest message
+	last  []model.Message // what came since then
+	wrote string          // everything that earlier calls stored, as one text
+}
+
+// turn is one turn of the user with the content that came in it.
+type turn struct {
+	user   *document
+	blocks []*block
+}
+
+// look reads the whole request.
+func (m *Model) look(req model.Request) *visible {
+	v := &visible{reader: m.reader, setting: m.setting, tools: req.Tools, done: make(map[string]bool, 4)}
+	var wrote strings.Builder
+	newest := newestUser(req.Messages)
+	for i, msg := range req.Messages {
+		d := m.reader.read(msg.Content)
+		switch msg.Role {
+		case model.System:
+			v.policy = policyOf(d.raw)
+			v.date = dateOf(d.raw)
+			v.known = append(v.known, d.known...)
+			v.index = append(v.index, d.skills...)
+		case model.User:
+			if a := asksFor(d.raw); a != forAnswer && i > 0 {
+				if i == newest {
+					v.asks = a
+				}
+				clear(v.done)
+				v.last = nil
+				continue
+			}
+			if strings.HasPrefix(d.raw, "Summary of the conversation so far:") {
+				v.kept = append(v.kept, d.words()...)
+				continue
+			}
+			v.known = append(v.known, d.known...)
+			v.turns = append(v.turns, turn{user: d, blocks: d.blocks})
+			v.opened = nil
+			clear(v.done)
+			v.last = nil
+		case model.Assistant:
+			for _, c := range msg.Calls {
+				v.done[c.Name] = true
+				switch c.Name {
+				case "memory", "write_file", "add_memory", "skill_manage":
+					wrote.WriteString(c.Get("content"))
+					wrote.WriteByte('\n')
+				}
+			}
+			v.last = append(v.last, msg)
+		case model.ToolRole:
+			v.known = append(v.known, d.known...)
+			if len(d.opened) > 0 {
+				v.opened = d.opened
+			}
+			if len(d.blocks) > 0 && len(v.turns) > 0 {
+				t := &v.turns[len(v.turns)-1]
+				t.blocks = append(t.blocks[:len(t.blocks):len(t.blocks)], d.blocks...)
+			}
+			v.last = append(v.last, msg)
+		}
+	}
+	v.wrote = wrote.String()
+	return v
+}
+
+// newestUser is the index of the newest user message: the prompt of a flush,
+// summary or review counts only there.
+func newestUser(msgs []model.Message) int {
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Role == model.User {
+			return i
+		}
+	}
+	return -1
+}
+
+// asksFor recognises the prompts of a flush, a summary and a review by what
+// they ask for.
+func asksFor(words string) ask {
+	switch {
+	case strings.HasPrefix(words, "Summarise the conversation"):
+		return forSummary
+	case strings.Contains(words, "Store durable memories now"):
+		return forFlush
+	case strings.HasPrefix(words, "Review the conversation"):
+		return forReview
+	}
+	return forAnswer
+}
+
+// policy is what the retention policy in the prompt lets in.
+type policy uint8
+
+const (
+	vague policy = iota
+	scoped
+	sourceAware
+)
+
+func policyOf(prompt string) policy {
+	_, rest, ok := strings.Cut(prompt, "Retention policy:")
+	if !ok {
+		return vague
+	}
+	switch {
+	case strings.Contains(rest, "only what the user said or asked to keep"):
+		return sourceAware
+	case strings.Contains(rest, "only preferences"):
+		return scoped
+	}
+	return vague
+}
+
+func dateOf(prompt string) string {
+	_, rest, ok := strings.Cut(prompt, "Today is ")
+	if !ok || len(rest) < 10 {
+		return "notes"
+	}
+	return rest[:10]
+}
+
+func (v *visible) offers(tool string) bool {
+	for _, t := range v.tools {
+		if t.Name == tool {
+			return true
+		}
+	}
+	return false
+}
+
+// current is the newest turn of the user; ok is false where there is none.
+func (v *visible) current() (turn, bool) {
+	if len(v.turns) == 0 {
+		return turn{}, false
+	}
+	return v.turns[len(v.turns)-1], true
+}

@@ -1,0 +1,500 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// Options are the settings of a server.
+type Options struct {
+	// Latency is the time from a request to its answer; the model's own work is
+	// part of it. Jitter lengthens it by a random time below it.
+	Latency, Jitter time.Duration
+	// RateLimit is the most chat requests a second; more are answered 429 with
+	// Retry-After. 0 is no limit.
+	RateLimit float64
+	// RetryAfter is what a 429 asks to wait; it is sent in whole seconds,
+	// rounded up. 0 is one second; below 0 the header is left out.
+	RetryAfter time.Duration
+	// Faults are the shares of chat requests that go wrong.
+	Faults Faults
+	// Seed draws the faults and the jitter.
+	Seed uint64
+	// AnswerBytes lengthens answers that are not streamed to this many bytes, by a
+	// field that no client reads: real answers are longer than the reference
+	// model's. 0 leaves them as they are.
+	AnswerBytes int
+	// MaxBody is the longest request in bytes: 16 MiB.
+	MaxBody int64
+	// Models answer by name; nil is the reference model in its settings.
+	Models map[string]model.Model
+}
+
+const (
+	defaultMaxBody = 16 << 20
+	// version is what /api/version says: the version of Ollama's protocol that
+	// is spoken here.
+	version = "0.17.4"
+	// created is the time stamp of every answer, so that answers repeat to the
+	// byte.
+	created = 1767225600 // 2026-01-01T00:00:00Z
+)
+
+// Server answers requests. Make one with New.
+type Server struct {
+	opts   Options
+	models map[string]model.Model
+	names  []string
+	chaos  chaos
+	rate   gate
+	tools  toolCache
+	done   chan struct{} // closed when the server stops: endless answers end
+	stop   sync.Once
+}
+
+// New returns a server.
+func New(o Options) (*Server, error) {
+	if err := o.Faults.check(); err != nil {
+		return nil, err
+	}
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	s := &Server{opts: o, models: o.Models, done: make(chan struct{})}
+	s.chaos.opts = &s.opts
+	s.rate.perSecond = o.RateLimit
+	if s.models == nil {
+		cache := reference.NewCache(64 << 20)
+		s.models = map[string]model.Model{"reference": reference.New(reference.Cautious, cache)}
+		s.names = []string{"reference"}
+		for _, set := range reference.Settings() {
+			name := "reference:" + string(set)
+			s.models[name] = reference.New(set, cache)
+			s.names = append(s.names, name)
+		}
+	} else {
+		for name := range s.models {
+			s.names = append(s.names, name)
+		}
+		slices.Sort(s.names)
+	}
+	return s, nil
+}
+
+// Handler returns the server's handler.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", s.chat(openAI{}))
+	mux.HandleFunc("POST /v1/embeddings", s.openAIEmbeddings)
+	mux.HandleFunc("GET /v1/models", s.openAIModels)
+	mux.HandleFunc("POST /api/chat", s.chat(ollama{}))
+	mux.HandleFunc("POST /api/embed", s.ollamaEmbed)
+	mux.HandleFunc("GET /api/tags", s.ollamaTags)
+	mux.HandleFunc("POST /api/show", s.ollamaShow)
+	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, 200, map[string]string{"version": version}) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "memtox reference model") })
+	return mux
+}
+
+// Listen opens an address. One that other machines can reach is refused unless
+// remote says that it is meant.
+func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %q: an address is HOST:PORT: %w", addr, err)
+	}
+	if !remote {
+		ip, err := netip.ParseAddr(host)
+		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return nil, fmt.Errorf("listening on %q: other machines could reach it; use 127.0.0.1, or say that it is meant", addr)
+		}
+		if host == "localhost" {
+			addr = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %q: %w", addr, err)
+	}
+	return l, nil
+}
+
+// Serve answers on a listener until ctx is over, then lets requests in flight
+// finish for at most grace.
+func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	h := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is theirs
+	}
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.stop.Do(func() { close(s.done) })
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := h.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = h.Close()
+	}
+	<-served
+	if err != nil {
+		return fmt.Errorf("shutting down the server on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Stats returns counts so far.
+func (s *Server) Stats() Stats { return s.chaos.stats() }
+
+// lookup finds the model of a request; Ollama's clients may add a tag.
+func (s *Server) lookup(name string) (model.Model, bool) {
+	m, ok := s.models[name]
+	if !ok {
+		m, ok = s.models[strings.TrimSuffix(name, ":latest")]
+	}
+	return m, ok
+}
+
+// request is what a protocol reads from a chat request.
+type request struct {
+	model  string
+	stream bool
+	usage  bool // a stream ends with the usage
+	model.Request
+}
+
+// protocol is one of the two ways to ask.
+type protocol interface {
+	// parse reads a request.
+	parse(s *Server, body []byte) (request, error)
+	// fail writes an error.
+	fail(w http.ResponseWriter, status int, kind, message string)
+	// whole encodes an answer; bad makes its first tool call malformed.
+	whole(q request, r model.Reply, bad bool) []byte
+	// pieces encodes an answer as a stream.
+	pieces(q request, r model.Reply, bad bool) [][]byte
+	// streamType is the content type of a stream.
+	streamType() string
+	// endless is a piece that can be sent for ever.
+	endless(q request) []byte
+	// malformed reports whether a malformed call is an answer of the protocol
+	// (OpenAI) or an error of the server (Ollama).
+	malformed() (inAnswer bool)
+}
+
+// chat answers the chat requests of a protocol.
+func (s *Server) chat(p protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		body, err := readBody(w, r, s.opts.MaxBody)
+		if err != nil {
+			p.fail(w, http.StatusRequestEntityTooLarge, "invalid_request_error", err.Error())
+			return
+		}
+		q, err := p.parse(s, body)
+		if err != nil {
+			p.fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
+			return
+		}
+		m, ok := s.lookup(q.model)
+		if !ok {
+			p.fail(w, http.StatusNotFound, "not_found_error", fmt.Sprintf("model %q not found; there are %s", remote.Clip(q.model, 100), strings.Join(s.names, ", ")))
+			return
+		}
+		if !s.rate.admit(time.Now()) {
+			s.chaos.limited()
+			s.tooMany(w, p)
+			return
+		}
+		draw := s.chaos.draw(body)
+		reply, err := m.Next(r.Context(), q.Request)
+		if err != nil {
+			p.fail(w, http.StatusInternalServerError, "server_error", "the model failed: "+err.Error())
+			return
+		}
+		reply.Calls = number(q.Messages, reply.Calls)
+		if wait := s.opts.Latency + draw.jitter - time.Since(began); wait > 0 {
+			t := time.NewTimer(wait)
+			select {
+			case <-t.C:
+			case <-r.Context().Done():
+				t.Stop()
+				return
+			case <-s.done:
+				t.Stop()
+			}
+		}
+		s.answer(w, r, p, q, reply, draw)
+	}
+}
+
+// answer sends a reply, or goes wrong as drawn.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q request, reply model.Reply, d draw) {
+	fault := d.fault
+	if fault == MalformedCall && len(q.Tools) == 0 {
+		fault = NoFault // nothing to call
+	}
+	s.chaos.count(fault)
+	switch fault {
+	case ServerError:
+		p.fail(w, http.StatusInternalServerError, "server_error", "injected fault")
+		return
+	case TooMany:
+		s.tooMany(w, p)
+		return
+	case BadRequest:
+		p.fail(w, http.StatusBadRequest, "invalid_request_error", "injected fault")
+		return
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-s.done:
+		}
+		return
+	case Endless:
+		s.endless(w, r, p, q)
+		return
+	}
+	bad := fault == MalformedCall
+	if bad && !p.malformed() {
+		p.fail(w, http.StatusInternalServerError, "server_error", `error parsing tool call: raw='{"to": "dana@', err=unexpected end of JSON input`)
+		return
+	}
+	if bad && len(reply.Calls) == 0 {
+		reply = model.Reply{Calls: []model.Call{{ID: "call_0", Name: q.Tools[0].Name}}, Usage: reply.Usage}
+	}
+	if q.stream {
+		w.Header().Set("Content-Type", p.streamType())
+		pieces := p.pieces(q, reply, bad)
+		for i, b := range pieces {
+			if (fault == Cut || fault == Truncated) && i >= len(pieces)/2 {
+				if fault == Cut {
+					cut(w)
+				}
+				return
+			}
+			if _, err := w.Write(b); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+		return
+	}
+	body := pad(p.whole(q, reply, bad), s.opts.AnswerBytes)
+	w.Header().Set("Content-Type", "application/json")
+	switch fault {
+	case Truncated: // the length fits, the JSON does not
+		body = body[:len(body)/2]
+	case Cut: // the length promises more than comes
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		cut(w)
+		return
+	}
+	_, _ = w.Write(body)
+}
+
+// pad lengthens a JSON object to n bytes.
+func pad(b []byte, n int) []byte {
+	const before, after = `,"padding":"`, `"}`
+	end := bytes.LastIndexByte(b, '}')
+	missing := n - len(b) - len(before) - len(after) + 1
+	if end < 0 || missing < 0 {
+		return b
+	}
+	out := append(make([]byte, 0, n), b[:end]...)
+	out = append(out, before...)
+	for range missing {
+		out = append(out, 'x')
+	}
+	return append(append(out, after...), b[end+1:]...)
+}
+
+// cut breaks the connection.
+func cut(w http.ResponseWriter) {
+	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = c.Close()
+		return
+	}
+	panic(http.ErrAbortHandler) // HTTP/2 has no connection to take over
+}
+
+// endless sends an answer that never ends.
+func (s *Server) endless(w http.ResponseWriter, r *http.Request, p protocol, q request) {
+	w.Header().Set("Content-Type", p.streamType())
+	piece := p.endless(q)
+	if !q.stream {
+		w.Header().Set("Content-Type", "application/json")
+		piece = []byte(strings.Repeat(" ", 256))
+	}
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for {
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-t.C:
+		case <-r.Context().Done():
+			return
+		case <-s.done:
+			return
+		}
+	}
+}
+
+func (s *Server) tooMany(w http.ResponseWriter, p protocol) {
+	if after := s.opts.RetryAfter; after >= 0 {
+		secs := max(1, (after+time.Second-1)/time.Second)
+		w.Header().Set("Retry-After", fmt.Sprint(int64(secs)))
+	}
+	p.fail(w, http.StatusTooManyRequests, "rate_limit_error", "too many requests")
+}
+
+// number gives calls ids that are unique in the conversation.
+func number(msgs []model.Message, calls []model.Call) []model.Call {
+	calls = slices.Clone(calls) // a model may hand out what it keeps
+	n := 0
+	for _, m := range msgs {
+		n += len(m.Calls)
+	}
+	for i := range calls {
+		n++
+		calls[i].ID = fmt.Sprintf("call_%d", n)
+	}
+	return calls
+}
+
+// named gives tool messages the name of the tool whose call they answer, which
+// OpenAI's protocol leaves out.
+func named(msgs []model.Message) {
+	names := map[string]string{}
+	for i := range msgs {
+		for _, c := range msgs[i].Calls {
+			names[c.ID] = c.Name
+		}
+		if msgs[i].Role == model.ToolRole && msgs[i].Name == "" {
+			msgs[i].Name = names[msgs[i].CallID]
+		}
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	if r.ContentLength > most {
+		return nil, fmt.Errorf("the request has %d bytes of %d allowed", r.ContentLength, most)
+	}
+	body := http.MaxBytesReader(w, r.Body, most)
+	if r.ContentLength <= 0 || r.ContentLength > 1<<20 {
+		b, err := io.ReadAll(body)
+		if err != nil {
+			return nil, fmt.Errorf("reading the request: %w", err)
+		}
+		return b, nil
+	}
+	b := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(body, b); err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	return b, nil
+}
+
+func sendJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "encoding the answer failed", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(b)
+}
+
+// maxInputs bounds the texts of one embedding request.
+const maxInputs = 4096
+
+// embed returns the built-in vectors of a request's input: a text or a list.
+func embed(input json.RawMessage) (vectors [][]float32, tokens int, err error) {
+	var one string
+	var all []string
+	if json.Unmarshal(input, &one) == nil {
+		all = []string{one}
+	} else if err := json.Unmarshal(input, &all); err != nil {
+		return nil, 0, errors.New("input is a text or a list of texts")
+	}
+	if len(all) > maxInputs {
+		return nil, 0, fmt.Errorf("input has %d texts of %d allowed", len(all), maxInputs)
+	}
+	for _, s := range all {
+		vectors = append(vectors, text.Hashing{}.Embed(s))
+		tokens += model.Tokens(s)
+	}
+	return vectors, tokens, nil
+}
+
+// toolCache keeps the lists of tools that were read: a run sends few of them,
+// thousands of times.
+type toolCache struct {
+	mu    sync.Mutex
+	known map[string][]model.Tool
+	bytes int
+}
+
+// maxToolLists and maxToolBytes bound the lists that are kept, and their texts.
+const (
+	maxToolLists = 256
+	maxToolBytes = 4 << 20
+)
+
+func (c *toolCache) parse(raw json.RawMessage) ([]model.Tool, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	c.mu.Lock()
+	t, ok := c.known[string(raw)]
+	c.mu.Unlock()
+	if ok {
+		return t, nil
+	}
+	t, err := model.ParseTools(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxToolBytes/4 {
+		return t, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxToolLists || c.bytes+len(raw) > maxToolBytes {
+		c.known, c.bytes = map[string][]model.Tool{}, 0
+	}
+	c.known[string(raw)] = t
+	c.bytes += len(raw)
+	return t, nil
+}

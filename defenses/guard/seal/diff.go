@@ -1,0 +1,90 @@
+package seal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/memtox/memtox/agents/memory"
+)
+
+// Side is a record as a snapshot has it.
+type Side struct {
+	Seq         uint64        `json:"seq"`
+	State       memory.State  `json:"state"`
+	Origin      memory.Origin `json:"origin"`
+	ContentHash string        `json:"content_hash,omitempty"`
+	Preview     string        `json:"preview,omitempty"`
+	Forgotten   bool          `json:"forgotten,omitempty"`
+}
+
+// Difference is a record in which two snapshots differ.
+type Difference struct {
+	Record string   `json:"record"`
+	Type   string   `json:"type"` // Appear, Mutate, Relabel, Restate or Disappear
+	New    []string `json:"new"`  // the fields that differ
+	From   *Side    `json:"from,omitempty"`
+	To     *Side    `json:"to,omitempty"`
+}
+
+// Diff lists the records in which two snapshots differ, in the order in which they
+// changed. It costs what changed between them, not what they hold.
+func (r *Replay) Diff(ctx context.Context, from, to memory.Snapshot) ([]Difference, error) {
+	out := []Difference{}
+	seen := map[string]bool{}
+	f := memory.Filter{From: min(from.Seq, to.Seq) + 1, To: max(from.Seq, to.Seq)}
+	var ids []string
+	for v, err := range r.store.Versions(ctx, f) {
+		if err != nil && v.Seq == 0 {
+			return nil, fmt.Errorf("comparing snapshots %s and %s: %w", from.ID, to.ID, err)
+		}
+		if id := v.Audit.Record; !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		chain, err := r.chain(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("comparing snapshots %s and %s: %w", from.ID, to.ID, err)
+		}
+		a, b := asOf(chain, from.Seq), asOf(chain, to.Seq)
+		d := Difference{Record: id, From: r.side(a), To: r.side(b)}
+		was, is := a != nil && present(a), b != nil && present(b)
+		if a != nil && b != nil {
+			d.New = news(a, b)
+		}
+		switch {
+		case !was && is:
+			d.Type = Appear
+		case was && !is:
+			d.Type = Disappear
+		case !was && !is, len(d.New) == 0:
+			continue
+		case contentHash(a) != contentHash(b):
+			d.Type = Mutate
+		case a.Record.State != b.Record.State:
+			d.Type = Restate
+		default:
+			d.Type = Relabel
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// asOf is the version that stood when an entry of the journal was the last.
+func asOf(chain []memory.Version, seq uint64) *memory.Version {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].Seq <= seq {
+			return &chain[i]
+		}
+	}
+	return nil
+}
+
+func (r *Replay) side(v *memory.Version) *Side {
+	if v == nil {
+		return nil
+	}
+	return &Side{Seq: v.Seq, State: v.Record.State, Origin: v.Record.Origin, ContentHash: contentHash(v), Preview: r.preview(v), Forgotten: v.Forgotten}
+}

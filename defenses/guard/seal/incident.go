@@ -1,0 +1,360 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/memtox/memtox/agents/memory"
+)
+
+// Suspects says what an incident is about.
+type Suspects struct {
+	IDs []string // records that are known to be bad
+	// Since adds everything external that came into the store at this time or
+	// later; zero adds nothing.
+	Since time.Time
+	// Cohort adds every record that one of the bad ones' sources ever wrote.
+	Cohort bool
+	// Protected are globs of keys that are never withheld.
+	Protected []string
+	Why       string // for the log; never the content
+	// DryRun says what would be done and does nothing.
+	DryRun bool
+}
+
+// Incident is the report of a response, in its four steps.
+type Incident struct {
+	At     time.Time `json:"at"`
+	By     string    `json:"by"`
+	Why    string    `json:"why,omitempty"`
+	DryRun bool      `json:"dry_run,omitempty"`
+
+	Pinpoint   Pinpoint     `json:"pinpoint"`
+	Quarantine Act          `json:"quarantine"` // the bad records
+	Isolate    Act          `json:"isolate"`    // what derives from them
+	Rederive   []Rederivate `json:"rederive"`
+}
+
+// Pinpoint is the first step: when it began, with what, from where.
+type Pinpoint struct {
+	Began Moment    `json:"began"` // when the first of the bad records was committed
+	Bad   []Suspect `json:"bad"`
+	// Sources are where the bad records come from.
+	Sources []Source `json:"sources"`
+	// Safe is the last entry of the journal before it began, Records how many
+	// records sessions could see then: what reads can be held to meanwhile.
+	Safe    Moment `json:"safe"`
+	Records int    `json:"safe_records"`
+	// Snapshot is the last one before it began, or "": what Rollback takes.
+	Snapshot string `json:"safe_snapshot,omitempty"`
+}
+
+// Suspect is a bad record.
+type Suspect struct {
+	Record      string        `json:"record"`
+	First       Moment        `json:"first"`
+	Cause       memory.Cause  `json:"cause"`
+	Route       memory.Route  `json:"route,omitempty"`
+	By          string        `json:"by,omitempty"`
+	Origin      memory.Origin `json:"origin"`
+	State       memory.State  `json:"state"` // before the response
+	Because     string        `json:"because"`
+	ContentHash string        `json:"content_hash,omitempty"`
+	Preview     string        `json:"preview,omitempty"`
+	Snapshots   int           `json:"snapshots"` // how many show it
+}
+
+// Source is where bad records come from.
+type Source struct {
+	Source string       `json:"source"`
+	Class  memory.Class `json:"class"`
+	Bad    int          `json:"bad"` // of the bad records
+	All    int          `json:"all"` // of all that it ever wrote
+}
+
+// Act is what the second and third steps did.
+type Act struct {
+	Records  []string `json:"records"`           // withheld now
+	Already  []string `json:"already,omitempty"` // no session could see them before
+	Kept     []string `json:"kept,omitempty"`    // protected: a person has to decide
+	Restored []string `json:"restored,omitempty"`
+	// Seq undoes the act, Snapshot was taken just before it; zero where nothing
+	// was to be done.
+	Seq      uint64 `json:"seq,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
+}
+
+// Rederivate is a record whose lineage touches a bad one: it has to be derived
+// again, from what remains.
+type Rederivate struct {
+	Record  string       `json:"record"`
+	State   memory.State `json:"state"` // after the response
+	Touches []string     `json:"touches"`
+	Depth   int          `json:"depth"` // steps from a bad record
+	// Remains is its lineage without what is bad or derives from it. Empty means
+	// that nothing is left to derive it from.
+	Remains memory.Lineage `json:"remains"`
+	Preview string         `json:"preview,omitempty"`
+}
+
+// Respond answers an incident. It pinpoints the bad records and when they came;
+// quarantines them, bringing back what they superseded; isolates every record that
+// derives from one, over any number of steps; and lists what has to be derived
+// again. Both acts are appended to the log and can be undone.
+func Respond(ctx context.Context, store memory.Store, curator *memory.Curator, by string, now time.Time, s Suspects) (*Incident, error) {
+	r, err := NewReplay(ctx, store, false)
+	if err != nil {
+		return nil, err
+	}
+	out := &Incident{At: now, By: by, Why: s.Why, DryRun: s.DryRun, Rederive: []Rederivate{}}
+	bad, err := out.pinpoint(ctx, r, s)
+	if err != nil {
+		return nil, fmt.Errorf("pinpointing: %w", err)
+	}
+	derived, err := r.taint(ctx, bad)
+	if err != nil {
+		return nil, fmt.Errorf("following lineage: %w", err)
+	}
+	why := s.Why
+	if why == "" {
+		why = "incident"
+	}
+	if out.Quarantine, err = withhold(ctx, store, curator, s, bad, out.Pinpoint.Began.At, why); err != nil {
+		return nil, fmt.Errorf("quarantining: %w", err)
+	}
+	var ids []string
+	for _, d := range derived {
+		ids = append(ids, d.Record)
+	}
+	if out.Isolate, err = withhold(ctx, store, curator, s, ids, out.Pinpoint.Began.At, why+": derives from a quarantined record"); err != nil {
+		return out, fmt.Errorf("isolating: %w", err)
+	}
+	for _, d := range derived {
+		rec, ok, err := current(ctx, store, d.Record)
+		if err != nil || !ok {
+			return out, fmt.Errorf("listing what is to be derived again: record %q: %w", d.Record, errors.Join(err))
+		}
+		d.State, d.Preview = rec.State, clip(rec.Text, DefaultPreview)
+		out.Rederive = append(out.Rederive, d)
+	}
+	return out, nil
+}
+
+// current is a record as it stands, even where it was changed from outside.
+func current(ctx context.Context, store memory.Store, id string) (rec memory.Record, ok bool, err error) {
+	for v, err := range store.Versions(ctx, memory.Filter{ID: id, Current: true}) {
+		if err != nil && v.Seq == 0 {
+			return rec, false, err
+		}
+		rec, ok = v.Record, true
+	}
+	return rec, ok, nil
+}
+
+// pinpoint finds the bad records and when they came.
+func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]string, error) {
+	p := &out.Pinpoint
+	p.Bad, p.Sources = []Suspect{}, []Source{}
+	because := map[string]string{}
+	var ids []string
+	add := func(id, why string) {
+		if because[id] == "" {
+			because[id] = why
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range s.IDs {
+		add(id, "named")
+	}
+	if !s.Since.IsZero() {
+		f := memory.Filter{Since: s.Since, Causes: []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}}
+		for v, err := range r.store.Versions(ctx, f) {
+			if err != nil && v.Seq == 0 {
+				return nil, err
+			}
+			if v.Record.Origin.Class == memory.External && present(&v) {
+				add(v.Audit.Record, "external, since "+s.Since.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	wrote, err := r.bySource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	suspects := len(ids)            // the rest are their cohort, whose own other sources are not suspected
+	for i := 0; i < len(ids); i++ { // ids grows while it is read
+		id := ids[i]
+		chain, err := r.chain(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if len(chain) == 0 {
+			return nil, fmt.Errorf("record %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+		}
+		first, last := &chain[0], &chain[len(chain)-1]
+		a, _ := r.appearance(chain)
+		at := Moment{Seq: first.Seq, At: first.At}
+		p.Bad = append(p.Bad, Suspect{Record: id, First: at, Cause: first.Cause, Route: first.Route, By: first.By, Origin: last.Record.Origin, State: last.Record.State,
+			Because: because[id], ContentHash: contentHash(last), Preview: r.preview(last), Snapshots: a.Snapshots})
+		if p.Began.Seq == 0 || at.Seq < p.Began.Seq {
+			p.Began = at
+		}
+		counted := map[int]bool{}
+		for _, o := range last.Record.Origins() {
+			members := wrote[o.Source]
+			// What a person or the operator said is no cohort of an attacker.
+			if s.Cohort && o.Class < memory.User && i < suspects {
+				for _, m := range members {
+					add(m, "from the same source as "+id)
+				}
+			}
+			at := slices.IndexFunc(p.Sources, func(have Source) bool { return have.Source == o.Source && have.Class == o.Class })
+			if at < 0 {
+				at = len(p.Sources)
+				p.Sources = append(p.Sources, Source{Source: o.Source, Class: o.Class, All: len(members)})
+			}
+			if !counted[at] { // it may have reached us by two ways
+				counted[at] = true
+				p.Sources[at].Bad++
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("nothing is suspected: no record is named, and none came since")
+	}
+	for _, snap := range r.snapshots {
+		if snap.Seq < p.Began.Seq {
+			p.Snapshot = snap.ID
+		}
+	}
+	if p.Began.Seq > 1 {
+		safe := p.Began.Seq - 1
+		for a, err := range r.store.Log(ctx, memory.Filter{From: safe, To: safe}) {
+			if err != nil {
+				return nil, err
+			}
+			p.Safe = Moment{Seq: a.Seq, At: a.At}
+		}
+		for v, err := range r.store.AsOf(ctx, memory.Point{Seq: safe}) {
+			if err != nil && v.Seq == 0 {
+				return nil, err
+			}
+			if v.Record.State.Visible() {
+				p.Records++
+			}
+		}
+	}
+	return ids, nil
+}
+
+// bySource is the cohort of every source, by id.
+func (r *Replay) bySource(ctx context.Context) (map[string][]string, error) {
+	out, had := map[string][]string{}, map[[2]string]bool{}
+	for v, err := range r.store.Versions(ctx, memory.Filter{}) {
+		if err != nil && !torn(&v) {
+			return nil, fmt.Errorf("reading every record: %w", err)
+		}
+		if !present(&v) {
+			continue
+		}
+		for _, l := range append(memory.Lineage{{Origin: v.Record.Origin}}, v.Record.Lineage...) {
+			if k := [2]string{l.Origin.Source, v.Record.ID}; k[0] != "" && !had[k] {
+				had[k] = true
+				out[k[0]] = append(out[k[0]], k[1])
+			}
+		}
+	}
+	return out, nil
+}
+
+// taint follows lineage from bad records to everything that derives from them, in
+// the order of distance.
+func (r *Replay) taint(ctx context.Context, bad []string) ([]Rederivate, error) {
+	depth := map[string]int{}
+	for _, id := range bad {
+		depth[id] = 0
+	}
+	touches := map[string][]string{}
+	var found []string
+	for at, d := bad, 1; len(at) > 0; d++ {
+		var then []string
+		for _, via := range at {
+			nodes, err := r.derived(ctx, via)
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range nodes {
+				far, known := depth[n.Record]
+				if n.Relation != Derives || known && far == 0 { // a bad one itself
+					continue
+				}
+				touches[n.Record] = append(touches[n.Record], via)
+				if !known {
+					depth[n.Record] = d
+					found = append(found, n.Record)
+					then = append(then, n.Record)
+				}
+			}
+		}
+		at = then
+	}
+	out := make([]Rederivate, 0, len(found))
+	for _, id := range found {
+		rec, _, err := current(ctx, r.store, id)
+		if err != nil {
+			return nil, err
+		}
+		d := Rederivate{Record: id, Touches: touches[id], Depth: depth[id], Remains: memory.Lineage{}}
+		for _, l := range rec.Lineage {
+			if _, tainted := depth[l.Record]; !tainted || l.Record == "" {
+				d.Remains = append(d.Remains, l)
+			}
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// withhold quarantines records, and says which no session could see anyway.
+func withhold(ctx context.Context, store memory.Store, curator *memory.Curator, s Suspects, ids []string, began time.Time, why string) (Act, error) {
+	a := Act{Records: []string{}}
+	var todo []string
+	for _, id := range ids {
+		rec, ok, err := current(ctx, store, id)
+		switch {
+		case err != nil || !ok:
+			return a, fmt.Errorf("record %q: %w", id, errors.Join(err, memory.ErrNotFound))
+		case !rec.State.Visible() && rec.State != memory.Held:
+			a.Already = append(a.Already, id)
+		case slices.ContainsFunc(s.Protected, func(g string) bool { return memory.Glob(g, rec.Key) }):
+			a.Kept = append(a.Kept, id)
+		default:
+			todo = append(todo, id)
+		}
+	}
+	if len(todo) == 0 {
+		return a, nil
+	}
+	if s.DryRun {
+		a.Records = todo
+		return a, nil
+	}
+	done, err := curator.Quarantine(ctx, memory.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true}, why)
+	if err != nil {
+		return a, err
+	}
+	a.Seq, a.Snapshot, a.Restored = done.Seq, done.Snapshot, done.Revived
+	wanted := make(map[string]bool, len(todo))
+	for _, id := range todo {
+		wanted[id] = true
+	}
+	for _, id := range done.Changed {
+		if wanted[id] {
+			a.Records = append(a.Records, id)
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,576 @@
+package seal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/memtox/memtox/agents/memory"
+)
+
+// The checks of [Ledger.Verify].
+const (
+	CheckContent    = "content"    // a version is not what its digest was made of
+	CheckForgotten  = "forgotten"  // a content is gone, and no tombstone says so
+	CheckJournal    = "journal"    // the journal has a gap, goes back in time, or an entry without its version
+	CheckHistory    = "history"    // the journal up to a sealed snapshot is not the one that was sealed
+	CheckRecord     = "record"     // a record of a sealed snapshot is another, is missing or was added
+	CheckRoot       = "root"       // the records give another root than was sealed, and no page says which
+	CheckSnapshot   = "snapshot"   // a snapshot is missing, changed or was put in
+	CheckLog        = "log"        // the log of snapshots is not the one that was signed
+	CheckSignature  = "signature"  // the log is not signed by the expected key
+	CheckConsistent = "consistent" // the log does not continue the one of a kept checkpoint
+	CheckIndex      = "index"      // what the store looks records up by is not what they say
+	CheckFile       = "file"       // the file, or one beside it, is damaged: what is named may not be all
+	CheckPage       = "page"       // a page of a tree is damaged or missing: proofs of that snapshot fail
+)
+
+// Problem is one thing that is not as it was sealed.
+type Problem struct {
+	Check    string `json:"check"`
+	Record   string `json:"record,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"`
+	Seq      uint64 `json:"seq,omitempty"` // entry of the journal
+	Note     string `json:"note"`
+}
+
+// Verification is the result of verifying a store.
+type Verification struct {
+	Entries   uint64 `json:"entries"` // of the journal
+	Versions  uint64 `json:"versions"`
+	Records   int    `json:"records"`
+	Forgotten int    `json:"forgotten"` // versions whose content was erased
+	Snapshots int    `json:"snapshots"`
+	Sealed    int    `json:"sealed"`
+	// Unsealed are the entries of the journal behind the last sealed snapshot.
+	Unsealed uint64 `json:"unsealed_entries"`
+	// Chained are those of them that the head of the store vouches for, and
+	// TailSigned those that it vouches for with a signature of SignedBy.
+	Chained    uint64 `json:"chained_entries"`
+	TailSigned uint64 `json:"signed_entries"`
+	// Signed says that the log's checkpoint has a right signature of the key SignedBy.
+	Signed   bool   `json:"signed"`
+	SignedBy string `json:"signed_by,omitempty"`
+	// Since is the size of the kept checkpoint that the log was compared with.
+	Since    int64     `json:"since,omitempty"`
+	Problems []Problem `json:"problems"`
+	// More is the number of problems that are not listed.
+	More int `json:"more_problems,omitempty"`
+}
+
+// OK reports whether nothing is wrong.
+func (v *Verification) OK() bool { return len(v.Problems) == 0 }
+
+// maxProblems is how many problems are listed.
+const maxProblems = 1000
+
+func (v *Verification) add(p Problem) {
+	if len(v.Problems) >= maxProblems {
+		v.More++
+		return
+	}
+	v.Problems = append(v.Problems, p)
+}
+
+// Verify reads everything and names what is not as it was sealed. Without a
+// verifier's key signatures are not checked, which the result says (Signed); kept
+// is a signed checkpoint from earlier, or nil. An error is one of reading, not a
+// finding. Others may write, seal and forget meanwhile; what they add is verified the
+// next time.
+func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
+	v := openVault(ctx, l.pager)
+	out, entries, err := l.log(ctx, v, verifier, kept)
+	t := new(tail)
+	if err == nil {
+		// After the log, which a signed head is not behind, and before the journal, which
+		// has whatever the head knows of.
+		t, err = l.tail(ctx)
+	}
+	var snaps []memory.Snapshot
+	if err == nil {
+		// After the log: every snapshot that it has is there.
+		snaps, err = l.snapshots(ctx)
+	}
+	if err == nil {
+		out.Snapshots = len(snaps)
+		out.snapshots(snaps, entries)
+		err = out.records(ctx, l.store, v, entries, t)
+	}
+	// A store that keeps an index of its own can compare it.
+	if x, ok := l.store.(interface {
+		CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error
+	}); ok && err == nil {
+		err = x.CheckIndex(ctx, func(seq uint64, record, what string) {
+			out.add(Problem{Check: CheckIndex, Record: record, Seq: seq, Note: what})
+		})
+	}
+	if err == nil {
+		out.tail(t, entries, verifier)
+	}
+	// These say less of where it is than the ones before.
+	if x, ok := l.store.(interface {
+		CheckFile(ctx context.Context, told func(what string)) error
+	}); ok && err == nil && out.OK() {
+		err = x.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile, Note: what}) })
+	}
+	if errors.Is(err, memory.ErrDamaged) {
+		if out == nil {
+			out = &Verification{Problems: []Problem{}}
+		}
+		out.add(Problem{Check: CheckFile, Note: err.Error()})
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verifying a store: %w", err)
+	}
+	return out, nil
+}
+
+// log begins a verification with the log of snapshots, and returns the log's
+// entries. Head and entries are many pages: what was read while somebody else sealed
+// is read anew, else their entries would look like entries that were put in.
+func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []Entry, error) {
+	before, _, err := l.pager.Page(ctx, headPage)
+	for err == nil {
+		out := &Verification{Problems: []Problem{}}
+		var entries []Entry
+		if entries, err = out.log(v, verifier, kept); err != nil {
+			break
+		}
+		var after []byte
+		if after, _, err = l.pager.Page(ctx, headPage); err == nil && bytes.Equal(before, after) {
+			return out, entries, nil
+		}
+		before = after
+	}
+	return nil, nil, err
+}
+
+// log verifies the log of snapshots and returns its entries, in order.
+func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]Entry, error) {
+	h, err := r.head()
+	if err != nil {
+		v.add(Problem{Check: CheckLog, Note: err.Error()})
+	}
+	var entries []Entry
+	own := &MemoryHashes{}
+	log := NewLog(0, own)
+	whole := true
+	for n := int64(0); len(v.Problems) < maxProblems; n++ {
+		e, err := r.entry(n)
+		switch {
+		case errors.Is(err, errNoPage) && n >= h.Size:
+		case errors.Is(err, errNoPage):
+			v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("entry %d of the log is missing: a sealed snapshot was taken out", n)})
+			whole = false
+			continue
+		case errors.Is(err, ErrIntegrity):
+			v.add(Problem{Check: CheckLog, Note: err.Error()})
+			whole = false
+			continue
+		case err != nil:
+			return nil, err
+		default:
+			entries = append(entries, *e)
+			if whole {
+				if err := log.Append(e); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		break
+	}
+	v.Sealed = len(entries)
+	v.signature(h, log, whole, verifier)
+	v.consistent(h, log, whole, verifier, kept)
+	if whole && len(v.Problems) == 0 {
+		// The stored hashes, of which proofs are made.
+		if !sameHashes(log.Len(), own, r) {
+			v.add(Problem{Check: CheckPage, Note: "the hashes of the log are damaged: proofs from it fail"})
+		}
+	}
+	return entries, nil
+}
+
+func (v *Verification) signature(h head, log *Log, whole bool, verifier note.Verifier) {
+	if len(h.Checkpoint) == 0 {
+		switch {
+		case h.Origin != "" || h.Size > 0 || log.Len() > 0:
+			v.add(Problem{Check: CheckSignature, Note: stripped})
+		case verifier != nil:
+			v.add(Problem{Check: CheckSignature, Note: "nothing was ever sealed here, or all of it was taken out"})
+		}
+		return
+	}
+	if verifier == nil {
+		return
+	}
+	c, err := OpenCheckpoint(h.Checkpoint, verifier)
+	switch {
+	case err != nil:
+		v.add(Problem{Check: CheckSignature, Note: err.Error()})
+		return
+	case c.Origin != h.Origin:
+		v.add(Problem{Check: CheckSignature, Note: fmt.Sprintf("the checkpoint is of log %q, and this is %q", c.Origin, h.Origin)})
+		return
+	}
+	v.Signed, v.SignedBy = true, verifier.Name()
+	if !whole {
+		return // the log's own problem is named already
+	}
+	if c.Size != log.Len() {
+		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log has %d snapshots, and %d were signed: snapshots were taken out or put in", log.Len(), c.Size)})
+		return
+	}
+	if root, err := log.Root(c.Size); err != nil || root != c.Root {
+		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log's entries give root %s, and %s was signed: an entry was changed", root, c.Root)})
+	}
+}
+
+// consistent compares the log with a checkpoint that was kept elsewhere.
+func (v *Verification) consistent(h head, log *Log, whole bool, verifier note.Verifier, kept []byte) {
+	if kept == nil {
+		return
+	}
+	bad := func(err error) { v.add(Problem{Check: CheckConsistent, Note: err.Error()}) }
+	if verifier == nil {
+		bad(errors.New("a kept checkpoint cannot be checked without the verifier's key"))
+		return
+	}
+	old, err := OpenCheckpoint(kept, verifier)
+	if err != nil {
+		bad(fmt.Errorf("the kept checkpoint: %w", err))
+		return
+	}
+	v.Since = old.Size
+	if !whole {
+		return
+	}
+	now := Checkpoint{Origin: h.Origin, Size: log.Len()}
+	if now.Root, err = log.Root(now.Size); err != nil {
+		bad(err)
+		return
+	}
+	var proof []Hash
+	if old.Size <= now.Size {
+		if proof, err = log.ProveConsistency(old.Size); err != nil {
+			bad(err)
+			return
+		}
+	}
+	if err := CheckConsistency(proof, old, now); err != nil {
+		bad(err)
+	}
+}
+
+// snapshots compares the store's snapshots with the log's entries.
+func (v *Verification) snapshots(snaps []memory.Snapshot, entries []Entry) {
+	byID := map[string]*memory.Snapshot{}
+	last := uint64(0)
+	for i := range snaps {
+		byID[snaps[i].ID] = &snaps[i]
+	}
+	sealed := map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		sealed[e.ID] = true
+		last = max(last, e.Sequence)
+		s := byID[e.ID]
+		bad := func(note string) {
+			v.add(Problem{Check: CheckSnapshot, Snapshot: e.ID, Seq: e.Sequence, Note: note})
+		}
+		switch {
+		case s == nil:
+			bad("it was sealed, and the store does not have it: it was deleted")
+		case s.Seq != e.Sequence || !s.At.Equal(e.Time) || s.Name != e.Name || s.Reason != e.Reason || s.By != e.By:
+			bad("its name, reason, author, time or place in the journal is not what was sealed")
+		case len(s.Root) > 0 && string(s.Root) != string(e.Root[:]):
+			bad(fmt.Sprintf("the store has root %x, and %s was sealed", s.Root, e.Root))
+		}
+	}
+	for _, s := range snaps {
+		if !sealed[s.ID] && s.Seq <= last {
+			v.add(Problem{Check: CheckSnapshot, Snapshot: s.ID, Seq: s.Seq, Note: "it stands before a sealed snapshot and is not sealed itself: it was put in"})
+		}
+	}
+}
+
+// records replays the journal and compares the records of every sealed snapshot
+// with its root.
+func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []Entry,
+	t *tail) error {
+	// Each of these is a read of its own, and others may write between them. The
+	// journal is the first to be opened: whatever it tells of, the rest has, and what
+	// the rest has more is not about it.
+	journal, stopJournal := iter.Pull2(store.Log(ctx, memory.Filter{}))
+	defer stopJournal()
+	a, torn, more := journal()
+	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{},
+		state: map[string]Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]memory.Snapshot{}}
+	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
+	defer stop()
+	w.next = next
+	if err := w.advance(); err != nil {
+		return err
+	}
+	if err := w.tombstones(ctx, store); err != nil {
+		return err
+	}
+	snaps, err := store.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range snaps {
+		w.snapshots[s.ID] = s
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return int(a.Number - b.Number) })
+	var space []byte
+	var h Hash
+	var saved Tree
+	at := 0
+	for ; more; a, torn, more = journal() {
+		if torn != nil {
+			return fmt.Errorf("reading the journal: %w", torn)
+		}
+		if err := w.entry(&a); err != nil {
+			return err
+		}
+		t.follow(&a, w.snapshots)
+		space = a.AppendCanonical(space[:0])
+		h = Chain(h, space)
+		for at < len(entries) && entries[at].Sequence == a.Seq {
+			if saved, err = w.sealed(r, &entries[at], h, saved); err != nil {
+				return err
+			}
+			at++
+		}
+	}
+	if err := w.later(ctx, store); err != nil {
+		return err
+	}
+	for ; at < len(entries); at++ {
+		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence, Note: "the journal ends before it, or lacks its entry: entries were deleted"})
+	}
+	w.Entries, w.Records = w.last.Seq, len(w.state)
+	w.Unsealed = w.Entries
+	if n := len(entries); n > 0 {
+		w.Unsealed -= min(w.Entries, entries[n-1].Sequence)
+	}
+	return nil
+}
+
+// walk is the state of the replay.
+type walk struct {
+	*Verification
+	last      memory.Audit
+	next      func() (memory.Version, error, bool)
+	version   memory.Version           // the next that has not been met
+	torn      error                    // why it cannot be read, or nil
+	more      bool                     // whether there is one
+	erased    map[uint64]memory.Digest // versions that tombstones account for
+	graves    map[uint64]string        // the versions that forgetting itself made, which never had content
+	tombs     map[uint64]memory.Digest // by the first entry of a forgetting
+	state     map[string]Hash          // digest of each record's newest version
+	changed   map[string]bool          // records that changed since the last sealed snapshot
+	tree      Tree                     // of state without changed
+	told      map[string]bool          // records whose divergence is named
+	snapshots map[string]memory.Snapshot
+}
+
+// tombstones notes which versions were lawfully erased.
+func (w *walk) tombstones(ctx context.Context, store memory.Store) error {
+	list, err := store.Tombstones(ctx)
+	if err != nil {
+		return fmt.Errorf("listing tombstones: %w", err)
+	}
+	groups := map[uint64][]memory.Tombstone{}
+	group := map[uint64]uint64{}
+	for a, err := range store.Log(ctx, memory.Filter{Causes: []memory.Cause{memory.CauseForget}}) {
+		if err != nil {
+			return fmt.Errorf("reading the journal: %w", err)
+		}
+		group[a.Seq] = a.Group
+	}
+	for _, t := range list {
+		g, ok := group[t.Seq]
+		if !ok {
+			w.add(Problem{Check: CheckForgotten, Record: t.Record, Seq: t.Seq, Note: "a tombstone without its entry in the journal"})
+			continue
+		}
+		groups[g] = append(groups[g], t)
+		for _, e := range t.Erased {
+			w.erased[e.Seq] = e.Digest
+		}
+		w.graves[t.Seq] = t.Record
+	}
+	w.tombs = map[uint64]memory.Digest{}
+	for g, ts := range groups {
+		w.tombs[g] = memory.SumTombstones(ts)
+	}
+	return nil
+}
+
+// advance goes to the next version. A store that shows a version that it cannot
+// read gives an error with its number.
+func (w *walk) advance() error {
+	w.version, w.torn, w.more = w.next()
+	if w.torn != nil && w.version.Seq == 0 {
+		return fmt.Errorf("reading versions: %w", w.torn)
+	}
+	return nil
+}
+
+// later looks at the versions behind the end of the journal as it was read: the
+// journal tells of them by now, or they were put in.
+func (w *walk) later(ctx context.Context, store memory.Store) error {
+	if !w.more {
+		return nil
+	}
+	told := map[uint64]bool{}
+	for a, err := range store.Log(ctx, memory.Filter{From: w.last.Seq + 1}) {
+		if err != nil {
+			return fmt.Errorf("reading the journal: %w", err)
+		}
+		told[a.Seq] = a.Record != ""
+	}
+	for w.more {
+		if !told[w.version.Seq] {
+			if err := w.putIn(w.version.Seq + 1); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := w.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putIn names the versions before an entry of the journal that no entry is about.
+func (w *walk) putIn(before uint64) error {
+	for w.more && w.version.Seq < before {
+		w.add(Problem{Check: CheckJournal, Record: w.version.Record.ID, Seq: w.version.Seq, Note: "a version without an entry in the journal: it was put in"})
+		if err := w.advance(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry checks one entry of the journal and its version.
+func (w *walk) entry(a *memory.Audit) error {
+	if a.Seq != w.last.Seq+1 {
+		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1, Note: fmt.Sprintf("entries %d to %d are missing", w.last.Seq+1, a.Seq-1)})
+	}
+	if a.At.Before(w.last.At) {
+		w.add(Problem{Check: CheckJournal, Seq: a.Seq, Note: "its time is before that of the entry before"})
+	}
+	w.last = *a
+	if a.Cause == memory.CauseSnapshot {
+		if s, ok := w.snapshots[a.Snapshot]; !ok || s.Seq != a.Seq {
+			w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq, Note: "the journal says that it was taken, and the store does not have it: it was deleted"})
+		}
+	}
+	if a.Cause == memory.CauseForget && a.Record == "" && a.Digest != w.tombs[a.Seq] {
+		w.add(Problem{Check: CheckForgotten, Seq: a.Seq, Note: "the tombstones of this forgetting are missing or changed"})
+	}
+	if err := w.putIn(a.Seq); err != nil {
+		return err
+	}
+	if a.Record == "" {
+		return nil
+	}
+	if !w.more || w.version.Seq != a.Seq {
+		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq, Note: "the version that this entry of the journal is about is missing: it was deleted"})
+		return nil
+	}
+	v, torn := w.version, w.torn
+	if err := w.advance(); err != nil {
+		return err
+	}
+	w.Versions++
+	switch {
+	case torn != nil:
+		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq, Note: torn.Error()})
+		v.Digest = a.Digest // of what it was
+	case v.Record.ID != a.Record || v.Digest != a.Digest:
+		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq, Note: fmt.Sprintf("the version is of record %q with digest %x, and the journal says %x", v.Record.ID, v.Digest[:8], a.Digest[:8])})
+	case v.Forgotten:
+		w.Forgotten++
+		if w.erased[v.Seq] != v.Digest && w.graves[v.Seq] != a.Record {
+			w.add(Problem{Check: CheckForgotten, Record: a.Record, Seq: a.Seq, Note: "its content is gone, and no tombstone says that it was forgotten"})
+		}
+	case v.Sum() != v.Digest:
+		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq, Note: "its content, origin or other fields were changed behind the store's back"})
+	}
+	w.state[a.Record] = Hash(v.Digest)
+	w.changed[a.Record] = true
+	return nil
+}
+
+// sealed compares the records as they are now in the replay with a sealed snapshot.
+// It returns the snapshot's own tree.
+func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
+	if h != e.History {
+		w.add(Problem{Check: CheckHistory, Snapshot: e.ID, Seq: e.Sequence, Note: "the journal up to this snapshot is not the one that was sealed: entries were changed, deleted or put in"})
+	}
+	if err := w.grow(); err != nil {
+		return before, err
+	}
+	own := Open(e.Root, e.Size, r)
+	// Reads every page of this tree that the tree before does not share.
+	if err := Diff(before, own, func(TreeChange) error { return nil }); err != nil {
+		w.add(Problem{Check: CheckPage, Snapshot: e.ID, Note: err.Error()})
+		if w.tree.Root() != e.Root {
+			w.add(Problem{Check: CheckRoot, Snapshot: e.ID, Note: fmt.Sprintf("the records give root %s, and %s was sealed; the pages that would say which are damaged", w.tree.Root(), e.Root)})
+		}
+		return before, nil
+	}
+	if w.tree.Root() == e.Root && w.tree.Len() == e.Size {
+		return own, nil
+	}
+	err := Diff(own, w.tree, func(c TreeChange) error {
+		if w.told[c.ID] {
+			return nil
+		}
+		w.told[c.ID] = true
+		note := "it is not the record that was sealed"
+		switch {
+		case c.New.IsZero():
+			note = "it was sealed, and the store does not have it: it was deleted"
+		case c.Old.IsZero():
+			note = "the store has it as of then, and it was not sealed: it was put in"
+		}
+		w.add(Problem{Check: CheckRecord, Record: c.ID, Snapshot: e.ID, Note: note})
+		return nil
+	})
+	return own, err
+}
+
+// grow brings the tree of the replay up to its state.
+func (w *walk) grow() error {
+	defer clear(w.changed)
+	if len(w.changed) > len(w.state)/16 {
+		items := make([]Item, 0, len(w.state))
+		for id, digest := range w.state {
+			items = append(items, Item{ID: id, Value: digest})
+		}
+		var err error
+		w.tree, err = Build(items...)
+		return err
+	}
+	for id := range w.changed {
+		var err error
+		if w.tree, err = w.tree.Set(Item{ID: id, Value: w.state[id]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

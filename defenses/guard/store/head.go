@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/memtox/memtox/agents/memory"
+)
+
+// FILE.head says outside the database how far the journal went when it was last on
+// disk, and what it was: entries that are gone since, changed or put in another order
+// are found with it. It is one block of a disk, written in place after the wait for
+// the disk, so it is never ahead of the database, and behind it by what a crash came
+// between.
+const headSize = 512
+
+// headPage is the page that says from which entry on the store has had a head: one
+// that was taken away is missed.
+const headPage = "durable/head"
+
+// HeadFile is the name of the head of a store.
+func HeadFile(store string) string { return store + ".head" }
+
+// encodeHead writes the marks, each as its entries, chain and signature, with a digest
+// of the line.
+func encodeHead(now, signed memory.Mark) []byte {
+	var b strings.Builder
+	b.WriteString("memtox head 1")
+	for _, m := range []memory.Mark{now, signed} {
+		fmt.Fprintf(&b, " %d %d %s %s", m.After, m.Entry, base64.RawStdEncoding.EncodeToString(m.Chain[:]),
+			base64.StdEncoding.EncodeToString(m.Signature))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	fmt.Fprintf(&b, " %s\n", base64.RawStdEncoding.EncodeToString(sum[:]))
+	return fmt.Appendf(nil, "%-*s", headSize, b.String())
+}
+
+func decodeHead(b []byte) (now, signed memory.Mark, err error) {
+	f := strings.Split(string(b), " ")
+	if len(f) >= 11 {
+		for i, m := range []*memory.Mark{&now, &signed} {
+			at := 3 + 4*i
+			_, a := fmt.Sscan(f[at]+" "+f[at+1], &m.After, &m.Entry)
+			chain, c := base64.RawStdEncoding.DecodeString(f[at+2])
+			copy(m.Chain[:], chain)
+			var s error
+			m.Signature, s = base64.StdEncoding.DecodeString(f[at+3])
+			err = errors.Join(err, a, c, s)
+		}
+	}
+	// Its one form: not a bit of it can be another.
+	if len(f) < 11 || err != nil || string(encodeHead(now, signed)) != string(b) {
+		return now, signed, fmt.Errorf("%w: its head is not what was written", memory.ErrDamaged)
+	}
+	return now, signed, nil
+}
+
+func readHead(path string) (now, signed memory.Mark, err error) {
+	f, err := os.Open(HeadFile(path))
+	if err != nil {
+		return now, signed, err
+	}
+	defer f.Close()
+	b := make([]byte, headSize+1) // in one read: it may be written meanwhile
+	n, err := f.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return now, signed, err
+	}
+	if now, signed, err = decodeHead(b[:n]); err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Base(HeadFile(path)), err)
+	}
+	return now, signed, err
+}
+
+// openHead takes the head up, or makes it for a store that has none.
+func (s *Store) openHead(ctx context.Context) error {
+	var last uint64
+	if err := s.conn.QueryRowContext(ctx, "SELECT last FROM state").Scan(&last); err != nil {
+		return s.named(err)
+	}
+	now, signed, err := readHead(s.path)
+	absent := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !absent:
+		return err
+	case absent:
+		now.After, now.Entry = last, last
+	case now.Entry > last:
+		return fmt.Errorf("%w: its journal ends with entry %d, and %s knows of entry %d: bring both back from a copy, "+
+			"or move %[3]s away to do without the entries that are gone", memory.ErrDamaged, last, filepath.Base(HeadFile(s.path)), now.Entry)
+	}
+	s.mark, s.signed = now, signed
+	if absent {
+		if err := s.makeHead(now); err != nil {
+			return err
+		}
+	}
+	if s.head, err = s.disk.OpenFile(HeadFile(s.path), os.O_RDWR); err != nil {
+		return err
+	}
+	if _, had, err := s.Page(ctx, headPage); err != nil || had {
+		return err
+	}
+	// The head is on disk before the page says that it must be there.
+	_, err = s.conn.ExecContext(ctx, "INSERT OR IGNORE INTO page VALUES (?, ?)", []byte(headPage),
+		binary.BigEndian.AppendUint64(nil, now.After))
+	return s.named(err)
+}
+
+// makeHead puts the first head there whole. Where somebody else was quicker, theirs
+// stays.
+func (s *Store) makeHead(now memory.Mark) error {
+	tmp := HeadFile(s.path) + ".new-" + rand.Text()
+	f, err := s.disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	defer s.disk.Remove(tmp)
+	_, err = f.WriteAt(encodeHead(now, memory.Mark{}), 0)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := s.disk.Link(tmp, HeadFile(s.path)); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without hard links.
+		if err := s.disk.Rename(tmp, HeadFile(s.path)); err != nil {
+			return err
+		}
+	}
+	return s.disk.SyncDir(filepath.Dir(s.path))
+}
+
+// writeHead writes the head. The signed mark of a process that has a key is kept by
+// one that has none.
+func (s *Store) writeHead(now memory.Mark) error {
+	if s.sign != nil {
+		sig, err := s.sign(now.Text())
+		if err != nil {
+			return fmt.Errorf("signing the head: %w", err)
+		}
+		s.signed = now
+		s.signed.Signature = sig
+	} else if _, signed, err := readHead(s.path); err == nil {
+		s.signed = signed
+	}
+	_, err := s.head.WriteAt(encodeHead(now, s.signed), 0)
+	return err
+}
+
+// Sign has every state of the journal signed from now on, first the one that is.
+func (s *Store) Sign(sign func(text []byte) ([]byte, error)) error {
+	s.mu.Lock()
+	err := s.follow(context.Background(), nil)
+	now := s.mark
+	s.mu.Unlock()
+	s.syncMu.Lock()
+	defer s.syncMu.Unlock()
+	if err == nil {
+		err = s.syncWAL()
+	}
+	if s.sign = sign; err == nil {
+		err = s.writeHead(now)
+	}
+	return err
+}
+
+// Marks returns what the head says: how the journal stood when it was last on disk,
+// and when somebody with a key last signed it. Since is the entry behind which the
+// store has had a head, or had says that it never had one.
+func (s *Store) Marks(ctx context.Context) (now, signed memory.Mark, since uint64, had bool, err error) {
+	b, had, err := s.Page(ctx, headPage)
+	if err != nil {
+		return now, signed, 0, had, err
+	}
+	if had && len(b) != 8 {
+		return now, signed, 0, had, fmt.Errorf("%w: page %s has %d bytes", memory.ErrDamaged, headPage, len(b))
+	}
+	if had {
+		since = binary.BigEndian.Uint64(b)
+	}
+	now, signed, err = readHead(s.path)
+	if errors.Is(err, fs.ErrNotExist) && had {
+		err = fmt.Errorf("%w: %s is gone", memory.ErrDamaged, filepath.Base(HeadFile(s.path)))
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return now, signed, since, had, err
+}
+
+// follow brings the chain up to what other processes have written, within a
+// transaction; c is nil outside of one.
+func (s *Store) follow(ctx context.Context, c *counters) error {
+	if c != nil && uint64(c.last) == s.mark.Entry {
+		return nil
+	}
+	rows, err := s.conn.QueryContext(ctx, `SELECT e.seq, e.grp, e.at, e.cause, e.route, e.by, e.why, e.record, e.snapshot, e.target, e.digest,
+		coalesce(s.name, x'') FROM entry e LEFT JOIN snapshot s ON s.seq = e.seq WHERE e.seq > ? ORDER BY e.seq`, int64(s.mark.Entry))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var x entryRow
+		var seq int64
+		var name []byte
+		if err := rows.Scan(append(append([]any{&seq}, x.columns()...), &name)...); err != nil {
+			return err
+		}
+		a := x.audit(seq)
+		s.mark.Follow(&a, string(name))
+	}
+	return rows.Err()
+}

@@ -1,0 +1,566 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/memtox/memtox/agents/memory"
+)
+
+// open ended: what the column until has of a current version.
+const current = int64(1<<63 - 1)
+
+// writes are the prepared statements of the writing connection.
+type writes struct {
+	state, setState           *sql.Stmt
+	entry, version, until     *sql.Stmt
+	known, used, snapshot     *sql.Stmt
+	history, blank, tombstone *sql.Stmt
+	cite                      *sql.Stmt
+}
+
+func (w *writes) prepare(ctx context.Context, c *sql.Conn) error {
+	return prepare(ctx, c, []statement{
+		{&w.state, "SELECT last, at, records, ids, snaps FROM state"},
+		{&w.setState, "UPDATE state SET last = ?, at = ?, records = ?, ids = ?, snaps = ?"},
+		{&w.entry, "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&w.version, "INSERT INTO version VALUES (?, ?, 9223372036854775807, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&w.until, "UPDATE version SET until = ? WHERE seq = ?"},
+		{&w.known, "SELECT seq, first, store, key, state, size, forgotten FROM version WHERE id = ? ORDER BY seq DESC LIMIT 1"},
+		{&w.used, "INSERT INTO used VALUES (?1, ?2) ON CONFLICT DO UPDATE SET bytes = bytes + ?2"},
+		{&w.snapshot, "INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)"},
+		{&w.history, "SELECT v.seq, v.salt, v.record, e.digest FROM version v JOIN entry e USING (seq) WHERE v.id = ? ORDER BY v.seq"},
+		{&w.blank, "UPDATE version SET key = x'', source = x'', size = 0, forgotten = 1, salt = ?, record = ? WHERE seq = ?"},
+		{&w.tombstone, "INSERT INTO tombstone VALUES (?, ?, ?)"},
+		{&w.cite, "INSERT OR IGNORE INTO cite VALUES (?, ?)"},
+	})
+}
+
+type statement struct {
+	to  **sql.Stmt
+	sql string
+}
+
+type preparer interface {
+	PrepareContext(context.Context, string) (*sql.Stmt, error)
+}
+
+func prepare(ctx context.Context, p preparer, list []statement) error {
+	for _, st := range list {
+		var err error
+		if *st.to, err = p.PrepareContext(ctx, st.sql); err != nil {
+			return fmt.Errorf("preparing %q: %w", st.sql, err)
+		}
+	}
+	return nil
+}
+
+func (w *writes) close() {
+	closeAll(w.state, w.setState, w.entry, w.version, w.until, w.known, w.used, w.snapshot, w.history, w.blank, w.tombstone, w.cite)
+}
+
+func closeAll(stmts ...*sql.Stmt) {
+	for _, s := range stmts {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// counters are the row of the table state.
+type counters struct {
+	last, records, ids, snaps int64
+	at                        []byte
+}
+
+// transact runs f in a transaction that writes, alone among all processes.
+func (s *Store) transact(ctx context.Context, f func(context.Context, *counters) error) error {
+	if s.conn == nil {
+		return errors.New("the store is open for reading only, or closed")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.isBroken(); err != nil {
+		return err
+	}
+	// What has begun is finished: a cancelled statement would leave it to chance
+	// whether the transaction lasted.
+	ctx = context.WithoutCancel(ctx)
+	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return s.named(err)
+	}
+	var c counters
+	before := s.mark
+	err := s.w.state.QueryRowContext(ctx).Scan(&c.last, &c.at, &c.records, &c.ids, &c.snaps)
+	if err == nil {
+		err = s.follow(ctx, &c)
+	}
+	if err == nil {
+		err = f(ctx, &c)
+	}
+	if err == nil {
+		_, err = s.w.setState.ExecContext(ctx, c.last, bytesOf(c.at), c.records, c.ids, c.snaps)
+	}
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		s.mark = before
+		_, undone := s.conn.ExecContext(ctx, "ROLLBACK")
+		if undone != nil && s.inTransaction(ctx) {
+			err = errors.Join(err, undone)
+		}
+		return s.named(err)
+	}
+	mark := s.mark
+	s.journal.Store(&mark)
+	s.written.Add(1)
+	return nil
+}
+
+// inTransaction reports whether a transaction is open: SQLite ends one by itself
+// after some errors, and then ROLLBACK fails for no reason.
+func (s *Store) inTransaction(ctx context.Context) bool {
+	_, err := s.conn.ExecContext(ctx, "BEGIN; ROLLBACK")
+	return err != nil
+}
+
+// Commit implements [memory.Store].
+func (s *Store) Commit(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
+	c, err := s.CommitLater(ctx, b)
+	if err != nil {
+		return c, err
+	}
+	return c, s.Sync(ctx)
+}
+
+// CommitLater implements [memory.Grouped].
+func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
+	if err := b.Check(); err != nil {
+		return memory.Committed{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out memory.Committed
+	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
+		out, err = s.put(ctx, c, b, memory.Digest{})
+		return err
+	})
+	if err != nil {
+		return memory.Committed{}, err
+	}
+	return out, nil
+}
+
+// put writes a batch. The digest is that of the entry that is about no record.
+func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch, whole memory.Digest) (memory.Committed, error) {
+	at := timeKey(b.At)
+	if len(c.at) > 0 && string(at) < string(c.at) {
+		at = c.at
+	}
+	c.at = at
+	out := memory.Committed{At: keyTime(at)}
+	if b.Snapshot != nil {
+		c.snaps++
+		out.Snapshot = "s" + strconv.FormatInt(c.snaps, 10)
+		if _, err := s.w.snapshot.ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, bytesOf(b.Snapshot.Root)); err != nil {
+			return out, err
+		}
+	}
+	snap, entries := b.Entries(uint64(c.last+1), out.At, out.Snapshot)
+	if snap != nil {
+		if err := s.log(ctx, snap, b.Snapshot.Name); err != nil {
+			return out, err
+		}
+		out.First, out.Last = snap.Seq, snap.Seq
+	}
+	if len(entries) > 0 {
+		out.First, out.Last = entries[0].Seq, entries[len(entries)-1].Seq
+	}
+	records := b.Records
+	for i := range entries {
+		a := &entries[i]
+		if a.Record == "" {
+			a.Digest = whole
+			if err := s.log(ctx, a, ""); err != nil {
+				return out, err
+			}
+			continue
+		}
+		if err := s.change(ctx, c, a, &records[0]); err != nil {
+			return out, err
+		}
+		records = records[1:]
+	}
+	c.last = int64(out.Last)
+	return out, nil
+}
+
+func (s *Store) log(ctx context.Context, a *memory.Audit, snapshot string) error {
+	s.mark.Follow(a, snapshot)
+	digest := []byte{}
+	if a.Digest != (memory.Digest{}) {
+		digest = a.Digest[:]
+	}
+	_, err := s.w.entry.ExecContext(ctx, int64(a.Seq), int64(a.Group), timeKey(a.At), int64(a.Cause), int64(a.Route),
+		[]byte(a.By), []byte(a.Why), []byte(a.Record), a.Snapshot, int64(a.Target), digest)
+	return err
+}
+
+// change gives a record a new version.
+func (s *Store) change(ctx context.Context, c *counters, a *memory.Audit, r *memory.Record) error {
+	var seq, first, state, size int64
+	var store, key []byte
+	var forgotten bool
+	err := s.w.known.QueryRowContext(ctx, []byte(r.ID)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		first = int64(a.Seq)
+		c.records++
+	case err != nil:
+		return err
+	default:
+		if err := memory.SamePlace(&memory.Record{Store: string(store), Key: string(key)}, r, forgotten); err != nil {
+			return err
+		}
+		if _, err := s.w.until.ExecContext(ctx, int64(a.Seq), seq); err != nil {
+			return err
+		}
+		if memory.State(state).Visible() {
+			if _, err := s.w.used.ExecContext(ctx, store, -size); err != nil {
+				return err
+			}
+		}
+	}
+	if r.State.Visible() {
+		if _, err := s.w.used.ExecContext(ctx, []byte(r.Store), int64(len(r.Text))); err != nil {
+			return err
+		}
+	}
+	v := memory.Version{Audit: *a, Record: *r, Salt: make([]byte, memory.SaltSize)}
+	rand.Read(v.Salt)
+	a.Digest = v.Sum()
+	if err := s.log(ctx, a, ""); err != nil {
+		return err
+	}
+	_, err = s.w.version.ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key), []byte(r.Principal),
+		[]byte(r.Origin.Source), int64(r.State), int64(len(r.Text)), int64(0), v.Salt, r.AppendCanonical(nil))
+	if err != nil {
+		return err
+	}
+	for _, l := range r.Lineage {
+		if err := s.cite(ctx, l.Record, a.Seq); err != nil {
+			return err
+		}
+	}
+	return s.cite(ctx, r.Parent, a.Seq)
+}
+
+// cite notes that a version names a record.
+func (s *Store) cite(ctx context.Context, id string, seq uint64) error {
+	if id == "" {
+		return nil
+	}
+	_, err := s.w.cite.ExecContext(ctx, []byte(id), int64(seq))
+	return err
+}
+
+// block is how many ids are reserved at a time: a blocked proposal uses one up and
+// must not cost a transaction.
+const block = 256
+
+// NextID implements [memory.Store].
+func (s *Store) NextID(ctx context.Context) (string, error) {
+	s.idMu.Lock()
+	defer s.idMu.Unlock()
+	for {
+		if s.nextID == s.last {
+			s.mu.Lock()
+			err := s.transact(ctx, func(_ context.Context, c *counters) error {
+				s.nextID = int(c.ids)
+				c.ids += block
+				return nil
+			})
+			s.mu.Unlock()
+			if err != nil {
+				return "", fmt.Errorf("reserving ids: %w", err)
+			}
+			s.last = s.nextID + block
+		}
+		s.nextID++
+		id := "r" + strconv.Itoa(s.nextID)
+		var taken bool
+		if err := s.q.taken.QueryRowContext(ctx, []byte(id)).Scan(&taken); err != nil {
+			return "", s.named(err)
+		}
+		if !taken {
+			return id, nil
+		}
+	}
+}
+
+// giveBackIDs returns the reserved ids that were not given out, if nobody has
+// reserved more since.
+func (s *Store) giveBackIDs() {
+	s.idMu.Lock()
+	defer s.idMu.Unlock()
+	if s.nextID == s.last {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// It is a nicety: ids that are lost are merely not used.
+	_ = s.transact(context.Background(), func(_ context.Context, c *counters) error {
+		if c.ids == int64(s.last) {
+			c.ids = int64(s.nextID)
+		}
+		return nil
+	})
+	s.last = s.nextID
+}
+
+// Seal implements [memory.Store].
+func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
+	all, err := s.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(snap memory.Snapshot) bool { return snap.ID == id })
+	if i < 0 {
+		return fmt.Errorf("sealing snapshot %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+	}
+	s.mu.Lock()
+	err = s.transact(ctx, func(ctx context.Context, _ *counters) error {
+		if err := s.conn.QueryRowContext(ctx, "SELECT root FROM snapshot WHERE n = ?", i+1).Scan(&all[i].Root); err != nil {
+			return err
+		}
+		if err := memory.SetRoot(&all[i], root); err != nil {
+			return err
+		}
+		_, err := s.conn.ExecContext(ctx, "UPDATE snapshot SET root = ? WHERE n = ?", root, i+1)
+		return err
+	})
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
+
+// PutPages implements [memory.Pager].
+func (s *Store) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
+	s.mu.Lock()
+	err := s.transact(ctx, func(ctx context.Context, _ *counters) error {
+		// On the connection that writes: no other process can write until this is done.
+		var now []byte
+		err := s.conn.QueryRowContext(ctx, "SELECT data FROM page WHERE name = ?", []byte(name)).Scan(&now)
+		switch absent := errors.Is(err, sql.ErrNoRows); {
+		case err != nil && !absent:
+			return err
+		case absent != (was == nil) || !bytes.Equal(now, was):
+			return memory.ErrChanged
+		}
+		put, err := s.conn.PrepareContext(ctx, "INSERT INTO page VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = ?2")
+		if err != nil {
+			return err
+		}
+		defer put.Close()
+		for name, data := range pages {
+			if _, err := put.ExecContext(ctx, []byte(name), bytesOf(data)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("storing %d pages: %w", len(pages), err)
+	}
+	return s.Sync(ctx)
+}
+
+// Forget implements [memory.Store]. If the error is [ErrNotErased] the receipt is
+// good: the records are forgotten, and Erase, or opening the store again, erases
+// what the file may still hold of them.
+func (s *Store) Forget(ctx context.Context, f memory.Forgetting) (memory.Receipt, error) {
+	ids := slices.Compact(slices.Sorted(slices.Values(f.IDs)))
+	if len(ids) == 0 {
+		return memory.Receipt{}, errors.New("forgetting: no record is named")
+	}
+	var out memory.Receipt
+	s.mu.Lock()
+	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
+		out, err = s.forget(ctx, c, f, ids)
+		return err
+	})
+	s.mu.Unlock()
+	if err != nil {
+		return memory.Receipt{}, err
+	}
+	if err := s.Sync(ctx); err != nil {
+		return out, err
+	}
+	return out, s.Erase(ctx)
+}
+
+func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, ids []string) (out memory.Receipt, err error) {
+	b := memory.Batch{At: f.At, Cause: memory.CauseForget, By: f.By, Why: f.Why}
+	type past struct {
+		seq    int64
+		record memory.Record
+	}
+	var blank []past
+	for _, id := range ids {
+		var seq, first, state, size int64
+		var store, key []byte
+		var forgotten bool
+		switch err := s.w.known.QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten); {
+		case errors.Is(err, sql.ErrNoRows):
+			return out, fmt.Errorf("forgetting record %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+		case err != nil:
+			return out, err
+		case forgotten:
+			return out, fmt.Errorf("forgetting record %q: it is forgotten already", id)
+		}
+		t := memory.Tombstone{Record: id, By: f.By, Why: f.Why}
+		rows, err := s.w.history.QueryContext(ctx, []byte(id))
+		if err != nil {
+			return out, err
+		}
+		var last memory.Record
+		for rows.Next() {
+			var seq int64
+			var salt, enc, digest []byte
+			if err = rows.Scan(&seq, &salt, &enc, &digest); err != nil {
+				break
+			}
+			// Content that cannot be read any more is erased too.
+			last, _ = memory.ParseCanonical(enc)
+			last.ID, last.Store = id, string(store)
+			e := memory.Erased{Seq: uint64(seq), Content: memory.SumContent(salt, uint64(seq), last.Text)}
+			copy(e.Digest[:], digest)
+			t.Erased = append(t.Erased, e)
+			out.Openings = append(out.Openings, memory.Opening{Record: id, Seq: uint64(seq), Salt: salt})
+			blank = append(blank, past{seq, last.Forgotten()})
+		}
+		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			return out, err
+		}
+		out.Tombstones = append(out.Tombstones, t)
+		last = last.Forgotten()
+		last.State, last.Key = memory.Retired, string(key)
+		b.Records = append(b.Records, last)
+	}
+	at := timeKey(b.At)
+	if len(c.at) > 0 && string(at) < string(c.at) {
+		at = c.at
+	}
+	for n := range out.Tombstones {
+		t := &out.Tombstones[n]
+		t.Seq, t.At = uint64(c.last)+2+uint64(n), keyTime(at)
+	}
+	if _, err := s.put(ctx, c, &b, memory.SumTombstones(out.Tombstones)); err != nil {
+		return out, err
+	}
+	for n := range out.Tombstones {
+		t := &out.Tombstones[n]
+		erased, err := json.Marshal(t.Erased)
+		if err != nil {
+			return out, err
+		}
+		if _, err := s.w.tombstone.ExecContext(ctx, int64(t.Seq), []byte(t.Record), string(erased)); err != nil {
+			return out, err
+		}
+		last := b.Records[n]
+		last.Key = ""
+		blank = append(blank, past{int64(t.Seq), last})
+	}
+	for _, p := range blank {
+		enc := p.record.AppendCanonical(nil)
+		if _, err := s.w.blank.ExecContext(ctx, blankSum(enc), enc, p.seq); err != nil {
+			return out, err
+		}
+	}
+	_, err = s.conn.ExecContext(ctx, "UPDATE state SET dirty = 1")
+	return out, err
+}
+
+// blankSum stands in the place of the salt that is gone: no digest covers what a
+// forgotten version keeps.
+func blankSum(enc []byte) []byte {
+	sum := sha256.Sum256(append([]byte("memtox forgotten 1\x00"), enc...))
+	return sum[:]
+}
+
+// Erase rewrites the file so that nothing of what was forgotten stands in its unused
+// parts, nor in the log file. Forget calls it.
+func (s *Store) Erase(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.isBroken()
+	if err == nil {
+		err = s.rewrite(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w; close whatever reads the store, then open it again", ErrNotErased, s.named(err))
+	}
+	return nil
+}
+
+func (s *Store) rewrite(ctx context.Context) error {
+	if s.conn == nil {
+		return errors.New("the store is open for reading only, or closed")
+	}
+	if _, err := s.conn.ExecContext(ctx, "VACUUM"); err != nil {
+		return fmt.Errorf("rewriting the file: %w", err)
+	}
+	if err := s.emptyLog(ctx); err != nil {
+		return err
+	}
+	if _, err := s.conn.ExecContext(ctx, "UPDATE state SET dirty = 0"); err != nil {
+		return err
+	}
+	s.written.Add(1)
+	return nil
+}
+
+// emptyLog moves the log file's pages into the file and cuts it to nothing. A reader
+// that still looks at an old state is waited for.
+func (s *Store) emptyLog(ctx context.Context) error {
+	until := time.Now().Add(s.wait)
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var busy, pages, moved int
+		if err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved); err != nil {
+			return fmt.Errorf("emptying the log file: %w", err)
+		}
+		if busy == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return errors.New("emptying the log file: a reader still looks at an older state")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// bytesOf is never nil: the driver stores nil as NULL.
+func bytesOf(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,159 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind says what may be done about an error.
+type Kind uint8
+
+// The kinds of errors. RateLimited and Transient are tried again until the
+// retries are used up; an Error of these kinds says that they were.
+const (
+	Fatal       Kind = iota // trying again would not help: wrong key, no such model, a request that the server refuses
+	RateLimited             // the server has asked to slow down
+	Transient               // network trouble, a server error, an answer that was cut or does not end
+	Malformed               // the model's tool call could not be read, twice
+	Filtered                // the provider's content filter refused the request or the answer
+	CapReached              // a cap of the run is used up: nothing more is sent
+	NotRecorded             // a replay was asked for something that the cassette does not hold
+	NoAnswer                // the server's answer holds none: no choice, no message, neither content nor calls
+	CutAnswer               // the answer ended before its end, at a bound on tokens for the most part
+	BadUsage                // the server's counts of tokens are none
+	BrokenCall              // the server mangled a tool call, where Malformed is the model's own fault
+	CutPrompt               // the server read less of the prompt than was sent
+)
+
+var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap", "not recorded",
+	"no answer", "cut answer", "wrong usage", "broken tool call", "cut prompt"}
+
+// String returns the kind's name as rows and messages have it.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// ParseKind is the inverse of String.
+func ParseKind(s string) (Kind, bool) {
+	for i, n := range kindNames {
+		if n == s {
+			return Kind(i), true
+		}
+	}
+	return 0, false
+}
+
+// Retryable reports whether another attempt could help. An overloaded gateway
+// answers with nothing now and then, and with an answer a moment later. Not so the
+// other kinds of spoilt answers: at temperature 0 the same answer runs into the same
+// bound, a parser mangles the same call, and a server that counts wrongly goes on to;
+// another attempt would only be paid for.
+func (k Kind) Retryable() bool { return k == RateLimited || k == Transient || k == NoAnswer }
+
+// Spoilt is an answer that came and counts as none.
+func Spoilt(k Kind, format string, args ...any) *Error {
+	for i, a := range args { // what Go says of a wrong type names our types
+		if bad, ok := a.(*json.UnmarshalTypeError); ok {
+			args[i] = fmt.Errorf("%s is a %s", cmp.Or(bad.Field, "it"), bad.Value)
+		}
+	}
+	e := &Error{Kind: k, Err: fmt.Errorf(format, args...)}
+	switch k {
+	case NoAnswer, BrokenCall:
+		e.Hint = "see what the server's log says of the request; memtox doctor tries the model"
+	case CutAnswer:
+		e.Hint = "if it ran into a bound on tokens, raise reply_tokens or the server's own bound"
+	case BadUsage:
+		e.Hint = "update the server, or the gateway before it"
+	case CutPrompt:
+		e.Hint = "give the server a larger context, or the run a smaller one with --set window=N"
+	}
+	return e
+}
+
+// Error is why a model did not answer. Its text holds no secret and no control
+// character, whatever the server sent.
+type Error struct {
+	Kind     Kind
+	Op       string        // for instance "POST /v1/chat/completions"
+	Host     string        // without user, password or query
+	Status   int           // of the last answer; 0 is none
+	Attempts int           // requests that were sent
+	Waited   time.Duration // in queues and between attempts
+	Text     string        // what the server, or a malformed model, said; at most maxErrorText bytes
+	Hint     string        // what would mend it
+	Err      error         // the cause, where it is not the server's answer
+}
+
+// maxErrorText bounds the server's or the model's own words in an error.
+const MaxErrorText = 64 << 10
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Kind.String())
+	if e.Op != "" {
+		fmt.Fprintf(&b, ": %s at %s", e.Op, e.Host)
+	}
+	if e.Status != 0 {
+		fmt.Fprintf(&b, ": status %d", e.Status)
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(Inert(e.Err.Error(), 300))
+	}
+	if e.Text != "" {
+		b.WriteString(": ")
+		b.WriteString(strconv.Quote(Clip(e.Text, 300)))
+	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " (after %d attempts)", e.Attempts)
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of the first [Error] in err's tree.
+func KindOf(err error) (Kind, bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind, true
+	}
+	return 0, false
+}
+
+// StopsRun reports whether err means that the run as a whole has to stop, to be
+// resumed later: a cap is used up.
+func StopsRun(err error) bool {
+	k, ok := KindOf(err)
+	return ok && k == CapReached
+}
+
+// inert shows control characters instead of sending them.
+func Inert(s string, n int) string {
+	q := strconv.Quote(Clip(s, n))
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+// Clip cuts s to at most n bytes, not within a character.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,106 @@
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// HTTP returns an http.Client over rt that follows no redirect: one would carry
+// the key to another host.
+func HTTP(rt http.RoundTripper) *http.Client {
+	return &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// RoundTripper is a function that is an http.RoundTripper.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Authorized sends a secret as a bearer token. It goes under a cassette, which
+// then never sees it.
+func Authorized(next http.RoundTripper, key Secret) http.RoundTripper {
+	if key.IsZero() {
+		return next
+	}
+	return RoundTripper(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+key.Reveal())
+		return next.RoundTrip(r)
+	})
+}
+
+// Body reads the body of a request that is about to be sent.
+func Body(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	defer r.Body.Close()
+	if r.ContentLength > 0 {
+		b := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, b); err != nil {
+			return nil, fmt.Errorf("reading the request: %w", err)
+		}
+		return b, nil
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	return b, nil
+}
+
+// WithBody returns the request with another body.
+func WithBody(r *http.Request, body []byte) *http.Request {
+	c := *r
+	c.Body = io.NopCloser(bytes.NewReader(body))
+	c.ContentLength = int64(len(body))
+	c.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return &c
+}
+
+// Splice puts more members first into an encoded JSON object. members is what
+// stands between the braces.
+func Splice(object, members []byte) []byte {
+	if len(members) == 0 || len(object) < 2 || object[0] != '{' {
+		return object
+	}
+	out := make([]byte, 0, len(object)+len(members)+1)
+	out = append(out, '{')
+	out = append(out, members...)
+	if rest := bytes.TrimLeft(object[1:], " \r\n\t"); rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, object[1:]...)
+}
+
+// BaseURL checks the address of a server.
+func BaseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		// The error of url.Parse repeats the address, which may hold a password.
+		return nil, errors.New("the base URL cannot be read: write it as http://HOST:PORT/PATH")
+	}
+	switch {
+	case u.User != nil:
+		return nil, fmt.Errorf("the base URL of %s holds a user or password: keys come from the environment or a file", u.Host)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("the base URL is not http://HOST:PORT/PATH or https://HOST/PATH")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the base URL of %s has a query or a fragment: keys come from the environment or a file", u.Host)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+// IsReference reports whether a model's name is one under which memtox serves
+// its reference model, which is no LLM.
+func IsReference(name string) bool {
+	return name == "reference" || strings.HasPrefix(name, "reference:")
+}

@@ -1,0 +1,165 @@
+package remote
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// limiter bounds the requests in flight: additive increase, multiplicative
+// decrease (Chiu and Jain 1989, "Analysis of the increase and decrease
+// algorithms for congestion avoidance in computer networks"). A full window of
+// answers raises the limit by one, a throttled request halves it, once for all
+// requests that were already under way at the last halving. Waiting calls are
+// served in the order in which they came.
+type limiter struct {
+	mu       sync.Mutex
+	limit    float64
+	most     float64
+	inFlight int
+	queue    []*waiter
+	pause    time.Time // nothing starts before
+	timer    *time.Timer
+	cut      time.Time // of the last halving
+}
+
+type waiter struct {
+	ready   chan struct{}
+	granted bool
+}
+
+func newLimiter(start, most int) *limiter {
+	return &limiter{limit: float64(start), most: float64(most)}
+}
+
+// acquire waits for a place in flight.
+func (l *limiter) acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	if len(l.queue) == 0 && l.free(time.Now()) {
+		l.inFlight++
+		l.mu.Unlock()
+		return nil
+	}
+	w := &waiter{ready: make(chan struct{})}
+	l.queue = append(l.queue, w)
+	l.dispatch()
+	l.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.granted {
+		l.inFlight--
+		l.dispatch()
+		return context.Cause(ctx)
+	}
+	for i, o := range l.queue {
+		if o == w {
+			l.queue = append(l.queue[:i], l.queue[i+1:]...)
+			break
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func (l *limiter) free(now time.Time) bool {
+	return float64(l.inFlight) < max(1, float64(int(l.limit))) && !now.Before(l.pause)
+}
+
+// dispatch starts waiting calls. The lock is held.
+func (l *limiter) dispatch() {
+	now := time.Now()
+	for len(l.queue) > 0 && l.free(now) {
+		w := l.queue[0]
+		l.queue[0] = nil
+		l.queue = l.queue[1:]
+		w.granted = true
+		l.inFlight++
+		close(w.ready)
+	}
+	if len(l.queue) > 0 && now.Before(l.pause) && l.timer == nil {
+		l.timer = time.AfterFunc(l.pause.Sub(now), func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.timer = nil
+			l.dispatch()
+		})
+	}
+}
+
+// release gives a place back. began is when the attempt was sent; throttled says
+// that the server asked to slow down, and for how long, if it said so.
+func (l *limiter) release(began time.Time, ok, throttled bool, retryAfter time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if throttled {
+		if began.After(l.cut) {
+			l.limit = max(1, l.limit/2)
+			l.cut = now
+		}
+		if until := now.Add(retryAfter); retryAfter > 0 && until.After(l.pause) {
+			l.pause = until
+			if l.timer != nil {
+				l.timer.Stop()
+				l.timer = nil
+			}
+		}
+	} else if ok && float64(l.inFlight) >= float64(int(l.limit)) {
+		// Growth without use would say nothing about what the server bears.
+		l.limit = min(l.most, l.limit+1/l.limit)
+	}
+	l.inFlight--
+	l.dispatch()
+}
+
+func (l *limiter) state() (inFlight, waiting, limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inFlight, len(l.queue), max(1, int(l.limit))
+}
+
+// bucket is a rate limit. It goes into debt, so that a request larger than the
+// bucket waits long instead of forever, and a guess can be put right later.
+type bucket struct {
+	mu     sync.Mutex
+	rate   float64 // a second
+	size   float64
+	level  float64
+	filled time.Time
+}
+
+// newBucket limits to so many a minute, and to what comes together in burst (or
+// one) at once. nil is no limit.
+func newBucket(perMinute int, burst time.Duration) *bucket {
+	if perMinute <= 0 {
+		return nil
+	}
+	rate := float64(perMinute) / 60
+	size := max(1, rate*burst.Seconds())
+	return &bucket{rate: rate, size: size, level: size, filled: time.Now()}
+}
+
+// take books n, negative to give back, and returns how long to wait until they
+// are covered.
+func (b *bucket) take(n float64) time.Duration {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.level = min(b.size, b.level+b.rate*now.Sub(b.filled).Seconds())
+	b.filled = now
+	b.level = min(b.size, b.level-n)
+	if b.level >= 0 {
+		return 0
+	}
+	return time.Duration(-b.level / b.rate * float64(time.Second))
+}

@@ -1,0 +1,78 @@
+package text
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync"
+)
+
+const shards = 16
+
+// Memo maps texts to values. The zero value is not usable; see [New].
+type Memo[T any] struct {
+	seed  maphash.Seed
+	limit int // bytes a generation of a shard
+	parts bool
+	shard [shards]shard[T]
+}
+
+// A shard has two generations. A text that is used again moves to the young
+// one; what was not used while the young one filled up is dropped.
+type shard[T any] struct {
+	mu         sync.Mutex
+	young, old map[string]T
+	bytes      int
+	_          [24]byte // keep neighbours off one cache line
+}
+
+// New returns a memo for texts of at most about maxBytes in all. The weight of a
+// value beside its text is what build says.
+func New[T any](maxBytes int) *Memo[T] {
+	m := &Memo[T]{seed: maphash.MakeSeed(), limit: max(maxBytes/shards/2, 1)}
+	for i := range m.shard {
+		m.shard[i].young = make(map[string]T)
+	}
+	return m
+}
+
+// NewOfParts returns a memo for texts that are parts of longer ones. It copies
+// what it keeps, so that a sentence does not keep its whole document.
+func NewOfParts[T any](maxBytes int) *Memo[T] {
+	m := New[T](maxBytes)
+	m.parts = true
+	return m
+}
+
+// Get returns the value of s, making it with build where it is not known. size
+// is what the value weighs in bytes. Two goroutines may build the same value at
+// once; build must be a pure function of s.
+func (m *Memo[T]) Get(s string, build func(string) (value T, size int)) T {
+	sh := &m.shard[maphash.String(m.seed, s)%shards]
+	sh.mu.Lock()
+	v, ok := sh.young[s]
+	if !ok {
+		if v, ok = sh.old[s]; ok {
+			sh.add(s, v, len(s), m.limit)
+		}
+	}
+	sh.mu.Unlock()
+	if ok {
+		return v
+	}
+	if m.parts {
+		s = strings.Clone(s)
+	}
+	v, size := build(s)
+	sh.mu.Lock()
+	sh.add(s, v, len(s)+size, m.limit)
+	sh.mu.Unlock()
+	return v
+}
+
+func (sh *shard[T]) add(s string, v T, size, limit int) {
+	if sh.bytes+size > limit && len(sh.young) > 0 {
+		sh.old, sh.young, sh.bytes = sh.young, make(map[string]T), 0
+	}
+	sh.young[s] = v
+	sh.bytes += size
+}
