@@ -101,7 +101,7 @@ func reopen(t *testing.T, dir string, o Options) *Journal {
 	t.Helper()
 	j, err := Resume(dir, o)
 	if errors.Is(err, fs.ErrNotExist) {
-		j, err = Create(dir, testRun(), o)
+		j, err = Create(dir, testRun(25), o)
 	}
 	if errors.Is(err, ErrFinished) {
 		return nil

@@ -63,7 +63,7 @@ func fillAll(t *testing.T, dir string, k int64, fault error) bool {
 		o := Options{PartRows: 6, SyncEvery: time.Hour, Disk: d}
 		j, err := Resume(dir, o)
 		if errors.Is(err, os.ErrNotExist) {
-			j, err = Create(dir, testRun(), o)
+			j, err = Create(dir, testRun(25), o)
 		}
 		if err != nil {
 			return err

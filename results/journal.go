@@ -256,7 +256,7 @@ func (j *Journal) recover() (full []*writing, err error) {
 	finished := exists(in(j.dir, manifestFile))
 	if finished {
 		// Only the tidying up may be missing.
-		p, err := openFinished(j.disk, j.dir, j.about)
+		p, err := openFinished(j.disk, j.dir, j.run, j.about)
 		if err != nil {
 			return nil, err
 		}

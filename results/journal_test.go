@@ -29,18 +29,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func testRun() *Run {
+// testRun is a run of so many trials; of none where nobody reads it when it is finished.
+func testRun(planned ...int64) *Run {
 	return &Run{ID: "r1", Version: "test", Started: time.Unix(1700000000, 0).UTC(), Model: "reference:cautious", Split: "all",
-		Dataset: Dataset{Name: "memtox-bench", Attacks: 3, Benign: 3}, Settings: map[string]any{"limit": 6}}
+		Dataset: Dataset{Name: "memtox-bench", Attacks: 3, Benign: 3}, Settings: map[string]any{"limit": 6}, Planned: append(planned, 0)[0]}
 }
 
 func transcriptOf(i int64) []byte {
 	return fmt.Appendf(nil, `{"trial":%d,"text":%q}`, i, strings.Repeat(fmt.Sprintf("turn %d. ", i), int(i%50)))
 }
 
-func mustCreate(t testing.TB, dir string, o Options) *Journal {
+func mustCreate(t testing.TB, dir string, o Options, planned ...int64) *Journal {
 	t.Helper()
-	j, err := Create(dir, testRun(), o)
+	j, err := Create(dir, testRun(planned...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func checkFiles(t *testing.T, dir string, want ...string) {
 func TestTrialsThatFinishInAnyOrderAndAtOnceAreCompactedInPlanOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs", "a")
 	const n = 530
-	j := mustCreate(t, dir, Options{PartRows: 100, SyncEvery: time.Millisecond})
+	j := mustCreate(t, dir, Options{PartRows: 100, SyncEvery: time.Millisecond}, 530)
 	order := upTo(n)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(a, b int) { order[a], order[b] = order[b], order[a] })
 	var wg sync.WaitGroup
@@ -283,7 +284,7 @@ func copyDir(t *testing.T, from string) string {
 
 func TestATornTailCostsOneTrialWhereverItIsTorn(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 7)
 	appendTrials(t, j, upTo(5))
 	before := j.cur.size
 	appendTrials(t, j, []int64{5})
@@ -337,7 +338,7 @@ func TestATornTailCostsOneTrialWhereverItIsTorn(t *testing.T) {
 
 func TestTrialsAppendedTogether(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{PartRows: 7})
+	j := mustCreate(t, dir, Options{PartRows: 7}, 16)
 	appendTogether(t, j)
 	appendTogether(t, j, 3, 1, 2, 1)
 	appendTogether(t, j, 1, 3)
@@ -384,7 +385,7 @@ func TestTrialsAppendedTogether(t *testing.T) {
 // appended again.
 func TestATornBatch(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 6)
 	appendTogether(t, j, 0, 1)
 	before := j.cur.size
 	appendTogether(t, j, 2, 3, 4, 5)
@@ -421,7 +422,7 @@ func TestATornBatch(t *testing.T) {
 // another's, although it is the same frame.
 func TestEachRowOfTheIndexIsHeldToItsFrame(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 3)
 	appendTogether(t, j, 1, 2, 3)
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
@@ -463,7 +464,7 @@ func TestEachRowOfTheIndexIsHeldToItsFrame(t *testing.T) {
 // A reader does not hold on to a huge frame.
 func TestAHugeFrameIsNotRemembered(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 2)
 	huge, next := finishedTrial(1), finishedTrial(2)
 	huge.Transcript = []byte(`"` + strings.Repeat("x", maxRemembered) + `"`)
 	if err := j.AppendAll([]Finished{huge, next}); err != nil {
@@ -490,7 +491,7 @@ func TestAHugeFrameIsNotRemembered(t *testing.T) {
 // Format 1 had a frame for each transcript, and an index without the place in it.
 func TestAnIndexOfFormat1IsRead(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 40)
 	appendTrials(t, j, upTo(40))
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
@@ -523,7 +524,7 @@ func TestAnIndexOfFormat1IsRead(t *testing.T) {
 
 func TestATranscriptThatNeverReachedTheDiskTakesItsTrialWithIt(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 6)
 	appendTrials(t, j, upTo(6))
 	cut := j.cur.slots[4].at.offset + 3
 	if err := j.Close(); err != nil {
@@ -568,7 +569,7 @@ func TestAJournalOfAnotherVersionIsNotRead(t *testing.T) {
 func TestEveryStepOfCompactionCanBeTheLast(t *testing.T) {
 	const n = 250
 	base := t.TempDir()
-	j := mustCreate(t, base, Options{PartRows: 100})
+	j := mustCreate(t, base, Options{PartRows: 100}, 250)
 	appendTrials(t, j, upTo(n))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
@@ -663,7 +664,7 @@ func TestAFullJournalThatWasNotCompactedBecomesAPartOnResume(t *testing.T) {
 
 func TestOneHugeAndHostileTrialIsStored(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 1)
 	tr, ds := synthetic(0)
 	tr.Reason = strings.Repeat("\x1b[31m\x00<script>", 500_000)
 	big := []byte(`{"text":"` + strings.Repeat("ha", 5_000_000) + `"}`)
@@ -700,7 +701,7 @@ func journalChild(dir string) int {
 	o := Options{PartRows: 400, SyncEvery: 5 * time.Millisecond}
 	j, err := Resume(dir, o)
 	if errors.Is(err, fs.ErrNotExist) {
-		j, err = Create(dir, testRun(), o)
+		j, err = Create(dir, testRun(3000), o)
 	}
 	if errors.Is(err, ErrFinished) {
 		return 0
@@ -849,7 +850,7 @@ func BenchmarkAppend(b *testing.B) {
 func TestTextsOfAnEntryStayValidAfterTheNext(t *testing.T) {
 	dir := t.TempDir()
 	const n = 3000
-	j := mustCreate(t, dir, Options{PartRows: 1000})
+	j := mustCreate(t, dir, Options{PartRows: 1000}, 3000)
 	appendTrials(t, j, upTo(n))
 	check := func(when string) {
 		t.Helper()
@@ -883,7 +884,7 @@ func TestTextsOfAnEntryStayValidAfterTheNext(t *testing.T) {
 
 func TestADamagedParquetFileIsAnErrorAndNoPanic(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 300)
 	appendTrials(t, j, upTo(300))
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
@@ -947,7 +948,7 @@ func readAll(dir string) error {
 // No crash leaves a trial in two files, but somebody who copies files about may.
 func TestATrialInTwoFilesIsReadOnce(t *testing.T) {
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{})
+	j := mustCreate(t, dir, Options{}, 40)
 	appendTrials(t, j, upTo(40))
 	j.Close()
 	b, err := os.ReadFile(in(dir, journalName(1)))

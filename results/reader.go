@@ -77,7 +77,7 @@ func OpenReader(dir string) (*Reader, error) {
 
 func (r *Reader) open() error {
 	if exists(in(r.dir, manifestFile)) {
-		p, err := openFinished(disk.OS, r.dir, r.about)
+		p, err := openFinished(disk.OS, r.dir, r.run, r.about)
 		if err != nil {
 			return err
 		}
@@ -336,8 +336,9 @@ func openPart(d disk.FS, dir string, n int, run *Run, about File) (*openedPart, 
 }
 
 // openFinished opens the rows of a finished run and compares everything that the
-// manifest names with it.
-func openFinished(d disk.FS, dir string, about File) (*openedPart, error) {
+// manifest names with it. Every trial of the plan has its row: whoever wrote a
+// manifest over fewer, or over more, did not run that plan.
+func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -346,7 +347,11 @@ func openFinished(d disk.FS, dir string, about File) (*openedPart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.rest(dir, about); err != nil {
+	err = m.rest(dir, about)
+	if rows := p.trials.p.NumRows(); err == nil && rows != run.Planned {
+		err = changedFile(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile, run.Planned)
+	}
+	if err != nil {
 		p.close()
 		return nil, err
 	}

@@ -146,6 +146,9 @@ func readRun(dir string) (*Run, File, error) {
 	if r.Format < 1 || r.Format > RunFormat {
 		return nil, about, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path, r.Format, RunFormat, r.Version)
 	}
+	if r.Planned < 0 || r.Whole < 0 {
+		return nil, about, changedFile(path, "it plans %d trials of %d", r.Planned, r.Whole)
+	}
 	about.Bytes, about.SHA256 = int64(len(b)), digest(b)
 	return &r, about, nil
 }

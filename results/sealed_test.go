@@ -82,7 +82,7 @@ func asFormat(t *testing.T, dir string, format int) {
 func TestAFileThatIsNotTheRunsIsNamed(t *testing.T) {
 	finished, unfinished := t.TempDir(), t.TempDir()
 	for _, dir := range []string{finished, unfinished} {
-		j := mustCreate(t, dir, Options{PartRows: 10})
+		j := mustCreate(t, dir, Options{PartRows: 10}, 25)
 		appendTrials(t, j, upTo(25))
 		if err := os.WriteFile(in(dir, VerdictsFile), []byte("{}\n"), 0o666); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	j := mustCreate(t, dir, Options{PartRows: 10})
+	j := mustCreate(t, dir, Options{PartRows: 10}, 25)
 	appendTrials(t, j, upTo(5))
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
@@ -281,5 +281,46 @@ func TestAFolderWithALinkInItIsRefused(t *testing.T) {
 	}
 	if err := CheckFolder(dir, "queue.tmp"); err == nil || !strings.Contains(err.Error(), "queue.tmp: it is a symbolic link") {
 		t.Errorf("a folder that is a link: %v", err)
+	}
+}
+
+// A finished run has a row of every trial that it plans, whatever its manifest says:
+// in any format, for whoever reads it and for whoever goes on with it.
+func TestAFinishedRunHasEveryTrialOfItsPlan(t *testing.T) {
+	for format := 1; format <= RunFormat; format++ {
+		for _, planned := range []int64{-6, 0, 5, 6, 7, 1 << 40} {
+			dir := t.TempDir()
+			j := mustCreate(t, dir, Options{}, 6)
+			appendTrials(t, j, upTo(6))
+			if _, err := j.Finish(nil); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(in(dir, runFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = bytes.Replace(b, []byte(`"planned": 6`), fmt.Appendf(nil, `"planned": %d`, planned), 1)
+			if err := os.WriteFile(in(dir, runFile), b, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			asFormat(t, dir, format)
+			r, err := OpenReader(dir)
+			if err == nil {
+				r.Close()
+			}
+			resumes := resumed(dir)
+			if planned == 6 {
+				if err != nil || !errors.Is(resumes, ErrFinished) {
+					t.Errorf("format %d, as it was: %v, %v", format, err, resumes)
+				}
+				continue
+			}
+			for _, err := range []error{err, resumes} {
+				if err == nil || errors.Is(err, ErrFinished) || !strings.Contains(err.Error(), runFile) ||
+					!strings.Contains(err.Error(), dir) {
+					t.Errorf("format %d, %d planned: %v", format, planned, err)
+				}
+			}
+		}
 	}
 }

@@ -65,7 +65,11 @@ func (s *Spec) Run() *results.Run {
 		}
 		seen["a"+a.Agent], seen["d"+a.Defense] = true, true
 	}
-	r.Planned = int64(2 * s.Cases * max(s.Epochs, 1) * len(s.Arms))
+	cases := 2 * s.Cases
+	if !s.Unfinished {
+		cases -= len(s.Skip)
+	}
+	r.Planned = int64(cases * max(s.Epochs, 1) * len(s.Arms))
 	return r
 }
 
