@@ -3,6 +3,7 @@ package attacks
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -152,14 +153,43 @@ type Found struct {
 	Written int `json:"written"`
 	Landed  int `json:"landed"`
 	// Sequence made the variant that landed; empty for the original attack and for
-	// none. A rewriter's variants are called rewriter#N.
+	// none. A rewriter's variants are called [RewriterPrefix] and a number.
 	Sequence string `json:"sequence,omitempty"`
 	// Winner is the variant that landed, if it is not the original attack.
 	Winner *datasets.Case `json:"-"`
 }
 
+// RewriterPrefix begins the name of a variant that a rewriter worded.
+const RewriterPrefix = "rewriter#"
+
 // Scored reports whether any query of the case said something.
 func (f *Found) Scored() bool { return f.Queries > f.Errors }
+
+// Check refuses what no search of the case can have found within a budget of queries.
+func (f *Found) Check(c *datasets.Case, budget int) error {
+	switch {
+	case f.Case != c.ID || f.Family != familyOf(c) || f.Class != c.Class:
+		return fmt.Errorf("it is %s of the family %q and class %q, where the set has %s of %q and %q",
+			f.Case, f.Family, f.Class, c.ID, familyOf(c), c.Class)
+	case f.Queries < 1 || f.Queries > budget:
+		return fmt.Errorf("%d queries where the budget is %d", f.Queries, budget)
+	case f.Errors < 0 || f.Silent < 0 || f.Errors > f.Queries || f.Silent > f.Queries-f.Errors,
+		f.StaticFailed && f.Errors == 0:
+		return fmt.Errorf("of %d queries %d failed and %d were silent", f.Queries, f.Errors, f.Silent)
+	case f.Written < 0 || f.Written > f.Queries || f.StaticFailed && f.Written == 1:
+		return fmt.Errorf("it was stored by query %d of %d", f.Written, f.Queries)
+	// What lands was stored, and ends the search.
+	case f.Landed != 0 && (f.Landed != f.Queries || f.Written == 0):
+		return fmt.Errorf("it landed by query %d of %d, stored by query %d", f.Landed, f.Queries, f.Written)
+	// The first query is the original attack, and every other one a variant.
+	case (f.Sequence != "") != (f.Landed > 1):
+		return fmt.Errorf("what landed by query %d is the sequence %q", f.Landed, f.Sequence)
+	}
+	return nil
+}
+
+// familyOf is what a case counts under: a case without a family is one by itself.
+func familyOf(c *datasets.Case) string { return cmp.Or(c.Family, "case "+c.ID) }
 
 // hunt is the search on one case.
 type hunt struct {
@@ -180,10 +210,7 @@ type rated struct {
 
 // Search attacks one case within the budget.
 func Search(ctx context.Context, c datasets.Case, p Portfolio, o Options, try Try) (Found, error) {
-	h := &hunt{c: c, o: o, try: try, seen: map[string]bool{}, found: Found{Case: c.ID, Family: c.Family, Class: c.Class}}
-	if h.found.Family == "" {
-		h.found.Family = "case " + c.ID
-	}
+	h := &hunt{c: c, o: o, try: try, seen: map[string]bool{}, found: Found{Case: c.ID, Family: familyOf(&c), Class: c.Class}}
 	if err := h.query(ctx, c, nil); err != nil {
 		return h.found, err
 	}

@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/memtox/memtox/datasets"
 )
@@ -27,7 +28,7 @@ func (h *hunt) reword(ctx context.Context) error {
 		return nil
 	}
 	h.tried = append(h.tried, said)
-	v, ok := Reword(h.c, fmt.Sprintf("rewriter#%d", h.asked), said)
+	v, ok := Reword(h.c, RewriterPrefix+strconv.Itoa(h.asked), said)
 	if !ok {
 		return nil
 	}

@@ -140,6 +140,8 @@ type Siege struct {
 
 	mu      sync.Mutex
 	journal *os.File
+	sum     string                             // of the journal's last line
+	files   []results.File                     // of a finished campaign
 	learned map[string]campaignLine            // by arm
 	found   map[string]map[string]campaignLine // by arm and case
 	reasons map[string]int                     // why queries of this process failed
@@ -159,6 +161,8 @@ type campaignLine struct {
 	Fresh int            `json:"fresh,omitempty"` // fresh epochs in which the winner landed
 	// Winner is the variant as a line of a set.
 	Winner json.RawMessage `json:"winner,omitempty"`
+	// Files, of the last line, are the result and the winning variants.
+	Files []results.File `json:"files,omitempty"`
 }
 
 // PrepareCampaign resolves the settings. Whatever is wrong with them is found
@@ -322,25 +326,8 @@ func (s *Siege) Open(dir string) error {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	whole := data[:bytes.LastIndexByte(data, '\n')+1] // a torn last line is done again
-	for n, line := range bytes.Split(bytes.TrimSuffix(whole, []byte("\n")), []byte("\n")) {
-		if len(whole) == 0 {
-			break
-		}
-		var l campaignLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return &Problem{Where: fmt.Sprintf("%s:%d", path, n+1), Err: err, Hint: "the file was changed by something else: choose another directory with --out"}
-		}
-		switch {
-		case n == 0:
-			if ours := s.settings(); !bytes.Equal(l.Settings, ours) {
-				return &Problem{Where: dir, What: "holds an attack with other settings" + campaignDifferences(l.Settings, ours),
-					Hint: "give the settings that it was started with, or choose another --out"}
-			}
-		case l.Learned:
-			s.learned[l.Arm] = l
-		case l.Found != nil:
-			s.keep(l)
-		}
+	if err := s.read(dir, whole, data[len(whole):]); err != nil {
+		return err
 	}
 	if err := s.journal.Truncate(int64(len(whole))); err != nil {
 		return fmt.Errorf("cutting a torn line off the campaign's journal: %w", err)
@@ -370,9 +357,11 @@ func (s *Siege) append(l campaignLine) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	b, sum := seal(s.sum, b)
 	if _, err := s.journal.Write(append(b, '\n')); err != nil {
 		return fmt.Errorf("writing the campaign's journal: %w", err)
 	}
+	s.sum = sum
 	if l.Found != nil {
 		s.keep(l)
 	}
@@ -606,7 +595,7 @@ func (s *Siege) Result(dir string) (*CampaignResult, error) {
 	if err := results.WriteFile(dir, campaignResult, append(b, '\n')); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, s.finish(dir, r)
 }
 
 // levels are the budgets that are reported.

@@ -1,8 +1,10 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +148,149 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 			t.Errorf("resume %v: got %v", resume, err)
 		}
 		s.Close()
+	}
+}
+
+// A bit of any file of a finished attack that is another one is told, at the latest
+// when the attack is resumed, and so is a line that says what no search can have found.
+func TestNoDamageToAnAttackIsSilent(t *testing.T) {
+	dir := t.TempDir()
+	change := func(c *Campaign, _ *Catalog) {
+		c.Config.Defenses, c.Config.Limit, c.Learn, c.Resume = []string{"keyword"}, 12, 4, true
+	}
+	s, r := campaign(t, dir, change)
+	open := func() error {
+		again := &Siege{Campaign: s.Campaign, x: s.x, report: s.report, learn: s.learn, fresh: s.fresh,
+			learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}}
+		defer func() {
+			if again.journal != nil {
+				again.journal.Close()
+			}
+		}()
+		return again.Open(dir)
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.files) != 2 || r.Arms[0].File == "" {
+		t.Fatalf("the attack has the files %v", s.files)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	damage := func(name, want string, other []byte) {
+		t.Helper()
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		sound, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, other, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, to be told as %q: %v", name, want, err)
+		}
+		if err := os.WriteFile(path, sound, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	journal, err := os.ReadFile(filepath.Join(dir, campaignJournal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{campaignJournal, campaignResult, r.Arms[0].File} {
+		sound, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			at := rng.IntN(len(sound))
+			if i == 0 {
+				at = len(sound) - 1
+			}
+			flipped := bytes.Clone(sound)
+			flipped[at] ^= 1 << rng.IntN(8)
+			damage(name, "", flipped)
+		}
+		if name != campaignJournal {
+			damage(name, "the run wrote", sound[:len(sound)/2])
+		}
+	}
+	// Somebody who computes the digests anew still has to say what can be.
+	forge := func(want string, change func(l *campaignLine) bool) {
+		t.Helper()
+		var out []byte
+		sum, changed := "", false
+		for line := range bytes.Lines(journal) {
+			var l campaignLine
+			if err := json.Unmarshal(line, &l); err != nil {
+				t.Fatal(err)
+			}
+			changed = !changed && change(&l) || changed
+			b, err := json.Marshal(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, sum = seal(sum, b)
+			out = append(append(out, b...), '\n')
+		}
+		if !changed {
+			t.Fatalf("%s: nothing was changed", want)
+		}
+		damage(campaignJournal, want, out)
+	}
+	found := func(change func(l *campaignLine)) func(l *campaignLine) bool {
+		return func(l *campaignLine) bool {
+			if l.Found == nil || l.Found.Landed < 2 {
+				return false
+			}
+			change(l)
+			return true
+		}
+	}
+	forge("the arm", found(func(l *campaignLine) { l.Arm = "hermes/none" }))
+	forge("is not one that is reported on", found(func(l *campaignLine) { l.Found.Case = "a-0" }))
+	forge("of the family", found(func(l *campaignLine) { l.Found.Family = "mine" }))
+	forge("where the budget is 30", found(func(l *campaignLine) { l.Found.Queries = 31 }))
+	forge("failed", found(func(l *campaignLine) { l.Found.Errors = l.Found.Queries + 1 }))
+	forge("stored by query", found(func(l *campaignLine) { l.Found.Written = 0 }))
+	forge("it landed by query", found(func(l *campaignLine) { l.Found.Landed-- }))
+	forge("unknown mutation", found(func(l *campaignLine) { l.Found.Sequence = "nope" }))
+	forge("not what the sequence", found(func(l *campaignLine) { l.Winner = json.RawMessage("{}") }))
+	forge("fresh epochs", found(func(l *campaignLine) { l.Fresh = 1 }))
+	forge("is found twice", func() func(*campaignLine) bool {
+		var first *campaignLine
+		return func(l *campaignLine) bool {
+			if l.Found == nil || first == nil {
+				if l.Found != nil {
+					first = &campaignLine{Arm: l.Arm, Found: l.Found, Winner: l.Winner}
+				}
+				return false
+			}
+			*l = *first
+			return true
+		}
+	}())
+	learned := func(change func(l *campaignLine)) func(l *campaignLine) bool {
+		return func(l *campaignLine) bool {
+			if l.Learned {
+				change(l)
+			}
+			return l.Learned
+		}
+	}
+	forge("within the budget", learned(func(l *campaignLine) { l.Queries = 4*30 + 1 }))
+	forge("unknown mutation", learned(func(l *campaignLine) { l.Portfolio = []string{"nope"} }))
+	forge("is no file of an attack", func(l *campaignLine) bool {
+		if l.Files != nil {
+			l.Files[1].Name = "../" + l.Files[1].Name
+		}
+		return l.Files != nil
+	})
+	if err := os.Remove(filepath.Join(dir, campaignResult)); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err == nil || !strings.Contains(err.Error(), "it is missing") {
+		t.Errorf("without its result: %v", err)
 	}
 }
 

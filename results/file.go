@@ -138,3 +138,13 @@ func changedFile(path, format string, args ...any) error {
 	return fmt.Errorf("reading %s: the file is damaged or was changed: %s; bring a sound copy of the directory, or run again into another one",
 		path, fmt.Sprintf(format, args...))
 }
+
+// Changed is the error for a file of a run directory that this package does not know,
+// or for a line of one, where it is not what memtox wrote.
+func Changed(path, format string, args ...any) error { return changedFile(path, format, args...) }
+
+// FileOf is the size and the digest of such a file.
+func FileOf(dir, name string) (File, error) { return fileOf(disk.OS, dir, name) }
+
+// Check compares such a file with what FileOf said of it.
+func (want *File) Check(dir string) error { return want.checkIn(dir) }

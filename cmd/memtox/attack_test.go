@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,6 +41,38 @@ func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 			t.Errorf("running the winners:\n%s", out)
 		}
 		c.must("datasets", "validate", filepath.Join("found", filepath.FromSlash(a.File)))
+	}
+}
+
+// What a directory says of an attack is what the attack found, or an error.
+func TestAnAttackThatWasChangedIsNotGoneOnWith(t *testing.T) {
+	c := newConsole(t)
+	args := strings.Fields("attack --dataset memtox-smoke --agent hermes --defense keyword --limit 4 --learn 0 --budget 20 --out a")
+	c.must(args...)
+	journal := filepath.Join(c.dir, "a", "attack.jsonl")
+	b, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound := string(b)
+	lines := strings.SplitAfter(sound, "\n")
+	sealed := regexp.MustCompile(`,"sha256":"[0-9a-f]{64}"}\n`)
+	for name, k := range map[string]struct {
+		journal, want string
+		code          Code
+	}{
+		"edited":    {strings.NewReplacer(`"landed":1`, `"landed":0`, `"written":1`, `"written":0`).Replace(sound), "attack.jsonl:", Failed},
+		"without":   {strings.Replace(sound, lines[2], "", 1), "attack.jsonl:3: the file is damaged", Failed},
+		"swapped":   {lines[0] + lines[2] + lines[1], "attack.jsonl:2: the file is damaged", Failed},
+		"old":       {sealed.ReplaceAllString(sound, "}\n"), "an attack of an earlier memtox", Usage},
+		"torn":      {strings.Join(lines[:3], "") + lines[3][:20], "", Done},
+		"ends else": {sound[:len(sound)-1] + "\v", "another byte stands where the line ends", Failed},
+	} {
+		c.write("a/attack.jsonl", k.journal)
+		code := c.run(append(args, "--resume")...)
+		if s := c.err.String(); code != k.code || !strings.Contains(s, k.want) {
+			t.Errorf("%s: exit code %d: %s", name, code, s)
+		}
 	}
 }
 
