@@ -199,7 +199,9 @@ func settingsPage() string {
 		"have written those. \"Taken over\": it computes, no more. \"Read here\": a regular file of this machine, never made, of which nothing is\n" +
 		"used before its digest is that of the run. \"Named here\": a value that starts a program, asks a server, hands over a key or a variable,\n" +
 		"or opens a file is refused unless the command line, or a file given to it with `-f`, names the same; of values that stay in this\n" +
-		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Its own\": each process has its own.\n\n" +
+		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Bounds here\": where a run has such values, what\n" +
+		"they may cost and how long they may take is as the command line has it, never as the run has; bounds of a run that are not the\n" +
+		"defaults have to be named, the same or others. \"Its own\": each process has its own.\n\n" +
 		"| key | flag | values | default | outcome | from a run | meaning |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range Settings() {
 		flag := "–"

@@ -29,6 +29,10 @@ const (
 	// Acts: the setting starts programs, asks servers, hands over keys or variables, or
 	// opens and writes files. A run may want that; only the command line has it done.
 	Acts
+	// Bounds settings limit what asking servers and programs may cost and how long it may
+	// take. Where a run has anything act, they too are the command line's: whoever changed
+	// the run must not lift what its user is willing to spend.
+	Bounds
 	// Own settings are those of one process, not of the run: what it listens on, where
 	// it writes. They are never taken from a run.
 	Own
@@ -36,7 +40,7 @@ const (
 
 // String says it in a word for tables.
 func (r Reach) String() string {
-	return [...]string{"", "taken over", "read here", "named here", "its own"}[r]
+	return [...]string{"", "taken over", "read here", "named here", "bounds here", "its own"}[r]
 }
 
 // nothing reports of a value of a setting that acts that it does not: the built-in
@@ -62,8 +66,12 @@ func here(file string) bool {
 	return len(file) < 2 || !strings.ContainsRune(`\/`, rune(file[0])) || !strings.ContainsRune(`\/?`, rune(file[1]))
 }
 
-// acts reports whether the setting's value does more than compute and read.
+// acts reports whether the setting's value does more than compute and read, or bounds
+// what does.
 func (s Setting) acts(c *Config) bool {
+	if s.Reach == Bounds {
+		return slices.ContainsFunc(Settings(), func(o Setting) bool { return o.Reach == Acts && o.acts(c) })
+	}
 	if s.Reach != Acts && s.Reach != Reads {
 		return false
 	}
@@ -117,8 +125,8 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 	switch {
 	case len(unnamed) > 0:
 		p := &Problem{Where: where, Hint: "if you know it and want it, add " + strings.Join(flags, " "),
-			What: "the run names what memtox starts, asks, hands over or opens only where its own command line says so: " +
-				strings.Join(unnamed, "; ")}
+			What: "the run names what memtox starts, asks, hands over or opens, or what that may take, " +
+				"only where its own command line says so: " + strings.Join(unnamed, "; ")}
 		if len(other) > 0 {
 			p.What += "; and in other settings it differs: " + listed(other)
 		}

@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +116,64 @@ func TestTheFlagsThatAreNamedAreThoseThatHelp(t *testing.T) {
 	if _, err := Adopt("d", c, func(c Config) (Config, error) { return c, nil }); strings.ContainsRune(err.Error(), 0x1b) {
 		t.Errorf("%q", err)
 	}
+}
+
+// Who may write where a run is written down lifts no bound on what asking a server
+// takes: none of them comes from there.
+func TestBoundsAreTheCommandLinesWhereAnythingActs(t *testing.T) {
+	run, d, bounds := DefaultConfig(), DefaultConfig(), 0
+	var named []string
+	for _, s := range Settings() {
+		if s.Reach != Bounds {
+			continue
+		}
+		value := "7"
+		if s.at(&d).Type() == "duration" {
+			value = "70h"
+		}
+		named = append(named, s.Key+"="+value)
+		bounds++
+	}
+	if err := errors.Join(run.Set("max_not_scored=3"), setAll(&run, named)); err != nil || bounds != 10 {
+		t.Fatal(bounds, err)
+	}
+	local := func(assignments ...string) func(Config) (Config, error) {
+		return func(c Config) (Config, error) { return c, setAll(&c, assignments) }
+	}
+	if got, err := Adopt("d", run, local()); err != nil || got.MaxCost != 7 || got.Attempts != 7 {
+		t.Errorf("of a run that asks nobody: %+v, %v", got, err)
+	}
+	for _, acts := range []string{"model=openai:m", "judge=llm:openai:m", "defense=none,judge:openai:m", "agent=exec:./a"} {
+		if err := run.Set(acts); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Adopt("d", run, local(acts))
+		if err == nil || strings.Count(err.Error(), " is ") < bounds || got.MaxCost != 0 || got.Attempts != d.Attempts {
+			t.Errorf("%s: bounds come from the run: %+v, %v", acts, got, err)
+		}
+		for _, value := range []string{"7", "5"} { // the run's, and another
+			own := append(slices.Clone(named), acts, "max_cost="+value)
+			if got, err := Adopt("d", run, local(own...)); err != nil || got.TrialTimeout != run.TrialTimeout ||
+				fmt.Sprint(got.MaxCost) != value || got.MaxNotScored != 3 {
+				t.Errorf("%s: bounds that are named: %+v, %v", acts, got, err)
+			}
+		}
+		// An edit that lifts the bound lifts none that the command line names.
+		lifted := run
+		lifted.MaxCost = 0
+		if got, err := Adopt("d", lifted, local(append(named, acts)...)); err != nil || got.MaxCost != 7 {
+			t.Errorf("%s: a lifted bound: %+v, %v", acts, got, err)
+		}
+		run.Model, run.Judge, run.Defenses, run.Agents = d.Model, d.Judge, d.Defenses, d.Agents
+	}
+}
+
+func setAll(c *Config, assignments []string) error {
+	var err error
+	for _, a := range assignments {
+		err = errors.Join(err, c.Set(a))
+	}
+	return err
 }
 
 // A file whose keys are others, or a value that differs, names nothing.

@@ -48,7 +48,13 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	if at := own.BaseURL; at != "" && c.JudgeBaseURL == "" && strings.HasPrefix(c.Judge, "llm:"+kind+":") {
 		return nil, &Problem{Where: "--base-url", What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says", Hint: "if it is there, add --base-url " + inert.Shell(at)}
 	}
+	recorded := own
 	own = own.harmless()
+	for _, s := range Settings() {
+		if s.Reach == Bounds { // no flag says another one: that of the run is better than none
+			s.copy(&own, &recorded)
+		}
+	}
 	own.Judge, own.JudgeBaseURL, own.JudgeKeyFile = c.Judge, c.JudgeBaseURL, c.JudgeKeyFile
 	if c.Concurrency > 0 {
 		own.Concurrency = c.Concurrency

@@ -120,8 +120,16 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 	if sent > 30 {
 		t.Errorf("%d requests were sent of 30 allowed", sent)
 	}
+	// What may be spent is the command line's, not that of a file which anybody may have changed.
+	if code := c.run(append(base, "--resume", "--out", "capped")...); code != Usage ||
+		!strings.Contains(c.err.String(), "add --set max_requests=30") {
+		t.Errorf("resumed without the cap: exit code %d: %s", code, c.err.String())
+	}
+	if n := s.Stats().Requests - all - sent; n > 0 {
+		t.Errorf("resumed without the cap, %d requests were sent", n)
+	}
 	// The same cap leaves only what the unfinished trials had used.
-	if code := c.run(append(base, "--resume", "--out", "capped")...); code != Inconclusive {
+	if code := c.run(append(base, "--resume", "--out", "capped", "--set", "max_requests=30")...); code != Inconclusive {
 		t.Errorf("resumed under the same cap: exit code %d", code)
 	}
 	if n := s.Stats().Requests - all - sent; n > 30 {

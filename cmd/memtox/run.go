@@ -96,9 +96,10 @@ func newRun(env *Env) *cobra.Command {
 
 Finished trials are journalled as they end; a run that was stopped or killed goes
 on with --resume. Its settings are taken from its run.json, but for programs,
-servers, keys and variables: these are named again, as the line that is printed when
-a run stops does. A finished run is printed without any. Settings without a flag are
-keys of an experiment file (-f) or of --set; docs/settings.md lists them all.`,
+servers, keys and variables and the bounds on what they take: these are named again,
+as the line that is printed when a run stops does. A finished run is printed without
+any. Settings without a flag are keys of an experiment file (-f) or of --set;
+docs/settings.md lists them all.`,
 		Example: `  memtox run
   memtox run --agent hermes --defense none,keyword@read,guard --limit 200
   memtox run --agent hermes --limit 200 --mutate none,paraphrase,summary
