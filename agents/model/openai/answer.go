@@ -40,6 +40,12 @@ type call struct {
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
+// empty is absent too where a gateway writes a member that has nothing to say: some
+// write an empty list for an empty object.
+func empty(raw json.RawMessage) bool {
+	return absent(raw) || string(raw) == `""` || string(bytes.Join(bytes.Fields(raw), nil)) == "[]"
+}
+
 // read reads an answer, whole or streamed. A server that gives no answer, a part of
 // one or one that contradicts itself must never look like a model that says nothing:
 // each is an error. The usage is right even beside one.
@@ -100,7 +106,7 @@ func (r *reader) piece(data []byte) *remote.Error {
 		}
 		return remote.Spoilt(remote.NoAnswer, "the answer does not follow the protocol: %w", err)
 	}
-	if !absent(b.Error) {
+	if !empty(b.Error) {
 		return &remote.Error{Kind: remote.Transient, Err: errors.New("the server broke off with an error"),
 			Text: remote.Clip(string(b.Error), 1000)}
 	}
@@ -189,18 +195,20 @@ func (r *reader) count() *remote.Error {
 		Prompt     json.RawMessage `json:"prompt_tokens"`
 		Completion json.RawMessage `json:"completion_tokens"`
 		Total      json.RawMessage `json:"total_tokens"`
-		Details    *struct {
-			Cached json.RawMessage `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
+		Details    json.RawMessage `json:"prompt_tokens_details"`
 	}
-	if err := json.Unmarshal(r.usage, &u); err != nil {
+	var details struct {
+		Cached json.RawMessage `json:"cached_tokens"`
+	}
+	err := json.Unmarshal(r.usage, &u)
+	if err == nil && !empty(u.Details) {
+		err = json.Unmarshal(u.Details, &details)
+	}
+	if err != nil {
 		return remote.Spoilt(remote.BadUsage, "the usage does not follow the protocol: %w", err)
 	}
 	var total int
-	counts := map[*int]json.RawMessage{&r.Prompt: u.Prompt, &r.Completion: u.Completion, &total: u.Total}
-	if u.Details != nil {
-		counts[&r.Cached] = u.Details.Cached
-	}
+	counts := map[*int]json.RawMessage{&r.Prompt: u.Prompt, &r.Completion: u.Completion, &total: u.Total, &r.Cached: details.Cached}
 	var bad *remote.Error
 	for to, from := range counts {
 		n, err := model.Count(from)
