@@ -130,12 +130,14 @@ func (x *Experiment) Waiting(d time.Duration) []remote.Pending {
 // greetTime is how long a server may take to answer at all before a run begins.
 const greetTime = 10 * time.Second
 
+// measureTime is how long it may take a server to say what its context holds: one
+// shows that only when the model is loaded.
+const measureTime = 2 * time.Minute
+
 // greet finds out whether anybody is there before the first trial: a run against
 // a dead server would retry for hours. Whatever the server answers is enough, for
 // not all list their models.
 func (r *server) greet(ctx context.Context, c Config) error {
-	ctx, cancel := context.WithTimeout(ctx, greetTime)
-	defer cancel()
 	if c.Replay != "" {
 		r.measure(ctx) // as it was recorded: a prompt that filled the context was cut
 		return nil
@@ -146,7 +148,9 @@ func (r *server) greet(ctx context.Context, c Config) error {
 	if !ok {
 		return nil
 	}
-	_, err := lister.Models(ctx)
+	greeting, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	_, err := lister.Models(greeting)
 	if kind, known := remote.KindOf(err); err == nil || known && kind != remote.Transient {
 		r.measure(ctx)
 		return nil
@@ -156,6 +160,8 @@ func (r *server) greet(ctx context.Context, c Config) error {
 
 // measure asks for the server's context. What a server does not say is not guessed.
 func (r *server) measure(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
 	if s, ok := r.Model.(model.Sized); ok {
 		r.context, _ = s.Context(ctx)
 	}

@@ -180,9 +180,9 @@ const leastPrompt = 64
 // count. Other tokenizers than the one that is guessed at must not seem to cut: so
 // the bound counts words, the stretches without white space. Every tokenizer in use
 // makes one token of a word at least, but for a few that join frequent words and
-// save up to a third; half as many tokens as words come of no whole prompt. What has
-// no white space (Chinese, encoded data) counts for next to nothing, and is not
-// found to be cut.
+// save up to a third: fewer than two tokens of three words come of no whole prompt, and
+// a context of fewer holds none. What has no white space (Chinese, encoded data) counts
+// for next to nothing, and is not found to be cut.
 func checkPrompt(req Request, a *Answer) error {
 	if a.Context > 0 && a.Prompt >= a.Context {
 		return remote.Spoilt(remote.CutPrompt, "the prompt took %d tokens, all of the server's context of %d", a.Prompt, a.Context)
@@ -191,7 +191,11 @@ func checkPrompt(req Request, a *Answer) error {
 	for _, m := range req.Messages {
 		words += len(strings.Fields(m.Content))
 	}
-	if n := a.Prompt + a.Cached; n >= leastPrompt && n < words/2 {
+	least := words * 2 / 3
+	if a.Context > 0 && least >= a.Context {
+		return remote.Spoilt(remote.CutPrompt, "the prompt has %d words, and the server's context holds %d tokens", words, a.Context)
+	}
+	if n := a.Prompt + a.Cached; n >= leastPrompt && n < least {
 		return remote.Spoilt(remote.CutPrompt, "the server counts %d tokens in a prompt of %d words", n, words)
 	}
 	return nil

@@ -154,7 +154,7 @@ func Fits(window, context int) (hint string, ok bool) {
 	if context == 0 || window <= context {
 		return "", true
 	}
-	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, --max-model-len, --ctx-size)",
+	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, OLLAMA_CONTEXT_LENGTH, --max-model-len, --ctx-size)",
 		context), false
 }
 

@@ -74,7 +74,8 @@ func Spoilt(k Kind, format string, args ...any) *Error {
 	case BadUsage:
 		e.Hint = "update the server, or the gateway before it"
 	case CutPrompt:
-		e.Hint = "give the server a larger context, or the run a smaller one with --set window=N"
+		e.Hint = "give the server a larger context, or the run a smaller one with --set window=N; " +
+			"if it counts only what its prompt cache did not hold, turn that cache off"
 	}
 	return e
 }

@@ -23,6 +23,8 @@ func TestACutPromptIsFound(t *testing.T) {
 		"words joined":                            {prose, model.Answer{Prompt: 800}, false},
 		"a token a byte":                          {prose, model.Answer{Prompt: 5400}, false},
 		"a third of it":                           {prose, model.Answer{Prompt: 400}, true},
+		"just under what it must have":            {prose, model.Answer{Prompt: 799}, true},
+		"all but a part of a known context":       {prose, model.Answer{Prompt: 600, Context: 800}, true},
 		"a third of it, the rest cached":          {prose, model.Answer{Prompt: 400, Cached: 900}, false},
 		"counts what is new only":                 {prose, model.Answer{Prompt: 9}, false},
 		"no count":                                {prose, model.Answer{}, false},

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,16 +64,50 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		if elsewhere != "" && m.get(ctx, strings.TrimSuffix(m.base, "/v1")+elsewhere, &real) == nil && real.context() > 0 {
 			n = real.context()
 		}
+		if n == 0 && (s.Owner == "library" || s.Owner != "" && strings.Contains("/"+s.ID, "/"+s.Owner+"/")) {
+			n = m.ofOllama(ctx, s.ID)
+		}
 		break
 	}
 	m.context.Store(int64(n))
 	return n, nil
 }
 
+// ofOllama asks an Ollama behind this protocol, which owns its models by their
+// namespace. Here no request can name the context that it wants, and a longer prompt
+// is cut without a word. What the context is shows when the model is loaded as it is
+// for such requests: whatever context it was loaded with before is given up then.
+func (m *Model) ofOllama(ctx context.Context, id string) int {
+	var running struct {
+		Models []struct {
+			Name    string          `json:"name"`
+			Context json.RawMessage `json:"context_length"`
+		} `json:"models"`
+	}
+	root := strings.TrimSuffix(m.base, "/v1")
+	body, _ := json.Marshal(map[string]any{"model": id, "stream": false})
+	if m.ask(ctx, http.MethodPost, root+"/api/generate", body, new(json.RawMessage)) != nil || m.get(ctx, root+"/api/ps", &running) != nil {
+		return 0
+	}
+	for _, r := range running.Models {
+		if n, err := model.Count(r.Context); err == nil && r.Name == id {
+			return n
+		}
+	}
+	return 0
+}
+
 func (m *Model) get(ctx context.Context, from string, to any) error {
-	r, err := http.NewRequestWithContext(remote.WithCall(ctx, &remote.Call{}), http.MethodGet, from, http.NoBody)
+	return m.ask(ctx, http.MethodGet, from, nil, to)
+}
+
+func (m *Model) ask(ctx context.Context, method, from string, body []byte, to any) error {
+	r, err := http.NewRequestWithContext(remote.WithCall(ctx, &remote.Call{}), method, from, bytes.NewReader(body))
 	if err != nil {
 		return m.refine(ctx, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := m.http.Do(r)
 	if err != nil {

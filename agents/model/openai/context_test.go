@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -42,6 +44,50 @@ func TestContext(t *testing.T) {
 		}))
 		c := remote.New(remote.Options{Attempts: 1})
 		m, err := openai.New(openai.Options{Model: "m", BaseURL: h.URL + "/v1", Client: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := m.Context(t.Context()); n != test.want || err != nil {
+			t.Errorf("%s: %d, %v; want %d", name, n, err, test.want)
+		}
+		c.Close()
+		h.Close()
+	}
+}
+
+// Ollama behind this protocol names no context: it is that of the model as it is loaded
+// for such requests, not as somebody had it loaded before.
+func TestContextOfOllama(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry, ps string
+		want      int
+	}{
+		"of its library": {`{"id":"m","owned_by":"library"}`, `{"models":[{"name":"n","context_length":1},{"name":"m","context_length":%d}]}`, 4096},
+		"somebody's":     {`{"id":"hf.co/u/m","owned_by":"u"}`, `{"models":[{"name":"hf.co/u/m","context_length":%d}]}`, 4096},
+		"an old one":     {`{"id":"m","owned_by":"library"}`, `{"models":[{"name":"m","size":%d}]}`, 0},
+		"another server": {`{"id":"m","owned_by":"library","max_model_len":2048}`, `{}`, 2048},
+	} {
+		loaded := 16384 // by somebody who asked for it
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch r.Method + r.URL.Path {
+			case "GET/v1/models":
+				_, _ = w.Write([]byte(`{"data":[` + test.entry + `,{"id":"other"}]}`))
+			case "POST/api/generate":
+				loaded = 4096
+				_, _ = w.Write([]byte(`{"done":true,"done_reason":"load"}`))
+			case "GET/api/ps":
+				_, _ = fmt.Fprintf(w, test.ps, loaded)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}))
+		var entry struct{ ID string }
+		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
+			t.Fatal(err)
+		}
+		c := remote.New(remote.Options{Attempts: 1})
+		m, err := openai.New(openai.Options{Model: entry.ID, BaseURL: h.URL + "/v1", Client: c})
 		if err != nil {
 			t.Fatal(err)
 		}
