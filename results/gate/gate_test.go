@@ -439,7 +439,7 @@ func everyKind(t *testing.T) []*gate.Result {
 }
 
 func TestSARIFMeetsItsSchemaAndHasStableFingerprints(t *testing.T) {
-	s := schema(t, "../sarif/testdata/sarif-2.1.0-subset.schema.json")
+	s := schema(t, "../export/testdata/sarif-2.1.0-subset.schema.json")
 	for i, r := range everyKind(t) {
 		var b bytes.Buffer
 		if err := r.Write(&b, "sarif", "v1.0.0", "runs/x/run.json"); err != nil {
