@@ -54,7 +54,7 @@ const expectedReply = 256
 // maxCorrected is how much of a malformed call the model is shown again.
 const maxCorrected = 4 << 10
 
-// Chat sends one request by a protocol. A [*Error] of kind Malformed is a call
+// Chat sends one request by a protocol. A [*remote.Error] of kind Malformed is a call
 // that the server itself could not read.
 type Chat func(context.Context, Request) (Answer, error)
 
@@ -254,7 +254,7 @@ func Count(raw []byte) (int, error) {
 	return int(n), nil
 }
 
-// Refine puts the wire's own error in the place of a client library's wrapping,
+// Refine puts package remote's own error in the place of a client library's wrapping,
 // which may hold a whole URL. Other errors are made inert and get a kind: an
 // answer that the library could not read.
 func Refine(ctx context.Context, red remote.Redactor, err error) error {
