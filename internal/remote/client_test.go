@@ -125,7 +125,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				start := time.Now()
 				first := true
 				var arrived []time.Duration
+				var mu sync.Mutex // both calls go out at the same moment
 				c := remote.New(remote.Options{InFlight: 4, Backoff: time.Millisecond, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+					mu.Lock()
+					defer mu.Unlock()
 					if first {
 						first = false
 						k, v := value(time.Now())
