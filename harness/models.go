@@ -240,23 +240,22 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 	if err != nil {
 		return &Problem{Where: "key_file", Err: err}
 	}
-	settings := model.Settings{Fenced: c.Protocol == "fenced", StripThinking: c.StripThinking, MaxTokens: c.ReplyTokens,
-		Price: remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}}
+	to := model.ServerOptions{Model: name, Address: c.BaseURL, Key: key, Temperature: &c.Temperature, Context: c.Window + replyTokens,
+		Omit: c.Omit, Stream: c.Stream, Client: r.client, Cassette: wrap, Replayed: c.Replay != "",
+		Settings: model.Settings{Fenced: c.Protocol == "fenced", StripThinking: c.StripThinking, MaxTokens: c.ReplyTokens,
+			Price: remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}}}
+	var m interface {
+		model.Model
+		model.Namer
+	}
 	if kind == "openai" {
-		m, err := openai.New(openai.Options{Model: name, BaseURL: c.BaseURL, Key: key, Temperature: &c.Temperature, Omit: c.Omit, Stream: c.Stream,
-			Settings: settings, Client: r.client, Cassette: wrap, Replayed: c.Replay != ""})
-		if err != nil {
-			return &Problem{Where: "--model", Err: err}
+		m, err = openai.New(to)
+	} else {
+		if to.Address == "" {
+			to.Address, _ = lookup("OLLAMA_HOST")
 		}
-		r.Model, r.Namer = m, m
-		return nil
+		m, err = ollama.New(to)
 	}
-	host := c.BaseURL
-	if host == "" {
-		host, _ = lookup("OLLAMA_HOST")
-	}
-	m, err := ollama.New(ollama.Options{Model: name, Host: host, Key: key, Context: c.Window + replyTokens, Temperature: &c.Temperature, Omit: c.Omit, Stream: c.Stream,
-		Settings: settings, Client: r.client, Cassette: wrap, Replayed: c.Replay != ""})
 	if err != nil {
 		return &Problem{Where: "--model", Err: err}
 	}

@@ -127,9 +127,9 @@ func BenchmarkThroughput(b *testing.B) {
 				var m model.Model
 				var err error
 				if protocol == "openai" {
-					m, err = openai.New(openai.Options{Model: "reference", BaseURL: base + "/v1", Client: c})
+					m, err = openai.New(model.ServerOptions{Model: "reference", Address: base + "/v1", Client: c})
 				} else {
-					m, err = ollama.New(ollama.Options{Model: "reference", Host: base, Client: c})
+					m, err = ollama.New(model.ServerOptions{Model: "reference", Address: base, Client: c})
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -52,14 +52,14 @@ func TestExamine(t *testing.T) {
 
 	c := remote.New(remote.Options{Attempts: 1})
 	defer c.Close()
-	unknown, err := openai.New(openai.Options{Model: "gpt", BaseURL: base + "/v1", Client: c})
+	unknown, err := openai.New(model.ServerOptions{Model: "gpt", Address: base + "/v1", Client: c})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := summary(model.Examine(context.Background(), unknown, model.Examination{})); s != "reachable:ok model:warning context:skipped answers:failed" {
 		t.Errorf("a model that is not there: %s", s)
 	}
-	nobody, err := openai.New(openai.Options{Model: "gpt", BaseURL: "http://127.0.0.1:1/v1", Client: remote.New(remote.Options{Attempts: 1, Timeout: time.Second})})
+	nobody, err := openai.New(model.ServerOptions{Model: "gpt", Address: "http://127.0.0.1:1/v1", Client: remote.New(remote.Options{Attempts: 1, Timeout: time.Second})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,11 +57,11 @@ func clients(t testing.TB, base, name string, w remote.Options, settings model.S
 	for _, stream := range []bool{false, true} {
 		c := remote.New(w)
 		t.Cleanup(c.Close)
-		a, err := openai.New(openai.Options{Model: name, BaseURL: base + "/v1", Stream: stream, Client: c, Settings: settings})
+		a, err := openai.New(model.ServerOptions{Model: name, Address: base + "/v1", Stream: stream, Client: c, Settings: settings})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := ollama.New(ollama.Options{Model: name, Host: base, Stream: stream, Client: c, Settings: settings})
+		b, err := ollama.New(model.ServerOptions{Model: name, Address: base, Stream: stream, Client: c, Settings: settings})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +296,7 @@ func TestShutdownIsGraceful(t *testing.T) {
 	go func() { served <- s.Serve(ctx, l, 10*time.Second) }()
 	c := remote.New(remote.Options{Attempts: 1})
 	defer c.Close()
-	m, err := openai.New(openai.Options{Model: "reference", BaseURL: "http://" + l.Addr().String() + "/v1", Client: c})
+	m, err := openai.New(model.ServerOptions{Model: "reference", Address: "http://" + l.Addr().String() + "/v1", Client: c})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func TestTheReferenceModelIsNoJudge(t *testing.T) {
 	defer h.Close()
 	client := remote.New(remote.Options{})
 	defer client.Close()
-	far, err := openai.New(openai.Options{Model: "reference", BaseURL: h.URL + "/v1", Client: client})
+	far, err := openai.New(model.ServerOptions{Model: "reference", Address: h.URL + "/v1", Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

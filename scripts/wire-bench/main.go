@@ -110,7 +110,7 @@ func serve(latency time.Duration) (url string, stop func(), err error) {
 func measure(url string, inFlight, calls, rounds int, latency time.Duration) error {
 	client := remote.New(remote.Options{InFlight: inFlight})
 	defer client.Close()
-	m, err := openai.New(openai.Options{Model: "reference", BaseURL: url, Client: client})
+	m, err := openai.New(model.ServerOptions{Model: "reference", Address: url, Client: client})
 	if err != nil {
 		return err
 	}

@@ -411,9 +411,9 @@ func TestReplayThroughTheClients(t *testing.T) {
 				defer c.Close()
 				var m model.Model
 				if protocol == "openai" {
-					m, err = openai.New(openai.Options{Model: "reference:naive", BaseURL: s.URL + "/v1", Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
+					m, err = openai.New(model.ServerOptions{Model: "reference:naive", Address: s.URL + "/v1", Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
 				} else {
-					m, err = ollama.New(ollama.Options{Model: "reference:naive", Host: s.URL, Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
+					m, err = ollama.New(model.ServerOptions{Model: "reference:naive", Address: s.URL, Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -523,7 +523,7 @@ func TestNoSecretOnTheCassette(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.cassette")
 	c := newClient(t, remote.Options{})
 	k := record(t, path, c)
-	m, err := openai.New(openai.Options{Model: "m", BaseURL: s.URL, Key: remote.NewSecret(key), Client: c, Cassette: k.Wrap})
+	m, err := openai.New(model.ServerOptions{Model: "m", Address: s.URL, Key: remote.NewSecret(key), Client: c, Cassette: k.Wrap})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/ollama/ollama/api"
 
@@ -31,115 +28,39 @@ const DefaultContext = 16384
 // hosted server wants one.
 func KeyVariables() []string { return []string{"OLLAMA_API_KEY"} }
 
-// Options say which model is asked, and how.
-type Options struct {
-	// Model is the model's name with its tag.
-	Model string
-	// Host is the server's address, as OLLAMA_HOST has it; "" is DefaultHost.
-	Host string
-	Key  remote.Secret
-	// Temperature is sent with each request; nil is 0.
-	Temperature *float64
-	// Context is the size of the context in tokens (num_ctx); 0 is
-	// DefaultContext.
-	Context int
-	// KeepAlive is how long the model stays in memory after a request; 0 leaves
-	// it to the server, below 0 is for ever.
-	KeepAlive time.Duration
-	// Extra are further options of the model: top_k, min_p, repeat_penalty, …
-	Extra map[string]any
-	// Omit leaves options out: temperature, seed, num_ctx.
-	Omit []string
-	// Stream asks for the answer in pieces.
-	Stream bool
-	model.Settings
-	// Client sends the requests. Models of one run share one.
-	Client *remote.Client
-	// Cassette, if it is not nil, is put between the protocol and the Client:
-	// the Wrap of a cassette.Cassette. base is the path of the server's address.
-	Cassette func(base string, next http.RoundTripper) http.RoundTripper
-	// Replayed says that the cassette answers instead of a server.
-	Replayed bool
-}
-
 // Model is one model of one server.
 type Model struct {
-	opts  Options
-	http  *http.Client
+	model.Server
 	admin *api.Client
-	chats string // URL of the chat interface
-	tools model.ToolList
 	fixed map[string]any // options of every request
-	keep  *api.Duration
-	// context is the server's context for the model, once it was asked for.
-	context atomic.Int64
 }
 
-// New returns a model. It sends nothing.
-func New(o Options) (*Model, error) {
-	if o.Model == "" {
-		return nil, errors.New("an Ollama model needs a name: ollama:NAME")
-	}
-	if o.Client == nil {
-		return nil, errors.New("an Ollama model needs a remote.Client")
-	}
-	base, err := Host(o.Host)
+// New returns a model; its address is as OLLAMA_HOST has it. It sends nothing.
+func New(o model.ServerOptions) (*Model, error) {
+	base, err := Host(o.Address)
 	if err != nil {
 		return nil, err
 	}
-	o.Client.Guard(o.Key)
-	m := &Model{opts: o, chats: base.JoinPath("/api/chat").String(), fixed: map[string]any{}}
-	if o.KeepAlive != 0 {
-		m.keep = &api.Duration{Duration: o.KeepAlive}
+	m := &Model{fixed: map[string]any{"num_ctx": cmp.Or(o.Context, DefaultContext)}}
+	if err := m.Open("ollama", "application/x-ndjson", base, o); err != nil {
+		return nil, err
 	}
-	temperature := 0.0
-	if o.Temperature != nil {
-		temperature = *o.Temperature
+	if t, ok := m.Sent(); ok {
+		m.fixed["temperature"] = t
 	}
-	m.fixed["temperature"] = temperature
-	m.fixed["num_ctx"] = DefaultContext
-	if o.Context > 0 {
-		m.fixed["num_ctx"] = o.Context
-	}
-	for name, v := range o.Extra {
-		switch name {
-		case "temperature", "num_ctx", "seed", "num_predict":
-			return nil, fmt.Errorf("the option %q of the model cannot be set here: it has a setting of its own", name)
-		}
-		if _, err := json.Marshal(v); err != nil {
-			return nil, fmt.Errorf("encoding the option %q of the model: %w", name, err)
-		}
-		m.fixed[name] = v
-	}
-	for _, name := range o.Omit {
-		delete(m.fixed, name)
+	if slices.Contains(o.Omit, "num_ctx") {
+		delete(m.fixed, "num_ctx")
 	}
 	if n, ok := m.fixed["num_ctx"].(int); ok {
-		m.context.Store(int64(n))
+		m.Held.Store(int64(n))
 	}
-	var rt http.RoundTripper = remote.Authorized(o.Client, o.Key)
-	if o.Cassette != nil {
-		rt = o.Cassette(base.Path, rt)
-	}
-	m.http = remote.HTTP(rt)
-	m.admin = api.NewClient(base, m.http)
+	m.admin = api.NewClient(base, m.HTTP)
 	return m, nil
 }
 
-// Name implements [model.Namer].
-func (m *Model) Name() string { return "ollama:" + m.opts.Model }
-
-// IsLLM implements [model.Namer]. Only the reference model, which memtox itself
-// serves under that name, is none.
-func (m *Model) IsLLM() bool { return !remote.IsReference(m.opts.Model) }
-
-// Deterministic implements [model.Namer]: temperature 0 and a seed do not make
-// a server's answers repeat, a cassette does.
-func (m *Model) Deterministic() bool { return m.opts.Replayed || remote.IsReference(m.opts.Model) }
-
 // Next implements [model.Model].
 func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
-	return model.Converse(ctx, m.Name(), req, m.opts.Settings, m.opts.Client.Redactor(), m.chat)
+	return model.Converse(ctx, m.Name(), req, m.Settings, m.Client.Redactor(), m.chat)
 }
 
 // chat sends one request. It does not go through api.Client.Chat, which takes a
@@ -153,39 +74,16 @@ func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, erro
 	if err != nil {
 		return model.Answer{}, fmt.Errorf("encoding the request: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.chats, bytes.NewReader(body))
-	if err != nil {
-		return model.Answer{}, m.refine(ctx, err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	if m.opts.Stream {
-		r.Header.Set("Accept", "application/x-ndjson")
-	}
-	resp, err := m.http.Do(r)
-	if err != nil {
-		return model.Answer{}, m.refine(ctx, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return model.Answer{}, m.refine(ctx, err)
-	}
-	a, spoilt := read(raw)
-	a.Context = int(m.context.Load())
-	if spoilt != nil {
-		return a, spoilt
-	}
-	return a, nil
+	return m.Chat(ctx, "/api/chat", body, read)
 }
 
 func (m *Model) encode(req model.Request) ([]byte, error) {
 	no := false
-	c := api.ChatRequest{Model: m.opts.Model, Messages: messages(req), Stream: &m.opts.Stream, KeepAlive: m.keep,
+	c := api.ChatRequest{Model: m.Model, Messages: messages(req), Stream: &m.Stream,
 		// A prompt that does not fit is an error, not silently another prompt.
 		Truncate: &no, Shift: &no,
 		Options: m.fixed}
-	seed := !slices.Contains(m.opts.Omit, "seed")
+	seed := !slices.Contains(m.Omit, "seed")
 	if seed || req.MaxTokens > 0 {
 		c.Options = maps.Clone(m.fixed)
 		if seed {
@@ -199,7 +97,7 @@ func (m *Model) encode(req model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tools := m.tools.JSON(req.Tools); tools != nil {
+	if tools := m.Tools.JSON(req.Tools); tools != nil {
 		body = remote.Splice(body, append([]byte(`"tools":`), tools...))
 	}
 	return body, nil
@@ -312,10 +210,6 @@ func readCalls(raw json.RawMessage) ([]model.RawCall, *remote.Error) {
 	return out, nil
 }
 
-func (m *Model) refine(ctx context.Context, err error) error {
-	return model.Refine(ctx, m.opts.Client.Redactor(), err)
-}
-
 // judge recognises a tool call that Ollama's own parsers could not read, an error
 // that came when a stream had begun with status 200, and with success an answer that
 // may be there when it is asked for again.
@@ -344,7 +238,7 @@ func judge(status int, body []byte) *remote.Error {
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	list, err := m.admin.List(ctx)
 	if err != nil {
-		return nil, m.refine(ctx, err)
+		return nil, m.Refine(ctx, err)
 	}
 	var out []string
 	for _, x := range list.Models {
@@ -356,9 +250,9 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 // Capabilities lists what the server says that the model can do, for instance
 // "completion" and "tools". Old servers say nothing.
 func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
-	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.Model})
 	if err != nil {
-		return nil, m.refine(ctx, err)
+		return nil, m.Refine(ctx, err)
 	}
 	var out []string
 	for _, c := range show.Capabilities {
@@ -372,9 +266,9 @@ func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
 // the model's own parameters. 0 is what is not said. Answers to prompts that fill it
 // are errors.
 func (m *Model) Context(ctx context.Context) (int, error) {
-	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.opts.Model})
+	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.Model})
 	if err != nil {
-		return 0, m.refine(ctx, err)
+		return 0, m.Refine(ctx, err)
 	}
 	var said []int
 	for name, v := range show.ModelInfo {
@@ -396,34 +290,24 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		said = append(said, asked)
 	}
 	n := slices.Min(said)
-	m.context.Store(int64(n))
+	m.Held.Store(int64(n))
 	return n, nil
 }
 
 // Version is the server's version.
 func (m *Model) Version(ctx context.Context) (string, error) {
 	v, err := m.admin.Version(ctx)
-	return v, m.refine(ctx, err)
+	return v, m.Refine(ctx, err)
 }
 
 // Embed returns the vectors of texts by the server's embedding interface, with
 // the given model, or this one.
 func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
-	if name == "" {
-		name = m.opts.Model
-	}
-	call := &remote.Call{Model: "ollama:" + name}
-	for _, t := range texts {
-		call.Prompt += model.Tokens(t)
-	}
-	ctx = remote.WithCall(ctx, call)
-	resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts, KeepAlive: m.keep})
-	if err != nil {
-		return nil, m.refine(ctx, err)
-	}
-	call.Settle(resp.PromptEvalCount, 0)
-	if len(resp.Embeddings) != len(texts) {
-		return nil, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds %d vectors of %d texts", len(resp.Embeddings), len(texts))}
-	}
-	return resp.Embeddings, nil
+	return m.Embedding(ctx, name, texts, func(ctx context.Context, name string) ([][]float32, int, error) {
+		resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts})
+		if err != nil {
+			return nil, 0, err
+		}
+		return resp.Embeddings, resp.PromptEvalCount, nil
+	})
 }

@@ -50,12 +50,12 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, a)
 }
 
-func start(t *testing.T, o ollama.Options, answers ...string) (*ollama.Model, *scripted) {
+func start(t *testing.T, o model.ServerOptions, answers ...string) (*ollama.Model, *scripted) {
 	t.Helper()
 	s := &scripted{answers: answers}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
-	o.Host, o.Model = h.URL, "m"
+	o.Address, o.Model = h.URL, "m"
 	o.Client = remote.New(remote.Options{Attempts: 2, Backoff: time.Millisecond})
 	t.Cleanup(o.Client.Close)
 	m, err := ollama.New(o)
@@ -85,14 +85,14 @@ func canonical(t *testing.T, s string) string {
 func TestBodyOnTheWire(t *testing.T) {
 	half := 0.5
 	for name, test := range map[string]struct {
-		o    ollama.Options
+		o    model.ServerOptions
 		req  model.Request
 		want string
 	}{
-		"plain": {ollama.Options{}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"truncate":false,"shift":false,"options":{"temperature":0,"seed":42,"num_ctx":16384}}`},
-		"options": {ollama.Options{Temperature: &half, Context: 4096, KeepAlive: time.Minute, Extra: map[string]any{"top_k": 1}, Omit: []string{"seed"}, Settings: model.Settings{MaxTokens: 100}}, hello,
-			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"truncate":false,"shift":false,"keep_alive":"1m0s","options":{"temperature":0.5,"top_k":1,"num_ctx":4096,"num_predict":100}}`},
-		"a conversation": {ollama.Options{Omit: []string{"temperature", "num_ctx"}}, model.Request{Tools: tools, Messages: []model.Message{
+		"plain": {model.ServerOptions{}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"truncate":false,"shift":false,"options":{"temperature":0,"seed":42,"num_ctx":16384}}`},
+		"options": {model.ServerOptions{Temperature: &half, Context: 4096, Omit: []string{"seed"}, Settings: model.Settings{MaxTokens: 100}}, hello,
+			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"truncate":false,"shift":false,"options":{"temperature":0.5,"num_ctx":4096,"num_predict":100}}`},
+		"a conversation": {model.ServerOptions{Omit: []string{"temperature", "num_ctx"}}, model.Request{Tools: tools, Messages: []model.Message{
 			{Role: model.System, Content: "Be good."}, {Role: model.User},
 			{Role: model.Assistant, Calls: []model.Call{{ID: "c1", Name: "send_mail", Args: []model.Arg{{Name: "to", Value: "a@b.example"}, {Name: "amount", Value: "12345678901234567890"}}}}},
 			{Role: model.ToolRole, CallID: "c1", Name: "send_mail"}}},
@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) {
 		"stream, the parser failed":     {[]string{"{\"error\":\"error parsing tool call: raw=''\"}\n", ok}, true, `Hi.|`, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, s := start(t, ollama.Options{Stream: test.stream}, test.answers...)
+			m, s := start(t, model.ServerOptions{Stream: test.stream}, test.answers...)
 			req := hello
 			req.Tools = tools
 			r, err := m.Next(context.Background(), req)
@@ -185,7 +185,7 @@ func TestSpoiltAnswers(t *testing.T) {
 		"no name":            {`{"message":{"content":"","tool_calls":[{"function":{"arguments":{}}}]},"done":true}`, false, remote.BrokenCall},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, s := start(t, ollama.Options{Stream: test.stream}, test.answer)
+			m, s := start(t, model.ServerOptions{Stream: test.stream}, test.answer)
 			r, err := m.Next(context.Background(), hello)
 			want := 1
 			if test.kind.Retryable() {
@@ -196,7 +196,7 @@ func TestSpoiltAnswers(t *testing.T) {
 			}
 		})
 	}
-	m, _ := start(t, ollama.Options{}, `{"message":{"content":""},"done":true,"done_reason":"stop"}`)
+	m, _ := start(t, model.ServerOptions{}, `{"message":{"content":""},"done":true,"done_reason":"stop"}`)
 	if r, err := m.Next(context.Background(), hello); err != nil || r.Text != "" {
 		t.Errorf("an empty answer: %+v, %v", r, err)
 	}
@@ -213,7 +213,7 @@ func TestContext(t *testing.T) {
 		`{"model_info":{"llama.context_length":"2048"},"parameters":"num_ctx much"}`:                            {0, 0},
 	} {
 		for i, omit := range [][]string{nil, {"num_ctx"}} {
-			m, _ := start(t, ollama.Options{Context: 4096, Omit: omit}, show)
+			m, _ := start(t, model.ServerOptions{Context: 4096, Omit: omit}, show)
 			if n, err := m.Context(context.Background()); n != want[i] || err != nil {
 				t.Errorf("%s, without %v: %d, %v; want %d", show, omit, n, err, want[i])
 			}
@@ -224,7 +224,7 @@ func TestContext(t *testing.T) {
 // The key is sent as a bearer token and stands nowhere else.
 func TestKey(t *testing.T) {
 	const key = "planted-9f3b7c1d5e"
-	m, s := start(t, ollama.Options{Key: remote.NewSecret(key)}, `401 {"error":"unauthorized: `+key+`"}`)
+	m, s := start(t, model.ServerOptions{Key: remote.NewSecret(key)}, `401 {"error":"unauthorized: `+key+`"}`)
 	_, err := m.Next(context.Background(), hello)
 	if got := s.headers[0].Get("Authorization"); got != "Bearer "+key {
 		t.Errorf("authorization %q", got)
@@ -255,11 +255,9 @@ func TestHost(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	c := remote.New(remote.Options{})
-	for says, o := range map[string]ollama.Options{
+	for says, o := range map[string]model.ServerOptions{
 		"needs a name":          {Client: c},
 		"needs a remote.Client": {Model: "m"},
-		"has a setting":         {Model: "m", Client: c, Extra: map[string]any{"num_ctx": 1}},
-		`"stop"`:                {Model: "m", Client: c, Extra: map[string]any{"stop": func() {}}},
 	} {
 		if _, err := ollama.New(o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v does not say %q", err, says)

@@ -1,17 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/remote"
 )
 
 // sizes are the members by which servers say how many tokens a model's context
@@ -47,13 +43,13 @@ func (s *sizes) context() int {
 // it does not say. Answers to prompts that fill it are errors from then on.
 func (m *Model) Context(ctx context.Context) (int, error) {
 	var list struct{ Data []sizes }
-	if err := m.get(ctx, m.base+"/models", &list); err != nil {
+	if err := m.ask(ctx, m.Base+"/models", nil, &list); err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, s := range list.Data {
 		// A server with one model gives it to whoever asks, by whatever name.
-		if s.ID != m.opts.Model && s.ID != m.opts.Model+":latest" && len(list.Data) > 1 {
+		if s.ID != m.Model && s.ID != m.Model+":latest" && len(list.Data) > 1 {
 			continue
 		}
 		n = s.context()
@@ -61,7 +57,7 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		elsewhere := map[string]string{
 			"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
 		var real sizes
-		if elsewhere != "" && m.get(ctx, strings.TrimSuffix(m.base, "/v1")+elsewhere, &real) == nil && real.context() > 0 {
+		if elsewhere != "" && m.ask(ctx, strings.TrimSuffix(m.Base, "/v1")+elsewhere, nil, &real) == nil && real.context() > 0 {
 			n = real.context()
 		}
 		if n == 0 && (s.Owner == "library" || s.Owner != "" && strings.Contains("/"+s.ID, "/"+s.Owner+"/")) {
@@ -69,7 +65,7 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		}
 		break
 	}
-	m.context.Store(int64(n))
+	m.Held.Store(int64(n))
 	return n, nil
 }
 
@@ -84,9 +80,9 @@ func (m *Model) ofOllama(ctx context.Context, id string) int {
 			Context json.RawMessage `json:"context_length"`
 		} `json:"models"`
 	}
-	root := strings.TrimSuffix(m.base, "/v1")
+	root := strings.TrimSuffix(m.Base, "/v1")
 	body, _ := json.Marshal(map[string]any{"model": id, "stream": false})
-	if m.ask(ctx, http.MethodPost, root+"/api/generate", body, new(json.RawMessage)) != nil || m.get(ctx, root+"/api/ps", &running) != nil {
+	if m.ask(ctx, root+"/api/generate", body, new(json.RawMessage)) != nil || m.ask(ctx, root+"/api/ps", nil, &running) != nil {
 		return 0
 	}
 	for _, r := range running.Models {
@@ -97,29 +93,13 @@ func (m *Model) ofOllama(ctx context.Context, id string) int {
 	return 0
 }
 
-func (m *Model) get(ctx context.Context, from string, to any) error {
-	return m.ask(ctx, http.MethodGet, from, nil, to)
-}
-
-func (m *Model) ask(ctx context.Context, method, from string, body []byte, to any) error {
-	r, err := http.NewRequestWithContext(remote.WithCall(ctx, &remote.Call{}), method, from, bytes.NewReader(body))
+func (m *Model) ask(ctx context.Context, from string, body []byte, to any) error {
+	raw, err := m.Ask(ctx, from, body)
 	if err != nil {
-		return m.refine(ctx, err)
+		return err
 	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := m.http.Do(r)
-	if err != nil {
-		return m.refine(ctx, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = json.Unmarshal(raw, to)
-	}
-	if err != nil {
-		return m.refine(ctx, fmt.Errorf("reading what the server says of its models: %w", err))
+	if err := json.Unmarshal(raw, to); err != nil {
+		return m.Refine(ctx, fmt.Errorf("reading what the server says of its models: %w", err))
 	}
 	return nil
 }

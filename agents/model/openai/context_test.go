@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/openai"
 	"github.com/memtox/memtox/internal/remote"
 )
@@ -43,7 +44,7 @@ func TestContext(t *testing.T) {
 			}
 		}))
 		c := remote.New(remote.Options{Attempts: 1})
-		m, err := openai.New(openai.Options{Model: "m", BaseURL: h.URL + "/v1", Client: c})
+		m, err := openai.New(model.ServerOptions{Model: "m", Address: h.URL + "/v1", Client: c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func TestContextOfOllama(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := remote.New(remote.Options{Attempts: 1})
-		m, err := openai.New(openai.Options{Model: entry.ID, BaseURL: h.URL + "/v1", Client: c})
+		m, err := openai.New(model.ServerOptions{Model: entry.ID, Address: h.URL + "/v1", Client: c})
 		if err != nil {
 			t.Fatal(err)
 		}

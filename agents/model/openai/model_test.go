@@ -49,12 +49,12 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, a)
 }
 
-func start(t *testing.T, o openai.Options, answers ...string) (*openai.Model, *scripted) {
+func start(t *testing.T, o model.ServerOptions, answers ...string) (*openai.Model, *scripted) {
 	t.Helper()
 	s := &scripted{answers: answers}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
-	o.BaseURL = h.URL + "/v1"
+	o.Address = h.URL + "/v1"
 	if o.Model == "" {
 		o.Model = "m"
 	}
@@ -89,15 +89,15 @@ func canonical(t *testing.T, s string) string {
 func TestBodyOnTheWire(t *testing.T) {
 	half := 0.5
 	for name, test := range map[string]struct {
-		o    openai.Options
+		o    model.ServerOptions
 		req  model.Request
 		want string
 	}{
-		"plain": {openai.Options{}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0,"seed":42}`},
-		"options": {openai.Options{Temperature: &half, Extra: map[string]any{"top_k": 1, "min_p": 0.0, "chat_template_kwargs": map[string]any{"enable_thinking": false}}, Settings: model.Settings{MaxTokens: 100}}, hello,
-			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0.5,"seed":42,"top_k":1,"min_p":0,"chat_template_kwargs":{"enable_thinking":false},"max_tokens":100}`},
-		"omit": {openai.Options{Omit: []string{"temperature", "seed"}}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false}`},
-		"a conversation": {openai.Options{Omit: []string{"temperature"}}, model.Request{Tools: tools, MaxTokens: 7, Messages: []model.Message{
+		"plain": {model.ServerOptions{}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0,"seed":42}`},
+		"options": {model.ServerOptions{Temperature: &half, Settings: model.Settings{MaxTokens: 100}}, hello,
+			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0.5,"seed":42,"max_tokens":100}`},
+		"omit": {model.ServerOptions{Omit: []string{"temperature", "seed"}}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false}`},
+		"a conversation": {model.ServerOptions{Omit: []string{"temperature"}}, model.Request{Tools: tools, MaxTokens: 7, Messages: []model.Message{
 			{Role: model.System, Content: "Be good."}, {Role: model.User}, {Role: model.Assistant, Calls: []model.Call{{ID: "c1", Name: "send_mail", Args: []model.Arg{{Name: "to", Value: "a@b.example"}}}}},
 			{Role: model.ToolRole, CallID: "c1", Name: "send_mail"}, {Role: model.Assistant}, {Role: model.User, Content: "And?"}}},
 			`{"model":"m","stream":false,"seed":0,"max_tokens":7,"messages":[{"role":"system","content":"Be good."},{"role":"user","content":""},
@@ -118,12 +118,10 @@ func TestBodyOnTheWire(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	c := remote.New(remote.Options{})
-	for says, o := range map[string]openai.Options{
+	for says, o := range map[string]model.ServerOptions{
 		"needs a name":           {Client: c},
 		"needs a remote.Client":  {Model: "m"},
-		"has a setting":          {Model: "m", Client: c, Extra: map[string]any{"temperature": 1}},
-		`"logit_bias"`:           {Model: "m", Client: c, Extra: map[string]any{"logit_bias": func() {}}},
-		"holds a user or passwo": {Model: "m", Client: c, BaseURL: "https://u:p@h/v1"},
+		"holds a user or passwo": {Model: "m", Client: c, Address: "https://u:p@h/v1"},
 	} {
 		if _, err := openai.New(o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v does not say %q", err, says)
@@ -133,12 +131,12 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // Usage is the server's, and estimated where it gives none.
 func TestUsage(t *testing.T) {
-	m, _ := start(t, openai.Options{}, "500 {}", ok)
+	m, _ := start(t, model.ServerOptions{}, "500 {}", ok)
 	r, err := m.Next(context.Background(), hello)
 	if err != nil || r.Usage.Prompt != 11 || r.Usage.Completion != 2 || r.Usage.Estimated || r.Usage.Calls != 2 || r.Usage.Took <= 0 {
 		t.Errorf("usage %+v, error %v", r.Usage, err)
 	}
-	m, _ = start(t, openai.Options{}, `{"choices":[{"message":{"role":"assistant","content":"Twelve bytes"}}]}`)
+	m, _ = start(t, model.ServerOptions{}, `{"choices":[{"message":{"role":"assistant","content":"Twelve bytes"}}]}`)
 	r, err = m.Next(context.Background(), hello)
 	if err != nil || r.Usage.Prompt != 4+2 || r.Usage.Completion != 3 || !r.Usage.Estimated || r.Usage.Calls != 1 {
 		t.Errorf("usage %+v, error %v", r.Usage, err)
@@ -193,7 +191,7 @@ func TestAnswers(t *testing.T) {
 		"whole where a stream was asked for": {[]string{ok}, true, `Hi.|`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, s := start(t, openai.Options{Stream: test.stream}, test.answers...)
+			m, s := start(t, model.ServerOptions{Stream: test.stream}, test.answers...)
 			req := hello
 			req.Tools = tools
 			r, err := m.Next(context.Background(), req)
@@ -275,7 +273,7 @@ func TestSpoiltAnswers(t *testing.T) {
 		"calls are promised, not sent": {call(`[]`), false, remote.BrokenCall},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, s := start(t, openai.Options{Stream: test.stream}, test.answer)
+			m, s := start(t, model.ServerOptions{Stream: test.stream}, test.answer)
 			req := hello
 			req.Tools = tools
 			r, err := m.Next(context.Background(), req)
@@ -296,7 +294,7 @@ func TestSpoiltAnswers(t *testing.T) {
 // The key is sent as a bearer token and stands nowhere else.
 func TestKey(t *testing.T) {
 	const key = "sk-planted-9f3b7c1d5e"
-	m, s := start(t, openai.Options{Key: remote.NewSecret(key)}, `401 {"error":{"message":"Incorrect API key provided: `+key+`"}}`)
+	m, s := start(t, model.ServerOptions{Key: remote.NewSecret(key)}, `401 {"error":{"message":"Incorrect API key provided: `+key+`"}}`)
 	_, err := m.Next(context.Background(), hello)
 	if got := s.headers[0].Get("Authorization"); got != "Bearer "+key {
 		t.Errorf("authorization %q", got)
@@ -305,11 +303,11 @@ func TestKey(t *testing.T) {
 		t.Errorf("the key shows: %s", all)
 	}
 	hidden := strings.Replace(key, "s", `\u0073`, 1)
-	m, _ = start(t, openai.Options{Key: remote.NewSecret(key)}, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"`+hidden+`"}]}`)
+	m, _ = start(t, model.ServerOptions{Key: remote.NewSecret(key)}, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"`+hidden+`"}]}`)
 	if _, err := m.Next(context.Background(), hello); err == nil || strings.Contains(err.Error(), "planted") {
 		t.Errorf("the key shows, or is a reason to finish: %v", err)
 	}
-	m, s = start(t, openai.Options{}, ok)
+	m, s = start(t, model.ServerOptions{}, ok)
 	if _, err := m.Next(context.Background(), hello); err != nil || s.headers[0].Get("Authorization") != "" {
 		t.Errorf("without a key: error %v, authorization %q", err, s.headers[0].Get("Authorization"))
 	}
@@ -318,11 +316,11 @@ func TestKey(t *testing.T) {
 func TestNames(t *testing.T) {
 	c := remote.New(remote.Options{})
 	for _, test := range []struct {
-		o         openai.Options
+		o         model.ServerOptions
 		llm, same bool
 	}{
-		{openai.Options{Model: "gpt-oss-120b"}, true, false}, {openai.Options{Model: "gpt-oss-120b", Replayed: true}, true, true},
-		{openai.Options{Model: "reference:naive"}, false, true}, {openai.Options{Model: "reference"}, false, true}, {openai.Options{Model: "referenced"}, true, false},
+		{model.ServerOptions{Model: "gpt-oss-120b"}, true, false}, {model.ServerOptions{Model: "gpt-oss-120b", Replayed: true}, true, true},
+		{model.ServerOptions{Model: "reference:naive"}, false, true}, {model.ServerOptions{Model: "reference"}, false, true}, {model.ServerOptions{Model: "referenced"}, true, false},
 	} {
 		test.o.Client = c
 		m, err := openai.New(test.o)

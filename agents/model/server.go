@@ -1,0 +1,166 @@
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync/atomic"
+
+	"github.com/memtox/memtox/internal/remote"
+)
+
+// ServerOptions say which model of a server is asked, and how.
+type ServerOptions struct {
+	// Model is the name by which the server knows the model.
+	Model string
+	// Address is the server's; "" is the protocol's default.
+	Address string
+	// Key is sent as bearer token; local servers need none.
+	Key remote.Secret
+	// Temperature is sent with each request; nil is 0.
+	Temperature *float64
+	// Context is the size of the context in tokens that is asked for, where a request
+	// can ask for one; 0 is the protocol's default.
+	Context int
+	// Omit leaves members out that the server refuses: temperature, seed, num_ctx.
+	Omit []string
+	// Stream asks for the answer in pieces, for gateways that cut a connection
+	// on which nothing comes for long.
+	Stream bool
+	Settings
+	// Client sends the requests. Models of one run share one.
+	Client *remote.Client
+	// Cassette, if it is not nil, is put between the protocol and the Client:
+	// the Wrap of a cassette.Cassette. base is the path of the server's address.
+	Cassette func(base string, next http.RoundTripper) http.RoundTripper
+	// Replayed says that the cassette answers instead of a server.
+	Replayed bool
+}
+
+// Server is a model behind a protocol over HTTP: what the protocols have in common.
+// Their own models embed it.
+type Server struct {
+	ServerOptions
+	HTTP  *http.Client
+	Base  string // the server's address
+	Tools ToolList
+	// Held is the server's context in tokens, once that is known.
+	Held     atomic.Int64
+	protocol string
+	stream   string // the media type of a stream
+}
+
+// Open prepares the way to a server; it sends nothing. protocol stands before the
+// model's name, stream is the media type in which the protocol streams.
+func (s *Server) Open(protocol, stream string, base *url.URL, o ServerOptions) error {
+	switch {
+	case o.Model == "":
+		return fmt.Errorf("the model needs a name: %s:NAME", protocol)
+	case o.Client == nil:
+		return fmt.Errorf("the model %s:%s needs a remote.Client", protocol, o.Model)
+	}
+	o.Client.Guard(o.Key)
+	rt := remote.Authorized(o.Client, o.Key)
+	if o.Cassette != nil {
+		rt = o.Cassette(base.Path, rt)
+	}
+	s.ServerOptions, s.protocol, s.stream, s.Base, s.HTTP = o, protocol, stream, base.String(), remote.HTTP(rt)
+	return nil
+}
+
+// Sent is the temperature that requests name, if they name one.
+func (s *Server) Sent() (temperature float64, named bool) {
+	if s.Temperature != nil {
+		temperature = *s.Temperature
+	}
+	return temperature, !slices.Contains(s.Omit, "temperature")
+}
+
+// Name implements [Namer].
+func (s *Server) Name() string { return s.protocol + ":" + s.Model }
+
+// IsLLM implements [Namer]. Only the reference model, which memtox itself
+// serves under that name, is none.
+func (s *Server) IsLLM() bool { return !remote.IsReference(s.Model) }
+
+// Deterministic implements [Namer]: temperature 0 and a seed do not make
+// a server's answers repeat, a cassette does.
+func (s *Server) Deterministic() bool { return s.Replayed || remote.IsReference(s.Model) }
+
+// Chat posts one request to path, below the server's address, and reads the answer.
+func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([]byte) (Answer, *remote.Error)) (Answer, error) {
+	accept := "application/json"
+	if s.Stream {
+		accept = s.stream
+	}
+	raw, err := s.exchange(ctx, http.MethodPost, s.Base+path, accept, body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a, spoilt := read(raw)
+	a.Context = int(s.Held.Load())
+	if spoilt != nil {
+		return a, spoilt
+	}
+	return a, nil
+}
+
+// Ask gets, or with a body posts, what is no turn of the model.
+func (s *Server) Ask(ctx context.Context, address string, body []byte) ([]byte, error) {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	return s.exchange(remote.WithCall(ctx, &remote.Call{}), method, address, "", body)
+}
+
+func (s *Server) exchange(ctx context.Context, method, address, accept string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, s.Refine(ctx, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	resp, err := s.HTTP.Do(r)
+	if err != nil {
+		return nil, s.Refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return raw, s.Refine(ctx, err)
+}
+
+// Refine is [Refine] with the client's secrets.
+func (s *Server) Refine(ctx context.Context, err error) error {
+	return Refine(ctx, s.Client.Redactor(), err)
+}
+
+// Embedding books the vectors of texts by the named model of the server, or this one:
+// embed asks for them and says how many tokens that took.
+func (s *Server) Embedding(ctx context.Context, name string, texts []string, embed func(context.Context, string) ([][]float32, int, error)) ([][]float32, error) {
+	name = cmp.Or(name, s.Model)
+	call := &remote.Call{Model: s.protocol + ":" + name}
+	for _, t := range texts {
+		call.Prompt += Tokens(t)
+	}
+	ctx = remote.WithCall(ctx, call)
+	out, tokens, err := embed(ctx, name)
+	if err != nil {
+		return nil, s.Refine(ctx, err)
+	}
+	call.Settle(tokens, 0)
+	without := func(v []float32) bool { return len(v) == 0 }
+	if len(out) != len(texts) || slices.ContainsFunc(out, without) {
+		return nil, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds no vector for each of %d texts", len(texts))}
+	}
+	return out, nil
+}
