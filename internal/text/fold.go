@@ -1,12 +1,52 @@
 package text
 
 import (
+	_ "embed"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 //go:generate go test -run TestFoldTable -update
+
+// foldTable is generated from the Unicode tables of the standard library and
+// x/text and the confusables of UTS #39: what every rune outside ASCII folds
+// to, in three steps that TestFoldTable writes and fold reads. It is used as it
+// lies in the program: nothing is read or built when that starts.
+//
+//go:embed fold.bin
+var foldTable string
+
+// tableRunes is where the table ends.
+const tableRunes = 0x30000
+
+// The parts of foldTable, behind two numbers of two bytes: how many blocks and
+// how many entries there are.
+var (
+	foldIndex   = foldTable[4:]                            // of each 64 runes the number of their block
+	foldBlocks  = foldIndex[tableRunes>>6*2:]              // of each rune of a block the number of its entry; 0 keeps the rune
+	foldEntries = foldBlocks[number16(foldTable, 0)*64*2:] // kind, length and offset of what the rune folds to
+	foldText    = foldEntries[number16(foldTable, 1)*4:]
+)
+
+// number16 is the i-th number of two bytes of a table.
+func number16(table string, i uint32) uint32 {
+	return uint32(table[i*2]) | uint32(table[i*2+1])<<8
+}
+
+// asciiFold is the folded byte; 0 drops it, 0x1b begins a terminal sequence.
+var asciiFold = func() (t [utf8.RuneSelf]byte) {
+	for c := byte(' '); c < 0x7f; c++ {
+		if t[c] = c; isUpper(c) {
+			t[c] += 'a' - 'A'
+		}
+	}
+	for _, c := range "\t\n\v\f\r" {
+		t[c] = ' '
+	}
+	t[0x1b] = 0x1b
+	return t
+}()
 
 // foldKind says why a rune folds to what it folds to.
 type foldKind uint8
@@ -29,12 +69,13 @@ const (
 // to itself.
 func foldOf(r rune) (out string, kind foldKind, keep bool) {
 	if r < tableRunes {
-		e := foldEntries[foldBlocks[foldIndex[r>>6]][r&63]]
+		block := number16(foldIndex, uint32(r>>6))
+		e := number16(foldBlocks, block<<6|uint32(r&63))
 		if e == 0 {
 			return "", foldPlain, true
 		}
-		at, n := e>>16, e>>8&0xFF
-		return foldText[at : at+n], foldKind(e), false
+		at := number16(foldEntries, e*2+1)
+		return foldText[at:][:foldEntries[e*4+1]], foldKind(foldEntries[e*4]), false
 	}
 	if r >= 0xE0000 && r <= 0xE0FFF { // all default-ignorable
 		switch {
@@ -47,8 +88,6 @@ func foldOf(r rune) (out string, kind foldKind, keep bool) {
 	}
 	return "", foldPlain, true
 }
-
-const tableRunes = rune(len(foldIndex) << 6)
 
 // Fold returns s as a phrase matcher should see it: NFKC, without format,
 // zero-width, bidirectional, variation-selector, tag and control characters,
