@@ -17,7 +17,6 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
-	"github.com/memtox/memtox/results/internal/armtest"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
@@ -46,8 +45,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func spec() *armtest.Spec {
-	return &armtest.Spec{ID: "run-1", Dataset: "small", Families: 8, Cases: 24, Seed: 3, Arms: []armtest.Arm{
+func spec() *runSpec {
+	return &runSpec{ID: "run-1", Dataset: "small", Families: 8, Cases: 24, Seed: 3, Arms: []armSpec{
 		{Agent: "hermes", Defense: "none", Lands: 0.8, LatencyNS: 200},
 		{Agent: "hermes", Defense: "keyword", Lands: 0.8, Stops: 0.4, FalseAlarm: 0.05, LatencyNS: 2000},
 		{Agent: "hermes", Defense: "guard", Lands: 0.8, Stops: 0.9, FalseAlarm: 0.02, LatencyNS: 9000},
@@ -345,10 +344,10 @@ func load2(t *testing.T, dir string) *compare.Table {
 // BenchmarkLoad reads a run of a million decisions, as compare and gate do. Its
 // memory is the peak of the heap after a collection plus what loading added.
 func BenchmarkLoad(b *testing.B) {
-	s := &armtest.Spec{ID: "big", Dataset: "big", Families: 120, Cases: 5000, Seed: 1, Decisions: 8, NoTranscripts: true, Spread: 0.1}
+	s := &runSpec{ID: "big", Dataset: "big", Families: 120, Cases: 5000, Seed: 1, Decisions: 8, NoTranscripts: true, Spread: 0.1}
 	for _, a := range []string{"hermes", "openclaw"} {
 		for _, d := range []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"} {
-			s.Arms = append(s.Arms, armtest.Arm{Agent: a, Defense: d, Lands: 0.6, Stops: 0.3, FalseAlarm: 0.05, LatencyNS: 2000})
+			s.Arms = append(s.Arms, armSpec{Agent: a, Defense: d, Lands: 0.6, Stops: 0.3, FalseAlarm: 0.05, LatencyNS: 2000})
 		}
 	}
 	dir := s.Write(b, b.TempDir())

@@ -15,15 +15,15 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/export"
-	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/internal/runtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func open(t testing.TB, s synthetic.Spec) *results.Reader {
+func open(t testing.TB, s runtest.Spec) *results.Reader {
 	t.Helper()
 	dir := t.TempDir()
-	synthetic.Write(t, dir, s)
+	runtest.Write(t, dir, s)
 	r, err := results.OpenReader(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func written(t testing.TB, r *results.Reader, format, table string) string {
 }
 
 func TestEveryFormatOfEveryTableIsAsItWas(t *testing.T) {
-	r := open(t, synthetic.Spec{Trials: 6, Agents: []string{"hermes"}, Defenses: []string{"none", "guard"}, NotScored: 0.2})
+	r := open(t, runtest.Spec{Trials: 6, Agents: []string{"hermes"}, Defenses: []string{"none", "guard"}, NotScored: 0.2})
 	for _, format := range export.Formats {
 		for _, table := range export.Tables {
 			file := "testdata/" + table + "." + format
@@ -65,7 +65,7 @@ func TestEveryFormatOfEveryTableIsAsItWas(t *testing.T) {
 
 // The two formats hold the same values, read back by other code than wrote them.
 func TestFormatsAgree(t *testing.T) {
-	r := open(t, synthetic.Spec{Trials: 50, NotScored: 0.1})
+	r := open(t, runtest.Spec{Trials: 50, NotScored: 0.1})
 	for _, table := range export.Tables {
 		cells, err := csv.NewReader(strings.NewReader(written(t, r, "csv", table))).ReadAll()
 		if err != nil {
@@ -134,7 +134,7 @@ func TestNoTextBecomesAFormula(t *testing.T) {
 		}
 	}
 	hostile := "\"=cmd|' /C calc'!A0\r\n@SUM(1);+1"
-	r := open(t, synthetic.Spec{Trials: 24, Hostile: hostile})
+	r := open(t, runtest.Spec{Trials: 24, Hostile: hostile})
 	for _, table := range export.Tables {
 		cells, err := csv.NewReader(strings.NewReader(written(t, r, "csv", table))).ReadAll()
 		if err != nil {
@@ -156,7 +156,7 @@ func TestNoTextBecomesAFormula(t *testing.T) {
 }
 
 func TestUnknownNamesAreRefused(t *testing.T) {
-	r := open(t, synthetic.Spec{Trials: 1})
+	r := open(t, runtest.Spec{Trials: 1})
 	for _, c := range [][2]string{{"xml", "trials"}, {"csv", "cases"}} {
 		err := export.Write(t.Context(), &bytes.Buffer{}, r, c[0], c[1])
 		if err == nil || !strings.Contains(err.Error(), "one of") {
@@ -168,7 +168,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 func TestExportCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := export.Write(ctx, &bytes.Buffer{}, open(t, synthetic.Spec{Trials: 1}), "csv", "trials")
+	err := export.Write(ctx, &bytes.Buffer{}, open(t, runtest.Spec{Trials: 1}), "csv", "trials")
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -176,14 +176,14 @@ func TestExportCanBeInterrupted(t *testing.T) {
 
 // A run that was killed has rows too.
 func TestUnfinishedRunIsExported(t *testing.T) {
-	r := open(t, synthetic.Spec{Trials: 30, Unfinished: true})
+	r := open(t, runtest.Spec{Trials: 30, Unfinished: true})
 	if n := strings.Count(written(t, r, "jsonl", "trials"), "\n"); n != 30 {
 		t.Errorf("%d rows of 30", n)
 	}
 }
 
 func BenchmarkDecisions(b *testing.B) {
-	r := open(b, synthetic.Spec{Trials: 20_000})
+	r := open(b, runtest.Spec{Trials: 20_000})
 	for b.Loop() {
 		if err := export.Write(b.Context(), discard{}, r, "jsonl", "decisions"); err != nil {
 			b.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
-	"github.com/memtox/memtox/results/internal/armtest"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -40,10 +39,10 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func spec() *armtest.Spec {
-	return &armtest.Spec{ID: "run-1", Dataset: "small", Families: 100, Cases: 200, Seed: 3, NoTranscripts: true,
+func spec() *runSpec {
+	return &runSpec{ID: "run-1", Dataset: "small", Families: 100, Cases: 200, Seed: 3,
 		Host: map[string]any{gate.CalibrationKey: 1000},
-		Arms: []armtest.Arm{
+		Arms: []armSpec{
 			{Agent: "hermes", Defense: "none", Lands: 0.8, LatencyNS: 200},
 			{Agent: "hermes", Defense: "guard", Lands: 0.8, Stops: 0.98, FalseAlarm: 0.01, LatencyNS: 9000},
 			{Agent: "openclaw", Defense: "guard", Lands: 0.8, Stops: 0.9, FalseAlarm: 0.01, LatencyNS: 9000},
@@ -52,7 +51,7 @@ func spec() *armtest.Spec {
 }
 
 // table builds a table without a directory.
-func table(s *armtest.Spec) *compare.Table {
+func table(s *runSpec) *compare.Table {
 	t := compare.NewTable(s.ID, s.Run())
 	s.Trials(func(x *results.Trial, ds []results.Decision) { t.Add(x, ds) })
 	t.Finished = true

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/internal/browser"
-	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/internal/runtest"
 )
 
 // file writes a page and returns its address.
@@ -23,7 +23,7 @@ func file(t testing.TB, page string) string {
 // In a real browser: no complaint, no request, enough contrast, nothing wider
 // than a phone, nothing cut off at the edges of a plot.
 func TestPageInABrowser(t *testing.T) {
-	address := file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 960, NotScored: 0.02, Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
+	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 960, NotScored: 0.02, Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
 	p := browser.Open(t)
 	for _, view := range []struct {
 		name          string
@@ -67,7 +67,7 @@ func TestPageInABrowser(t *testing.T) {
 // nothing.
 func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	hostile := `</title></svg></style><script>document.body.dataset.owned=1;console.error("owned")</script><img src=http://h.invalid/x onerror="document.body.dataset.owned=1"><style>body{display:none}</style>`
-	address := file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 240, NotScored: 0.1, Hostile: hostile, Defenses: []string{"none", "guard" + hostile}})))
+	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.1, Hostile: hostile, Defenses: []string{"none", "guard" + hostile}})))
 	p := browser.Open(t)
 	p.Go(address)
 	var owned, visible bool
@@ -84,7 +84,7 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 func TestKeyboardReachesWhatScrolls(t *testing.T) {
 	p := browser.Open(t)
 	p.Size(390, 844, "light")
-	p.Go(file(t, htmlOf(t, read(t, synthetic.Spec{Trials: 240}))))
+	p.Go(file(t, htmlOf(t, read(t, runtest.Spec{Trials: 240}))))
 	var first string
 	p.Keys("\t")
 	p.Eval("document.activeElement.textContent", &first)

@@ -15,17 +15,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/internal/runtest"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/summary"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func read(t testing.TB, s synthetic.Spec) *Report {
+func read(t testing.TB, s runtest.Spec) *Report {
 	t.Helper()
 	dir := t.TempDir()
-	synthetic.Write(t, dir, s)
+	runtest.Write(t, dir, s)
 	r, err := results.OpenReader(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func markdown(t testing.TB, r *Report) string {
 }
 
 func TestBothFormatsAreAsTheyWere(t *testing.T) {
-	r := read(t, synthetic.Spec{Trials: 240, Defenses: []string{"none", "guard", "guard@write"}, NotScored: 0.02})
+	r := read(t, runtest.Spec{Trials: 240, Defenses: []string{"none", "guard", "guard@write"}, NotScored: 0.02})
 	for file, got := range map[string]string{"testdata/report.html": htmlOf(t, r), "testdata/report.md": markdown(t, r)} {
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -77,7 +77,7 @@ func TestBothFormatsAreAsTheyWere(t *testing.T) {
 // What the page must have whatever the run: a policy, nothing that is loaded, no
 // script, at least four plots, each with a name, a description and a table.
 func TestPageStandsAlone(t *testing.T) {
-	for name, s := range map[string]synthetic.Spec{
+	for name, s := range map[string]runtest.Spec{
 		"ordinary":   {Trials: 240},
 		"empty":      {},
 		"unfinished": {Trials: 100, Planned: 240, Unfinished: true},
@@ -127,7 +127,7 @@ func TestPageStandsAlone(t *testing.T) {
 
 // Hostile texts neither leave their cell nor reach a reader's terminal.
 func TestMarkdownIsInert(t *testing.T) {
-	md := markdown(t, read(t, synthetic.Spec{Trials: 240, NotScored: 0.3, Hostile: "|a\n# b <b>c</b> [l](http://h.invalid) ![i](x) `d` @someone \x1b[31m\u202e"}))
+	md := markdown(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.3, Hostile: "|a\n# b <b>c</b> [l](http://h.invalid) ![i](x) `d` @someone \x1b[31m\u202e"}))
 	for _, bad := range []string{"<b>", "l](", "\x1b", "\u202e", "@someone", "http://", "\n# b"} {
 		if strings.Contains(md, bad) {
 			i := strings.Index(md, bad)
@@ -149,7 +149,7 @@ func TestMarkdownIsInert(t *testing.T) {
 }
 
 func TestWritersSayWhatWentWrong(t *testing.T) {
-	r := read(t, synthetic.Spec{Trials: 10})
+	r := read(t, runtest.Spec{Trials: 10})
 	for _, err := range []error{r.HTML(full{}), r.Markdown(full{})} {
 		if err == nil || !strings.Contains(err.Error(), "short write") || !strings.Contains(err.Error(), r.run.ID) {
 			t.Error(err)
@@ -221,7 +221,7 @@ func TestHistogramKeepsEveryValue(t *testing.T) {
 // BenchmarkMillion reads and writes the report of 1,000,000 decisions.
 func BenchmarkMillion(b *testing.B) {
 	dir := b.TempDir()
-	synthetic.Write(b, dir, synthetic.Spec{Trials: 125_000})
+	runtest.Write(b, dir, runtest.Spec{Trials: 125_000})
 	size := 0
 	for b.Loop() {
 		r, err := results.OpenReader(dir)
@@ -251,7 +251,7 @@ func TestLayersOfTheGuard(t *testing.T) {
 		{[]string{"guard", "guard@write"}, []string{"guard", "guard@write"}},
 		{[]string{"none", "keyword", "memoryguard", "guard"}, []string{"none", "keyword", "guard"}},
 	} {
-		s, ok := read(t, synthetic.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers()
+		s, ok := read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers()
 		if ok != (c.want != nil) {
 			t.Errorf("%v: section: %v", c.defenses, ok)
 			continue
@@ -266,7 +266,7 @@ func TestLayersOfTheGuard(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", c.defenses, d)
 		}
 	}
-	r := read(t, synthetic.Spec{Trials: 6, Defenses: []string{"none", "mine"}})
+	r := read(t, runtest.Spec{Trials: 6, Defenses: []string{"none", "mine"}})
 	r.run.Settings["resolved"] = map[string]any{"defenses": map[string]any{"mine": "guard:strict", "guard": "keyword"}}
 	if !r.is("mine", "guard") || r.is("guard", "guard") {
 		t.Error("a label hides what a defense is")
@@ -276,7 +276,7 @@ func TestLayersOfTheGuard(t *testing.T) {
 // A vulnerability's row holds the trials of every class that exploits it, and
 // no others.
 func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
-	r := read(t, synthetic.Spec{Trials: 960})
+	r := read(t, runtest.Spec{Trials: 960})
 	s, ok := r.byVulnerability()
 	if !ok || len(s.Figures) != 2 || s.Figures[0].Plot == "" {
 		t.Fatalf("no plot for each of two agents: %v, %d figures", ok, len(s.Figures))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/memtox/memtox/internal/browser"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/internal/runtest"
 )
 
 // serve serves a directory until the test ends and returns the address to open
@@ -43,7 +43,7 @@ const hostileText = `<script>document.body.dataset.owned=1</script><img src=http
 
 func TestPageInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 1200, Transcripts: true, NotScored: 0.02, Judged: true})
+	runtest.Write(t, dir, runtest.Spec{Trials: 1200, Transcript: twoSessions, NotScored: 0.02, Judged: true})
 	open, origin := serve(t, dir)
 	p := browser.Open(t)
 	check := func(name string) {
@@ -130,7 +130,7 @@ func TestPageInABrowser(t *testing.T) {
 
 func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 60, Transcripts: true, Hostile: hostileText, NotScored: 0.1, Judged: true, Defenses: []string{"none", "guard" + hostileText}})
+	runtest.Write(t, dir, runtest.Spec{Trials: 60, Transcript: twoSessions, Hostile: hostileText, NotScored: 0.1, Judged: true, Defenses: []string{"none", "guard" + hostileText}})
 	open, origin := serve(t, dir)
 	p := browser.Open(t)
 	p.Size(1360, 900, "light")
@@ -170,17 +170,17 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 // A run that goes on is followed: rows that come are shown without a hand.
 func TestRunningRunIsFollowedInABrowser(t *testing.T) {
 	dir := t.TempDir()
-	s := synthetic.Spec{Trials: 30, Planned: 60, Transcripts: true}
-	j, err := results.Create(dir, synthetic.Run(s), results.Options{})
+	s := runtest.Spec{Trials: 30, Planned: 60, Transcript: twoSessions}
+	j, err := results.Create(dir, runtest.Run(s), results.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	synthetic.Append(t, j, s, 0, 30)
+	runtest.Append(t, j, s, 0, 30)
 	open, origin := serve(t, dir)
 	p := browser.Open(t)
 	p.Go(open)
 	p.Wait("document.querySelectorAll('#trials tbody tr').length === 30 && document.getElementById('about').textContent.includes('30 of 60')")
-	synthetic.Append(t, j, s, 30, 60)
+	runtest.Append(t, j, s, 30, 60)
 	p.Wait("document.querySelectorAll('#trials tbody tr').length === 60")
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestRunningRunIsFollowedInABrowser(t *testing.T) {
 func BenchmarkFirstPaint(b *testing.B) {
 	browser.Find(b)
 	dir := b.TempDir()
-	synthetic.Write(b, dir, synthetic.Spec{Trials: 100_000})
+	runtest.Write(b, dir, runtest.Spec{Trials: 100_000})
 	p := browser.Open(b)
 	var paint, rows float64
 	for b.Loop() {

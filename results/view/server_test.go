@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/internal/synthetic"
+	"github.com/memtox/memtox/results/internal/runtest"
 )
 
 // site is a server without a network, and the cookie that opens it.
@@ -82,7 +82,7 @@ type trialsAnswer struct {
 
 func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 12})
+	runtest.Write(t, dir, runtest.Spec{Trials: 12})
 	x := newSite(t, dir)
 	if c := x.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
 		t.Errorf("the cookie is %v", c)
@@ -150,7 +150,7 @@ func TestTokensDiffer(t *testing.T) {
 // What is answered for a query is what a plain pass over the rows finds.
 func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 900, NotScored: 0.05})
+	runtest.Write(t, dir, runtest.Spec{Trials: 900, NotScored: 0.05})
 	x := newSite(t, dir)
 	r, err := results.OpenReader(dir)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
 
 func TestSortingKeepsTheOrderOfThePlanAmongEquals(t *testing.T) {
 	dir := t.TempDir()
-	synthetic.Write(t, dir, synthetic.Spec{Trials: 300})
+	runtest.Write(t, dir, runtest.Spec{Trials: 300})
 	x := newSite(t, dir)
 	for _, sort := range []string{"class", "-class", "influenced", "-utility", "wall_us", "-wall_us", "-index"} {
 		var a trialsAnswer
@@ -244,11 +244,11 @@ func TestSortingKeepsTheOrderOfThePlanAmongEquals(t *testing.T) {
 
 // Rows come out of the packed store as a reader gives them.
 func TestPackedRowsAreTheRows(t *testing.T) {
-	for name, s := range map[string]synthetic.Spec{
+	for name, s := range map[string]runtest.Spec{
 		"finished": {Trials: 200, NotScored: 0.1, Hostile: hostileText}, "killed": {Trials: 200, NotScored: 0.1, Unfinished: true},
 	} {
 		dir := t.TempDir()
-		synthetic.Write(t, dir, s)
+		runtest.Write(t, dir, s)
 		b := &Book{dir: dir}
 		e, err := b.now()
 		if err != nil {
@@ -288,8 +288,8 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 // the script makes it inert.
 func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
 	dir := t.TempDir()
-	spec := synthetic.Spec{Trials: 24, Transcripts: true, Judged: true, Hostile: hostileText}
-	synthetic.Write(t, dir, spec)
+	spec := runtest.Spec{Trials: 24, Transcript: twoSessions, Judged: true, Hostile: hostileText}
+	runtest.Write(t, dir, spec)
 	x := newSite(t, dir)
 	judged := 0
 	for i := range spec.Trials {
@@ -321,9 +321,9 @@ func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
 func TestShelfListsRuns(t *testing.T) {
 	root := t.TempDir()
 	for _, d := range []string{"a", "deep/er/b"} {
-		synthetic.Write(t, filepath.Join(root, d), synthetic.Spec{Trials: 3})
+		runtest.Write(t, filepath.Join(root, d), runtest.Spec{Trials: 3})
 	}
-	synthetic.Write(t, filepath.Join(root, "c"), synthetic.Spec{Trials: 3, Planned: 9, Unfinished: true})
+	runtest.Write(t, filepath.Join(root, "c"), runtest.Spec{Trials: 3, Planned: 9, Unfinished: true})
 	if err := os.MkdirAll(filepath.Join(root, "broken"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -352,12 +352,12 @@ func TestShelfListsRuns(t *testing.T) {
 // Many requests at once, while the run grows.
 func TestRequestsMeetAGrowingRun(t *testing.T) {
 	dir := t.TempDir()
-	s := synthetic.Spec{Trials: 400, Transcripts: true}
-	j, err := results.Create(dir, synthetic.Run(s), results.Options{PartRows: 60})
+	s := runtest.Spec{Trials: 400, Transcript: twoSessions}
+	j, err := results.Create(dir, runtest.Run(s), results.Options{PartRows: 60})
 	if err != nil {
 		t.Fatal(err)
 	}
-	synthetic.Append(t, j, s, 0, 50)
+	runtest.Append(t, j, s, 0, 50)
 	x := newSite(t, dir)
 	first, _ := s.Trial(0)
 	var wait sync.WaitGroup
@@ -371,7 +371,7 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 				}
 				b.mu.Lock()
 				if b.edition != nil {
-					b.edition.read = synthetic.Started // long ago: read again
+					b.edition.read = runtest.Started // long ago: read again
 				}
 				b.mu.Unlock()
 				for _, target := range []string{"/api/trials?run=.", "/api/trial?run=.&id=" + first.ID} {
@@ -384,14 +384,14 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 			}
 		})
 	}
-	synthetic.Append(t, j, s, 50, 400)
+	runtest.Append(t, j, s, 50, 400)
 	wait.Wait()
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := x.s.shelf.Book(".")
 	b.mu.Lock()
-	b.edition.read = synthetic.Started
+	b.edition.read = runtest.Started
 	b.mu.Unlock()
 	var a trialsAnswer
 	x.get("/api/trials", url.Values{"run": {"."}}, &a)
@@ -404,7 +404,7 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 // which the first page waits for, and all rows, which the first trial waits for.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
-	synthetic.Write(b, dir, synthetic.Spec{Trials: 100_000})
+	runtest.Write(b, dir, runtest.Spec{Trials: 100_000})
 	b.Run("table", func(b *testing.B) {
 		for b.Loop() {
 			r, err := results.OpenReader(dir)

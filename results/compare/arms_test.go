@@ -1,6 +1,4 @@
-// Package armtest makes run directories for tests, from seeds: arms
-// whose rates are known, for tests of what compares and judges them.
-package armtest
+package compare_test
 
 import (
 	"fmt"
@@ -12,9 +10,9 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// Arm says how an arm behaves: the probability that an attack lands, that a
+// armSpec says how an arm behaves: the probability that an attack lands, that a
 // poisoned proposal is stopped, that a legitimate write is stopped.
-type Arm struct {
+type armSpec struct {
 	Agent, Defense string
 	Lands          float64
 	Stops          float64
@@ -22,13 +20,13 @@ type Arm struct {
 	LatencyNS      int64 // of a write decision, on average
 }
 
-// Spec says what a run is made of. Equal specs make equal runs.
-type Spec struct {
+// runSpec says what a run is made of. Equal specs make equal runs.
+type runSpec struct {
 	ID              string
 	Dataset         string
 	Families, Cases int // of each label; cases are spread over the families
 	Epochs          int
-	Arms            []Arm
+	Arms            []armSpec
 	Seed            uint64
 	Skip            map[string]bool // cases that the run does not have
 	Errors          map[string]bool // cases that fail in every arm
@@ -44,7 +42,7 @@ var classes = [...]string{"explicit_command", "policy_fact"}
 var signals = [...]string{"strong", "weak"}
 
 // Run describes the run.
-func (s *Spec) Run() *results.Run {
+func (s *runSpec) Run() *results.Run {
 	r := &results.Run{ID: s.ID, Version: "v0.0.0-test", Started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
 		Dataset: results.Dataset{Name: s.Dataset, Version: "1", SHA256: fmt.Sprintf("%064x", len(s.Dataset)*7919), Attacks: s.Cases, Benign: s.Cases},
 		Split:   "report", Model: "reference:cautious", Seed: 1, Settings: map[string]any{"background": 8, "policy": "vague"},
@@ -74,7 +72,7 @@ func (s *Spec) Run() *results.Run {
 }
 
 // Trials yields the run's trials in the order of the plan.
-func (s *Spec) Trials(yield func(*results.Trial, []results.Decision)) {
+func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 	index := int64(0)
 	for epoch := range max(s.Epochs, 1) {
 		for n := range 2 * s.Cases {
@@ -139,7 +137,7 @@ func (s *Spec) Trials(yield func(*results.Trial, []results.Decision)) {
 }
 
 // Write makes the run directory.
-func (s *Spec) Write(t testing.TB, dir string) string {
+func (s *runSpec) Write(t testing.TB, dir string) string {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
