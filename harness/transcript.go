@@ -16,7 +16,7 @@ import (
 //
 //	{"memory": {"before": [record], "between": [record], "after": [record]},
 //	 "trial", "case", "agent", "defense", "model", "epoch",
-//	 "sessions": [{"messages": [{"role", "content", "calls": [{"name", "args"}], "name"}],
+//	 "sessions": [{"phase", "messages": [{"role", "content", "calls": [{"name", "args"}], "name"}],
 //	               "segments": [{"id", "turn", "class", "medium", "source"}],
 //	               "recalled": [{"route", "record", "text", "attributed"}],
 //	               "actions": [{"turn", "tool", "vetoed"}]}],
@@ -100,11 +100,9 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 	}
 	j.key("sessions")
 	j.open('[')
-	for _, o := range []*agents.Outcome{s.write, s.later, s.gap} {
-		if o != nil {
-			j.session(o)
-		}
-	}
+	j.session(results.PhaseWrite, s.write)
+	j.session(results.PhaseRetrieval, s.later)
+	j.session(results.PhaseBetween, s.gap)
 	j.close(']')
 	j.key("decisions")
 	j.open('[')
@@ -195,8 +193,12 @@ func (j *jsonWriter) record(r *memory.Record) {
 	j.close('}')
 }
 
-func (j *jsonWriter) session(o *agents.Outcome) {
+func (j *jsonWriter) session(phase results.Phase, o *agents.Outcome) {
+	if o == nil {
+		return
+	}
 	j.open('{')
+	j.str("phase", string(phase))
 	j.key("messages")
 	j.open('[')
 	for i := range o.Messages {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ func (l *library) get(run int, trial string) (json.RawMessage, error) {
 // conversation is the part of a transcript that a list of changed cases shows.
 type conversation struct {
 	Sessions []struct {
+		Phase    results.Phase `json:"phase"`
 		Messages []struct {
 			Role    string `json:"role"`
 			Content string `json:"content"`
@@ -82,7 +84,7 @@ func short(s string) string {
 	return inert.Clip(strings.Join(strings.Fields(s), " "), mostText)
 }
 
-// transcript prints both sessions, without the system prompts, and the decisions
+// transcript prints the sessions, without the system prompts, and the decisions
 // that were not an allow.
 func (p *printer) transcript(side string, raw json.RawMessage) {
 	indent := "    "
@@ -107,10 +109,7 @@ func (p *printer) transcript(side string, raw json.RawMessage) {
 		return
 	}
 	for i, s := range c.Sessions {
-		session := "write session"
-		if i > 0 {
-			session = "retrieval session"
-		}
+		session := cmp.Or(s.Phase, results.PhaseAt(i)).Title()
 		for _, m := range s.Messages {
 			if m.Role == "system" {
 				continue
