@@ -76,8 +76,7 @@ func (s *session) found(route memory.Route, recs []memory.Recalled) string {
 	var b strings.Builder
 	b.WriteString("<memory file=\"search\">\n")
 	for _, r := range recs {
-		b.WriteString("- " + oneLine(r.Text) + "\n")
-		s.shown(route, r, r.Text)
+		s.entry(&b, route, r, r.Text)
 	}
 	b.WriteString("</memory>")
 	return b.String()
@@ -116,8 +115,9 @@ func (s *session) openSkill(c model.Call) (string, error) {
 		// other memory of that source.
 		return s.found(memory.RouteSkillView, recs[:1]), nil
 	}
-	s.shown(memory.RouteSkillView, recs[0], recs[0].Text)
-	return "<skill name=\"" + oneLine(c.Get("name")) + "\">\n" + strings.ReplaceAll(recs[0].Text, "</skill", "</ skill") + "\n</skill>", nil
+	head, body := "<skill name=\""+oneLine(c.Get("name"))+"\">\n", strings.ReplaceAll(recs[0].Text, "</skill", "</ skill")
+	s.shown(memory.RouteSkillView, recs[0], recs[0].Text, s.place(len(head), len(head)+len(body)))
+	return head + body + "\n</skill>", nil
 }
 
 // write hands a draft to Memory and tells the model what became of it.
@@ -228,24 +228,27 @@ func (s *session) read(medium memory.Medium, c model.Call) (string, error) {
 			return s.memoryGet(c)
 		}
 	}
-	var parts []string
+	result := ""
 	rest := s.pending[:0]
 	for _, in := range s.pending {
 		if in.Origin.Medium != medium {
 			rest = append(rest, in)
 			continue
 		}
-		text, err := s.take(in)
+		if result != "" {
+			result += "\n\n"
+		}
+		text, err := s.take(in, len(result))
 		if err != nil {
 			return "", err
 		}
-		parts = append(parts, text)
+		result += text
 	}
 	s.pending = rest
-	if len(parts) == 0 {
+	if result == "" {
 		return "Nothing new.", nil
 	}
-	return strings.Join(parts, "\n\n"), nil
+	return result, nil
 }
 
 // act records a call that would change the world, if the action gate lets it.
@@ -263,7 +266,7 @@ func (s *session) act(c model.Call, roles map[string]memory.Role) (string, error
 		return "", err
 	}
 	vetoed := v.Action != memory.Allow
-	s.out.Actions = append(s.out.Actions, ActionCall{Turn: s.turn, Call: c, Vetoed: vetoed})
+	s.out.Actions = append(s.out.Actions, ActionCall{Turn: s.turn, Call: c, Result: len(s.out.Messages), Vetoed: vetoed})
 	if vetoed {
 		return failure("not allowed: " + blocked(v)), nil
 	}

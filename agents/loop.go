@@ -192,10 +192,7 @@ func (s *session) open(first string) error {
 		s.out.Recalled = slices.Grow(s.out.Recalled, len(recs))
 		b.WriteString("\n<memory file=\"" + s.stores[name].Title + "\">\n")
 		for _, r := range recs {
-			b.WriteString("- ")
-			b.WriteString(oneLine(r.Text))
-			b.WriteString("\n")
-			s.shown(memory.RouteSnapshot, r, r.Text)
+			s.entry(&b, memory.RouteSnapshot, r, r.Text)
 		}
 		b.WriteString("</memory>\n")
 	}
@@ -207,8 +204,7 @@ func (s *session) open(first string) error {
 		if len(recs) > 0 {
 			b.WriteString("\n<skills>\n")
 			for _, r := range recs {
-				b.WriteString("- " + oneLine(r.Record.Key) + "\n")
-				s.shown(memory.RouteSnapshot, r, r.Record.Key)
+				s.entry(&b, memory.RouteSnapshot, r, r.Record.Key)
 			}
 			b.WriteString("</skills>\n")
 		}
@@ -217,24 +213,35 @@ func (s *session) open(first string) error {
 	return nil
 }
 
-func (s *session) userTurn(t Turn) error {
+// hear takes in what the user says, with what is handed over beside it.
+func (s *session) hear(t Turn) (string, error) {
 	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, s.turn, t.User)
 	if err != nil {
-		return err
+		return "", err
 	}
-	s.out.Segments = append(s.out.Segments, seg)
 	content := seg.Text
+	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(0, len(content))})
 	s.pending = s.pending[:0]
 	for _, in := range t.Incoming {
 		if !in.Inline {
 			s.pending = append(s.pending, in)
 			continue
 		}
-		text, err := s.take(in)
+		content += "\n\n"
+		text, err := s.take(in, len(content))
 		if err != nil {
-			return err
+			return "", err
 		}
-		content += "\n\n" + text
+		content += text
+	}
+	return content, nil
+}
+
+func (s *session) userTurn(t Turn) error {
+	heard := len(s.out.Segments)
+	content, err := s.hear(t)
+	if err != nil {
+		return err
 	}
 	if s.Profile.Inject > 0 {
 		recs, err := s.mem.Search(s.ctx, memory.Query{Route: memory.RouteInject, Text: t.User, K: s.Profile.Inject})
@@ -245,10 +252,13 @@ func (s *session) userTurn(t Turn) error {
 			var b strings.Builder
 			b.WriteString("<memory file=\"memories\">\n")
 			for _, r := range recs {
-				b.WriteString("- " + oneLine(r.Text) + "\n")
-				s.shown(memory.RouteInject, r, r.Text)
+				s.entry(&b, memory.RouteInject, r, r.Text)
 			}
 			b.WriteString("</memory>\n\n")
+			for i := range s.out.Segments[heard:] {
+				at := &s.out.Segments[heard+i].Place
+				at.From, at.To = at.From+b.Len(), at.To+b.Len()
+			}
 			content = b.String() + content
 		}
 	}
@@ -336,23 +346,36 @@ func messageTokens(m model.Message) int {
 	return n
 }
 
-func (s *session) shown(route memory.Route, r memory.Recalled, text string) {
-	s.out.Recalled = append(s.out.Recalled, Shown{Route: route, Record: r.Record, Text: text, Attributed: r.Attributed})
+// place is a stretch of the message that is being made.
+func (s *session) place(from, to int) Place { return Place{len(s.out.Messages), from, to} }
+
+// entry writes a record's line into a message that is being made.
+func (s *session) entry(b *strings.Builder, route memory.Route, r memory.Recalled, text string) {
+	from := b.Len()
+	b.WriteString("- ")
+	b.WriteString(oneLine(text))
+	b.WriteString("\n")
+	s.shown(route, r, text, s.place(from, b.Len()))
 }
 
-// take brings one piece of external content into the context and returns it
-// with its label.
-func (s *session) take(in Incoming) (string, error) {
+func (s *session) shown(route memory.Route, r memory.Recalled, text string, at Place) {
+	s.out.Recalled = append(s.out.Recalled, Shown{Place: at, Route: route, Record: r.Record, Text: text, Attributed: r.Attributed})
+}
+
+// take brings one piece of external content into the message that is being made,
+// which is so many bytes long, and returns it with its label.
+func (s *session) take(in Incoming, at int) (string, error) {
 	seg, err := s.mem.Take(s.ctx, in.Origin, s.turn, in.Text)
 	if err != nil {
 		return "", err
 	}
-	s.out.Segments = append(s.out.Segments, seg)
 	body := seg.Text
 	if len(body) >= s.Profile.WrapMin && slices.Contains(s.Profile.Wraps, in.Origin.Medium) {
 		body = wrap(in.Origin.Source, body)
 	}
-	return header(in) + body, nil
+	text := header(in) + body
+	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(at, at+len(text))})
+	return text, nil
 }
 
 func header(in Incoming) string {

@@ -34,9 +34,11 @@ func (s *session) aside(prompt string, route memory.Route, tools []model.Tool, r
 	keep, tokens, n := s.msgs, s.tokens, s.rounds
 	s.msgs = keep[:len(keep):len(keep)]
 	s.route = route
+	from := len(s.out.Messages)
 	s.push(model.Message{Role: model.User, Content: prompt})
 	answer, err := s.converse(tools, rounds)
 	s.msgs, s.tokens, s.rounds, s.route = keep, tokens, n, 0
+	s.out.Asides = append(s.out.Asides, [2]int{from, len(s.out.Messages)})
 	return answer, err
 }
 
@@ -57,7 +59,9 @@ func (s *session) compact() error {
 	}
 	items := memory.Items(summary)
 	if store := s.Profile.SummaryStore; store != "" {
+		s.mem.Mark(len(s.out.Messages) - 1) // what is written is the summary itself
 		entries, err := s.mem.Write(s.ctx, memory.Draft{Route: memory.RouteCompaction, Store: store, Text: summary})
+		s.mem.Mark(len(s.out.Messages))
 		if err != nil {
 			return err
 		}

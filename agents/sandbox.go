@@ -39,23 +39,10 @@ func (b *Sandbox) Tools() []model.Tool {
 func (b *Sandbox) Begin(turn int, t Turn) (string, error) {
 	s := b.s
 	s.turn, s.said = turn, t.User
-	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, turn, t.User)
+	s.mem.Mark(len(s.out.Messages))
+	content, err := s.hear(t)
 	if err != nil {
 		return "", err
-	}
-	s.out.Segments = append(s.out.Segments, seg)
-	content := seg.Text
-	s.pending = s.pending[:0]
-	for _, in := range t.Incoming {
-		if !in.Inline {
-			s.pending = append(s.pending, in)
-			continue
-		}
-		text, err := s.take(in)
-		if err != nil {
-			return "", err
-		}
-		content += "\n\n" + text
 	}
 	s.push(model.Message{Role: model.User, Content: content})
 	return content, nil
@@ -77,9 +64,9 @@ func (b *Sandbox) Call(c model.Call) (string, error) {
 	return result, err
 }
 
-// Shown notes what of the memory entered a prompt.
+// Shown notes what of the memory entered a prompt, which is the agent's own.
 func (b *Sandbox) Shown(route memory.Route, r memory.Recalled, text string) {
-	b.s.shown(route, r, text)
+	b.s.shown(route, r, text, Place{})
 }
 
 // Answer ends the turn.

@@ -28,6 +28,7 @@ type Incoming struct {
 type ActionCall struct {
 	Turn   int
 	Call   model.Call
+	Result int  // place among the session's messages of what the model was told
 	Vetoed bool // the action gate refused it
 }
 
@@ -42,8 +43,11 @@ type Outcome struct {
 	// Messages is the whole conversation as the model saw it, compacted parts
 	// included.
 	Messages []model.Message
+	// Asides are the stretches of Messages that nobody but the profile asked for:
+	// flushes, compactions and reviews, each from one place up to another.
+	Asides [][2]int
 	// Segments are the segments that entered the context.
-	Segments []memory.Segment
+	Segments []Taken
 	// Counters.
 	ModelCalls, ToolCalls, Flushes, Compactions, Reviews int
 	// EmptyAnswers are replies without text and call.
@@ -51,8 +55,19 @@ type Outcome struct {
 	Usage        model.Usage
 }
 
+// Place is where a text stands in a session: from one byte up to another of the
+// message at a place among its messages. It is empty where no message holds it.
+type Place struct{ Message, From, To int }
+
+// Taken is one segment as it entered the context.
+type Taken struct {
+	memory.Segment
+	Place
+}
+
 // Shown is one record as it entered a prompt.
 type Shown struct {
+	Place
 	Route      memory.Route
 	Record     memory.Record
 	Text       string // what the prompt held

@@ -37,9 +37,6 @@ func TestDecisionsNameTheirMessage(t *testing.T) {
 		for _, d := range s.Decisions {
 			ms := s.Sessions[d.Session-1].Messages
 			at := d.Message
-			if d.Route == "compaction" {
-				at--
-			}
 			if at < 0 || at >= len(ms) {
 				t.Errorf("%s: %+v is about none of %d messages", row.Case, d, len(ms))
 				continue

@@ -98,7 +98,7 @@ func (tr trial) play(t *testing.T, c *datasets.Case) results.Trial {
 	}{{memory.Origin{Class: memory.User, Source: "user"}, tr.asks}, {memory.Origin{Class: memory.External, Medium: memory.Email, Source: "dana@norvik.example"}, tr.mail}} {
 		seg, err := mem.Take(ctx, in.o, 1, in.text)
 		no(err)
-		write.Segments = append(write.Segments, seg)
+		write.Segments = append(write.Segments, agents.Taken{Segment: seg})
 	}
 	for _, d := range tr.writes {
 		if d.Store == "" {

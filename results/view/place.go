@@ -121,9 +121,6 @@ func decisionsOf(rows []results.Decision, t *transcript) []*Decision {
 		d.Text, d.Shown, d.Findings = m.Text, m.Shown, m.Findings
 		if m.Message != nil {
 			d.message = *m.Message
-			if d.Route == "compaction" {
-				d.message-- // the summary is the message before
-			}
 		}
 		if d.Gate == results.GateInput || d.Gate == results.GateAct {
 			d.Subject = m.Record
