@@ -8,6 +8,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // call runs one tool call and returns what the model is told. An error is an
@@ -52,7 +53,7 @@ func (s *session) call(c model.Call) (string, error) {
 			return s.act(c, roles)
 		}
 	}
-	return failure(fmt.Sprintf("there is no tool %q here", memory.Clip(c.Name, 60))), nil
+	return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60))), nil
 }
 
 func (s *session) writeRoute(r memory.Route) memory.Route {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Settings are what a run sets for every profile.
@@ -293,7 +294,7 @@ func (s *session) converse(tools []model.Tool, rounds int) (string, error) {
 			s.mem.Tick(2 * time.Second)
 			result, err := s.call(c)
 			if err != nil {
-				return "", fmt.Errorf("tool %s: %w", memory.Clip(c.Name, 40), err)
+				return "", fmt.Errorf("tool %s: %w", text.Clip(c.Name, 40), err)
 			}
 			s.push(model.Message{Role: model.ToolRole, Content: result, CallID: c.ID, Name: c.Name})
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Sandbox is the world of an agent that brings its own loop: the tools that read
@@ -54,7 +55,7 @@ func (b *Sandbox) Call(c model.Call) (string, error) {
 	_, reads := s.reads[c.Name]
 	if !reads && s.acts[c.Name] == nil {
 		s.out.ToolCalls++
-		return failure(fmt.Sprintf("there is no tool %q here", memory.Clip(c.Name, 60))), nil
+		return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60))), nil
 	}
 	s.push(model.Message{Role: model.Assistant, Calls: []model.Call{c}})
 	result, err := s.call(c)

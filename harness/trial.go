@@ -17,6 +17,7 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
 )
 
@@ -350,7 +351,7 @@ func reason(err error) string {
 		}
 		return r
 	}, s)
-	return memory.Clip(s, 400)
+	return text.Clip(s, 400)
 }
 
 // panicSite is the function that panicked.

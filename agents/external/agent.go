@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Bounds of what an agent may do.
@@ -141,7 +142,7 @@ func (a *Agent) Greet(ctx context.Context) error {
 		return err
 	}
 	p := a.loop.Profile
-	p.Version, p.WritesSkills = strings.TrimSpace(remote.Clip(r.Name, 100)+" "+remote.Clip(r.Version, 100)), r.Skills
+	p.Version, p.WritesSkills = strings.TrimSpace(text.Clip(r.Name, 100)+" "+text.Clip(r.Version, 100)), r.Skills
 	a.release(l)
 	return nil
 }
@@ -506,7 +507,7 @@ func (t *Trial) converse(ctx context.Context, box *agents.Sandbox, m *Message, r
 func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
 	args, err := model.ParseArgs(t.a.tools, c.Name, c.Args)
 	if err != nil {
-		return "the arguments of the call cannot be read: " + remote.Clip(err.Error(), 200), nil
+		return "the arguments of the call cannot be read: " + text.Clip(err.Error(), 200), nil
 	}
 	return box.Call(model.Call{Name: c.Name, Args: args})
 }
@@ -515,13 +516,13 @@ func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
 func (t *Trial) write(ctx context.Context, w *Write, route memory.Route) (*Message, error) {
 	d := memory.Draft{Route: route, Store: "memory", Text: w.Value, Old: w.Old, Key: w.Key}
 	if w.Change != "" {
-		if err := d.Op.UnmarshalText([]byte(remote.Clip(w.Change, 40))); err != nil {
+		if err := d.Op.UnmarshalText([]byte(text.Clip(w.Change, 40))); err != nil {
 			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes: %w", err))
 		}
 	}
 	if w.Route != "" {
-		if err := d.Route.UnmarshalText([]byte(remote.Clip(w.Route, 40))); err != nil || !slices.Contains(memory.WriteRoutes(), d.Route) {
-			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", remote.Clip(w.Route, 40), memory.WriteRoutes()))
+		if err := d.Route.UnmarshalText([]byte(text.Clip(w.Route, 40))); err != nil || !slices.Contains(memory.WriteRoutes(), d.Route) {
+			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", text.Clip(w.Route, 40), memory.WriteRoutes()))
 		}
 	}
 	if d.Route == memory.RouteSkill {

@@ -44,7 +44,7 @@ const longestSource = 120
 // names a source itself keeps that inside: only the true source is taken for the
 // attribution.
 func Attribute(o Origin, content string) string {
-	what, src := noun(o.Medium), Clip(oneSentence(o.Source), longestSource)
+	what, src := noun(o.Medium), text.Clip(oneSentence(o.Source), longestSource)
 	switch {
 	case o.Class == Agent: // what it said itself, from sources that nobody noted
 		what, src = "answer", "an earlier session"

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Curator does what a person or an incident response does to a store. Every act
@@ -265,7 +267,7 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 		case s.If != nil && !s.If(now):
 			return nil
 		case protected(s.Protected, now.Record.Key):
-			out.keep(id, "its key %q is protected", Clip(now.Record.Key, 80))
+			out.keep(id, "its key %q is protected", text.Clip(now.Record.Key, 80))
 			return nil
 		}
 		want := now.Record
@@ -279,7 +281,7 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 		filters = filters[:0]
 		for _, id := range s.IDs {
 			if _, ok, err := c.version(ctx, id, 0); err != nil || !ok {
-				return Outcome{}, fmt.Errorf("quarantine: record %q: %w", Clip(id, 80), errors.Join(err, notFound(ok)))
+				return Outcome{}, fmt.Errorf("quarantine: record %q: %w", text.Clip(id, 80), errors.Join(err, notFound(ok)))
 			}
 			filters = append(filters, Filter{ID: id, Since: s.Since, Causes: came})
 		}
@@ -380,7 +382,7 @@ func (c *Curator) RetireIf(ctx context.Context, rule Retirement, why string) (Ou
 			return true
 		}
 		if protected(rule.Protected, r.Key) {
-			out.keep(r.ID, "its key %q is protected", Clip(r.Key, 80))
+			out.keep(r.ID, "its key %q is protected", text.Clip(r.Key, 80))
 			return true
 		}
 		prior := *r
@@ -478,7 +480,7 @@ type Approval struct {
 func (c *Curator) Approve(ctx context.Context, id string, a Approval) (Record, error) {
 	now, err := c.undecided(ctx, id)
 	if err != nil {
-		return Record{}, fmt.Errorf("approving record %q: %w", Clip(id, 80), err)
+		return Record{}, fmt.Errorf("approving record %q: %w", text.Clip(id, 80), err)
 	}
 	want := now
 	want.State = Live
@@ -525,7 +527,7 @@ func (c *Curator) Approve(ctx context.Context, id string, a Approval) (Record, e
 func (c *Curator) Reject(ctx context.Context, id, why string) (Record, error) {
 	now, err := c.undecided(ctx, id)
 	if err != nil {
-		return Record{}, fmt.Errorf("rejecting record %q: %w", Clip(id, 80), err)
+		return Record{}, fmt.Errorf("rejecting record %q: %w", text.Clip(id, 80), err)
 	}
 	want := never(now)
 	b := Batch{At: c.now(), Cause: CauseReject, Route: RouteOperator, By: c.by, Why: why, Records: []Record{want}}
@@ -556,7 +558,7 @@ func (c *Curator) Forget(ctx context.Context, why string, ids ...string) (Receip
 	for _, id := range ids {
 		r, ok, err := c.store.Get(ctx, id)
 		if err != nil || !ok {
-			return Receipt{}, fmt.Errorf("forgetting record %q: %w", Clip(id, 80), errors.Join(err, notFound(ok)))
+			return Receipt{}, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), errors.Join(err, notFound(ok)))
 		}
 		was = append(was, r)
 	}

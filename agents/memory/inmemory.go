@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strconv"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // inMemory is the Store of a trial. It is not safe for concurrent use: a trial
@@ -198,7 +200,7 @@ func SamePlace(old, r *Record, forgotten bool) error {
 		return fmt.Errorf("committing record %q: it was forgotten, and its id is not used again", r.ID)
 	case old.Store != r.Store || old.Key != r.Key:
 		return fmt.Errorf("committing record %q: it stands in store %q under key %q and cannot be moved to %q, %q; add a new record",
-			r.ID, Clip(old.Store, 40), Clip(old.Key, 40), Clip(r.Store, 40), Clip(r.Key, 40))
+			r.ID, text.Clip(old.Store, 40), text.Clip(old.Key, 40), text.Clip(r.Store, 40), text.Clip(r.Key, 40))
 	}
 	return nil
 }
@@ -471,7 +473,7 @@ func (s *inMemory) Seal(_ context.Context, id string, root []byte) error {
 			return SetRoot(&s.snaps[i], root)
 		}
 	}
-	return fmt.Errorf("sealing snapshot %q: %w", Clip(id, 80), ErrNotFound)
+	return fmt.Errorf("sealing snapshot %q: %w", text.Clip(id, 80), ErrNotFound)
 }
 
 // SetRoot sets a snapshot's root, or returns the error of one that has another.
@@ -495,7 +497,7 @@ func (s *inMemory) Forget(_ context.Context, f Forgetting) (Receipt, error) {
 	for _, id := range ids {
 		i, ok := s.byID[id]
 		if !ok {
-			return Receipt{}, fmt.Errorf("forgetting record %q: %w", Clip(id, 80), ErrNotFound)
+			return Receipt{}, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), ErrNotFound)
 		}
 		if s.sealed(s.slots[i].last) {
 			return Receipt{}, fmt.Errorf("forgetting record %q: it is forgotten already", id)

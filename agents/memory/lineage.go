@@ -3,6 +3,8 @@ package memory
 import (
 	"slices"
 	"strings"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // source is something that a record may derive from.
@@ -150,7 +152,7 @@ func oneOrigin(all []Origin) Origin {
 		}
 	}
 	if len(names) > 1 {
-		out.Source = Clip(strings.Join(names, ", "), maxNames)
+		out.Source = text.Clip(strings.Join(names, ", "), maxNames)
 	}
 	return out
 }

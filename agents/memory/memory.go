@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // GateError is an error of the defense. The trial that meets it is not scored:
@@ -549,7 +551,7 @@ func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Propos
 		prior, ok, err := m.store.Get(ctx, d.Record)
 		m.failed("reading a record", err)
 		if !ok || prior.Store != d.Store || prior.State == Retired {
-			return nil, fmt.Sprintf("%s has no entry %q", spec.Title, Clip(d.Record, 80))
+			return nil, fmt.Sprintf("%s has no entry %q", spec.Title, text.Clip(d.Record, 80))
 		}
 		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
 	case spec.Kind == Skills:
@@ -559,7 +561,7 @@ func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Propos
 	case d.Op == Replace || d.Op == Remove:
 		prior, ok := m.find(ctx, d.Store, d.Old)
 		if !ok {
-			return nil, fmt.Sprintf("no entry of %s contains %q", spec.Title, Clip(d.Old, 80))
+			return nil, fmt.Sprintf("no entry of %s contains %q", spec.Title, text.Clip(d.Old, 80))
 		}
 		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
 	case d.Route == RouteCompaction || d.Route == RouteFlush || spec.Kind == Notes:
@@ -581,7 +583,7 @@ func (m *Memory) skill(ctx context.Context, d Draft) ([]Proposal, string) {
 	case d.Key == "":
 		return nil, "a skill needs a name"
 	case d.Op == Remove && !exists:
-		return nil, fmt.Sprintf("there is no skill %q", Clip(d.Key, 80))
+		return nil, fmt.Sprintf("there is no skill %q", text.Clip(d.Key, 80))
 	case exists && d.Op == Remove:
 		return []Proposal{m.proposal(ctx, Remove, d.Route, d.Store, d.Key, "", &prior, d.From)}, ""
 	case exists:
@@ -827,17 +829,6 @@ func Items(content string) []string {
 		}
 	}
 	return out
-}
-
-// Clip shortens a text for a message, at a rune.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 type view struct{ m *Memory }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Store keeps records and everything that they ever were. Nothing in it is
@@ -224,7 +226,7 @@ func FindSnapshot(ctx context.Context, s Store, name string) (Snapshot, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Snapshot{}, fmt.Errorf("snapshot %q: %w; the store has %d", Clip(name, 80), ErrNotFound, len(all))
+		return Snapshot{}, fmt.Errorf("snapshot %q: %w; the store has %d", text.Clip(name, 80), ErrNotFound, len(all))
 	}
-	return Snapshot{}, fmt.Errorf("snapshot %q: %d snapshots have that name, the newest is %s; give the id", Clip(name, 80), len(found), found[len(found)-1].ID)
+	return Snapshot{}, fmt.Errorf("snapshot %q: %d snapshots have that name, the newest is %s; give the id", text.Clip(name, 80), len(found), found[len(found)-1].ID)
 }

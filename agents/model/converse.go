@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // RawCall is a tool call as a protocol brought it: Args is JSON, still unread.
@@ -79,24 +80,24 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 			}
 		}
 		if err == nil && answer.Filtered {
-			err = &remote.Error{Kind: remote.Filtered, Text: remote.Clip(red.String(answer.Text), remote.MaxErrorText), Err: errors.New("the provider's content filter cut the answer")}
+			err = &remote.Error{Kind: remote.Filtered, Text: text.Clip(red.String(answer.Text), remote.MaxErrorText), Err: errors.New("the provider's content filter cut the answer")}
 		}
 		if err == nil {
-			text, ended := answer.Text, true
+			said, ended := answer.Text, true
 			if s.StripThinking {
-				if text, ended = stripThinking(text); !ended {
+				if said, ended = stripThinking(said); !ended {
 					return reply, remote.Spoilt(remote.CutAnswer, "the answer ends within the model's thinking")
 				}
 			}
 			calls := answer.Calls
 			if s.Fenced && len(req.Tools) > 0 {
-				text, calls, err = ParseFenced(req.Tools, text)
+				said, calls, err = ParseFenced(req.Tools, said)
 			}
 			if err == nil {
 				reply.Calls, err = readCalls(req.Tools, calls)
 			}
 			if err == nil {
-				reply.Text = red.String(text)
+				reply.Text = red.String(said)
 				for i := range reply.Calls {
 					c := &reply.Calls[i]
 					c.ID, c.Name = red.String(c.ID), red.String(c.Name)
@@ -106,7 +107,7 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 				}
 				return reply, nil
 			}
-			err = &remote.Error{Kind: remote.Malformed, Err: err, Text: remote.Clip(red.String(spelled(answer)), remote.MaxErrorText), Attempts: reply.Usage.Calls}
+			err = &remote.Error{Kind: remote.Malformed, Err: err, Text: text.Clip(red.String(spelled(answer)), remote.MaxErrorText), Attempts: reply.Usage.Calls}
 		}
 		reply.Calls = nil
 		bad, ok := errors.AsType[*remote.Error](err)
@@ -119,12 +120,12 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 		said, why := bad.Text, "it is malformed"
 		switch {
 		case bad.Status != 0:
-			said, why = "(a tool call)", remote.Clip(bad.Text, 300)
+			said, why = "(a tool call)", text.Clip(bad.Text, 300)
 		case bad.Err != nil:
-			why = remote.Clip(bad.Err.Error(), 300)
+			why = text.Clip(bad.Err.Error(), 300)
 		}
 		req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)],
-			Message{Role: Assistant, Content: remote.Clip(cmp.Or(said, "(a tool call)"), maxCorrected)},
+			Message{Role: Assistant, Content: text.Clip(cmp.Or(said, "(a tool call)"), maxCorrected)},
 			Message{Role: User, Content: "Your tool call could not be read: " + why + ". Make it again, with the arguments as one JSON object."})
 	}
 }

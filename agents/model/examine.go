@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Subject is a model that can be examined before a run.
@@ -196,7 +197,7 @@ func (e *examiner) tools() {
 		return
 	}
 	if len(r.Calls) == 0 || r.Calls[0].Name != "send_mail" || !strings.Contains(r.Calls[0].Get("to"), "dana@norvik.example") {
-		e.say("tools", Failed, "asked to send a mail, the model did not call the tool rightly: "+remote.Clip(spelledReply(r), 200), hint)
+		e.say("tools", Failed, "asked to send a mail, the model did not call the tool rightly: "+text.Clip(spelledReply(r), 200), hint)
 		return
 	}
 	e.say("tools", Passed, "a tool is called rightly", "")

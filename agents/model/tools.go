@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Schema is the JSON Schema of a tool's parameters, in their order. A
@@ -136,7 +136,7 @@ func ParseTools(list []byte) ([]Tool, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("reading tool %q: %w", remote.Clip(f.Name, 60), err)
+			return nil, fmt.Errorf("reading tool %q: %w", text.Clip(f.Name, 60), err)
 		}
 		out = append(out, t)
 	}
@@ -169,7 +169,7 @@ func eachMember(object json.RawMessage, f func(name string, value json.RawMessag
 			return err
 		}
 		if err := f(name, v); err != nil {
-			return fmt.Errorf("%q: %w", remote.Clip(name, 60), err)
+			return fmt.Errorf("%q: %w", text.Clip(name, 60), err)
 		}
 	}
 	if _, err := d.Token(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Unfence takes the fence off a reply that is one fenced block and nothing else,
@@ -63,7 +63,7 @@ func distinctMembers(object string) error {
 			if key {
 				name := strings.ToLower(t)
 				if seen[name] {
-					return fmt.Errorf("the reply has the member %q twice", remote.Clip(name, 40))
+					return fmt.Errorf("the reply has the member %q twice", text.Clip(name, 40))
 				}
 				seen[name] = true
 				key = false

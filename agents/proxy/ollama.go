@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // ollama is Ollama's chat protocol.
@@ -62,7 +62,7 @@ func (ollama) parse(s *Server, body []byte) (request, error) {
 		for _, c := range m.ToolCalls {
 			args, err := model.ParseArgs(q.Tools, c.Function.Name, c.Function.Arguments)
 			if err != nil {
-				return q, fmt.Errorf("message %d, tool call %q: %w", i, remote.Clip(c.Function.Name, 60), err)
+				return q, fmt.Errorf("message %d, tool call %q: %w", i, text.Clip(c.Function.Name, 60), err)
 			}
 			o.Calls = append(o.Calls, model.Call{ID: c.ID, Name: c.Function.Name, Args: args})
 		}
@@ -178,7 +178,7 @@ func (s *Server) ollamaShow(w http.ResponseWriter, r *http.Request) {
 		in.Model = in.Name
 	}
 	if _, ok := s.lookup(in.Model); !ok {
-		ollama{}.fail(w, http.StatusNotFound, "", fmt.Sprintf("model %q not found", remote.Clip(in.Model, 100)))
+		ollama{}.fail(w, http.StatusNotFound, "", fmt.Sprintf("model %q not found", text.Clip(in.Model, 100)))
 		return
 	}
 	sendJSON(w, 200, map[string]any{"details": details(), "model_info": map[string]any{}, "capabilities": []string{"completion", "tools", "embedding"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // openAI is the OpenAI chat protocol.
@@ -32,7 +32,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	}
 	for _, p := range parts {
 		if p.Type != "text" {
-			return fmt.Errorf("a part of a message is %q: only text is read here", remote.Clip(p.Type, 40))
+			return fmt.Errorf("a part of a message is %q: only text is read here", text.Clip(p.Type, 40))
 		}
 		*c += content(p.Text)
 	}
@@ -87,7 +87,7 @@ func (openAI) parse(s *Server, body []byte) (request, error) {
 		for _, c := range m.ToolCalls {
 			args, err := model.ParseArgs(q.Tools, c.Function.Name, []byte(c.Function.Arguments))
 			if err != nil {
-				return q, fmt.Errorf("message %d, tool call %q: %w", i, remote.Clip(c.Function.Name, 60), err)
+				return q, fmt.Errorf("message %d, tool call %q: %w", i, text.Clip(c.Function.Name, 60), err)
 			}
 			o.Calls = append(o.Calls, model.Call{ID: c.ID, Name: c.Function.Name, Args: args})
 		}
@@ -103,7 +103,7 @@ func role(s string) (model.Role, error) {
 	case "developer":
 		return model.System, nil
 	}
-	return "", fmt.Errorf("there is no role %q: system, user, assistant, tool", remote.Clip(s, 40))
+	return "", fmt.Errorf("there is no role %q: system, user, assistant, tool", text.Clip(s, 40))
 }
 
 func (openAI) fail(w http.ResponseWriter, status int, kind, message string) {

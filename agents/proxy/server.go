@@ -19,7 +19,6 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
-	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -223,7 +222,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 		}
 		m, ok := s.lookup(q.model)
 		if !ok {
-			p.fail(w, http.StatusNotFound, "not_found_error", fmt.Sprintf("model %q not found; there are %s", remote.Clip(q.model, 100), strings.Join(s.names, ", ")))
+			p.fail(w, http.StatusNotFound, "not_found_error", fmt.Sprintf("model %q not found; there are %s", text.Clip(q.model, 100), strings.Join(s.names, ", ")))
 			return
 		}
 		if !s.rate.admit(time.Now()) {

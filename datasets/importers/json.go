@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // kind is the type of a value.
@@ -366,7 +366,7 @@ func (p *parser) hex4() (rune, bool) {
 
 // quote shows hostile text in an error: escaped and short.
 func quote(s string) string {
-	short := memory.Clip(s, 60)
+	short := text.Clip(s, 60)
 	if short == s {
 		return strconv.QuoteToGraphic(s)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // mapped makes the cases of a record by the mapping.
@@ -201,7 +202,7 @@ func (r *reader) label() datasets.Label {
 		}
 	}
 	if label == "" {
-		r.fail("label", "unknown label "+quote(was), "say in the mapping what it is: `labels: {"+strconv.Quote(memory.Clip(was, 40))+": attack}`")
+		r.fail("label", "unknown label "+quote(was), "say in the mapping what it is: `labels: {"+strconv.Quote(text.Clip(was, 40))+": attack}`")
 		return ""
 	}
 	r.x.ledger.spelled(r.x.ledger.Labels, string(label), was)

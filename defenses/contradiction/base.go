@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // base is what is known: a hash index from slots to values. A look-up costs the
@@ -86,7 +87,7 @@ func (b *base) compare(x *extractor, c *claim, head int32) (conflict *known, sam
 	for i := head; i >= 0; i = b.facts[i].next {
 		k := &b.facts[i]
 		if object == "" {
-			object = clip(x.phrase(c.object), maxValue)
+			object = text.Cut(x.phrase(c.object), maxValue)
 			v = parseValue(object)
 		}
 		w := parseValue(k.object)
@@ -124,7 +125,7 @@ func (b *base) learn(x *extractor, c *claim, r *memory.Record) {
 		}
 		b.drop(k.slot, func(o *known) bool { return o == k })
 	}
-	object := strings.Clone(clip(x.phrase(c.object), maxValue))
+	object := strings.Clone(text.Cut(x.phrase(c.object), maxValue))
 	k := known{object: object, record: r.ID, slot: c.slot, class: r.Origin.Class, negated: c.negated, multi: c.multi, functional: c.functional}
 	b.put(k)
 	if c.bare != 0 && c.own && !c.negated {

@@ -38,7 +38,7 @@ var fillers = [...]string{"about ", "around ", "roughly ", "approximately ", "ex
 	"at least ", "the ", "a ", "an ", "our ", "my ", "their ", "its ", "his ", "her "}
 
 func normal(s string) string {
-	s = strings.Trim(text.Fold(clip(s, maxValue)), " .,;:!\"'`*")
+	s = strings.Trim(text.Fold(text.Cut(s, maxValue)), " .,;:!\"'`*")
 	for again := true; again; {
 		again = false
 		for _, p := range fillers {
@@ -46,14 +46,6 @@ func normal(s string) string {
 				s, again = rest, true
 			}
 		}
-	}
-	return s
-}
-
-// clip cuts s to at most n bytes.
-func clip(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // gate asks the guard about one trial. The guard's state of a trial lives in one
@@ -235,7 +236,7 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 		j := &a.Records[i]
 		if j.Action != "" && j.Action != memory.Allow.String() {
 			return nil, g.broken(fmt.Errorf("record %d of the seed: it says %s: only its owner seeds what it would not store (%s)",
-				i+1, remote.Clip(j.Action, 40), OwnerVariable))
+				i+1, text.Clip(j.Action, 40), OwnerVariable))
 		}
 		if len(j.Signature) > maxSignature || len(j.SignedBy) > maxCheck {
 			return nil, g.broken(fmt.Errorf("record %d: its signature is longer than %d bytes, or its signed_by than %d", i+1, maxSignature, maxCheck))

@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // DefaultTimeout is how long a guard may take for one answer.
@@ -229,7 +230,7 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 	ops = make(map[string]bool, len(answers))
 	for _, op := range answers {
 		if !slices.Contains(Ops(), op) {
-			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", remote.Clip(op, 40), strings.Join(Ops(), ", "))
+			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", text.Clip(op, 40), strings.Join(Ops(), ", "))
 		}
 		ops[op] = true
 	}

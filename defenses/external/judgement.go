@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // verdict reads a judgement strictly: what is not a clear answer is an error and
@@ -17,7 +17,7 @@ func (j *Judgement) verdict() (memory.Verdict, error) {
 	if j.Action == "" {
 		return v, errors.New("the answer has no action: one of allow, redact, defer, quarantine, block")
 	}
-	if err := v.Action.UnmarshalText([]byte(remote.Clip(j.Action, 40))); err != nil {
+	if err := v.Action.UnmarshalText([]byte(text.Clip(j.Action, 40))); err != nil {
 		return v, fmt.Errorf("the answer: %w", err)
 	}
 	if j.Value != nil && (v.Action == memory.Redact || v.Action == memory.Defer) {
@@ -55,7 +55,7 @@ func (j *Judgement) findings() []memory.Finding {
 			out[i].Check = identifier(j.Detectors[i])
 		}
 		if i < len(j.Reasons) {
-			out[i].Note = remote.Clip(strings.ToValidUTF8(j.Reasons[i], "\uFFFD"), maxNote)
+			out[i].Note = text.Clip(strings.ToValidUTF8(j.Reasons[i], "\uFFFD"), maxNote)
 		}
 		if i < len(j.Spans) && j.Spans[i][0] >= 0 && j.Spans[i][1] >= j.Spans[i][0] {
 			out[i].Start, out[i].End = j.Spans[i][0], j.Spans[i][1]
@@ -75,7 +75,7 @@ func identifier(s string) string {
 	if s == "" {
 		return "unnamed"
 	}
-	return remote.Clip(s, maxCheck)
+	return text.Clip(s, maxCheck)
 }
 
 func judgementOf(v *memory.Verdict) Judgement {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // KeyValue is a store of somebody else's: a value for a key.
@@ -45,7 +46,7 @@ type Waiting struct {
 
 // Error implements error. It quotes nothing of the value.
 func (w *Waiting) Error() string {
-	return fmt.Sprintf("%v: the change of key %q waits as %s (%s)", ErrWaits, memory.Clip(w.Key, 80), w.ID, strings.Join(w.Checks, ", "))
+	return fmt.Sprintf("%v: the change of key %q waits as %s (%s)", ErrWaits, text.Clip(w.Key, 80), w.ID, strings.Join(w.Checks, ", "))
 }
 
 // Unwrap makes errors.Is find ErrWaits.
@@ -226,7 +227,7 @@ func (w *Wrapped) decided(id string) (*Waiting, error) {
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("%q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+	return nil, fmt.Errorf("%q: %w", text.Clip(id, 80), memory.ErrNotFound)
 }
 
 // Approve makes a change that waits, for a person who has decided so. The value's origin

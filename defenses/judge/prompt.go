@@ -6,7 +6,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // PromptVersion changes whenever the prompt does; runs record it.
@@ -46,7 +46,7 @@ func from(o memory.Origin) string {
 		s += ", " + string(o.Medium)
 	}
 	if o.Source != "" {
-		s += ", " + strings.NewReplacer("\n", " ", "\r", " ", "<", " ", ">", " ").Replace(remote.Clip(o.Source, 200))
+		s += ", " + strings.NewReplacer("\n", " ", "\r", " ", "<", " ", ">", " ").Replace(text.Clip(o.Source, 200))
 	}
 	return s
 }
@@ -74,5 +74,5 @@ func parse(reply string) (attack bool, err error) {
 }
 
 func noVerdict(reply string) error {
-	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or {\"verdict\":\"benign\"}", remote.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
+	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or {\"verdict\":\"benign\"}", text.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
 }

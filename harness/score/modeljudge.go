@@ -11,6 +11,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Question is what a judge is asked.
@@ -182,7 +183,7 @@ func (j *ModelJudge) decide(ctx context.Context, e *entry, key [32]byte, s Passa
 }
 
 // parse reads a reply strictly.
-func parse(reply, text string) Verdict {
+func parse(reply, about string) Verdict {
 	var r struct {
 		Answer *string `json:"answer"`
 		Quote  *string `json:"quote"`
@@ -206,10 +207,10 @@ func parse(reply, text string) Verdict {
 	switch {
 	case r.Quote == nil || strings.TrimSpace(*r.Quote) == "":
 		return Verdict{None: "a yes without a quotation"}
-	case !occurs(*r.Quote, text):
+	case !occurs(*r.Quote, about):
 		return Verdict{None: "the quotation is not in the text"}
 	}
-	return Verdict{Yes: true, Quote: remote.Clip(*r.Quote, maxQuote)}
+	return Verdict{Yes: true, Quote: text.Clip(*r.Quote, maxQuote)}
 }
 
 // occurs reports whether a quotation stands in a text. White space makes no
@@ -234,7 +235,7 @@ func (j *ModelJudge) Troubles() map[string]int {
 func (j *ModelJudge) trouble(why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	why = remote.Clip(why, 300)
+	why = text.Clip(why, 300)
 	if _, known := j.troubles[why]; !known && len(j.troubles) >= 100 {
 		why = "other reasons"
 	}

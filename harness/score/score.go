@@ -7,6 +7,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
 )
 
@@ -53,7 +54,7 @@ func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([
 	var asked [][32]byte
 	var answers []Answer
 	tell := func(s Passage, v Verdict) {
-		a := Answer{Question: s.Question.String(), About: remote.Clip(s.Text, maxAbout), Quote: v.Quote, Why: remote.Clip(v.None, maxAbout)}
+		a := Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote, Why: text.Clip(v.None, maxAbout)}
 		if v.None == "" {
 			a.Verdict = map[bool]string{true: "yes", false: "no"}[v.Yes]
 		}

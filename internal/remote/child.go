@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Options say what to run.
@@ -195,7 +197,7 @@ func (c *Child) lastWords() string {
 	if s == "" {
 		return ""
 	}
-	return strconv.Quote(Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
+	return strconv.Quote(text.Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
 }
 
 func (c *Child) wait() {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Options are the limits of a [Client]. The zero value of each field stands for
@@ -534,7 +536,7 @@ func (x *exchange) failure(a *answer) error {
 	} else {
 		e.Status = a.resp.StatusCode
 		// Once more: decoding may have brought out what escapes had hidden.
-		e.Text = Clip(x.Redactor().String(message(a.body)), MaxErrorText)
+		e.Text = text.Clip(x.Redactor().String(message(a.body)), MaxErrorText)
 	}
 	if e.Hint = hint(e, a); a.said != nil && a.said.Err != nil {
 		e.Err, e.Hint = errors.New(x.Redactor().String(a.said.Err.Error())), a.said.Hint

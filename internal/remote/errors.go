@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Kind says what may be done about an error.
@@ -113,7 +115,7 @@ func (e *Error) Error() string {
 	}
 	if e.Text != "" {
 		b.WriteString(": ")
-		b.WriteString(strconv.Quote(Clip(e.Text, 300)))
+		b.WriteString(strconv.Quote(text.Clip(e.Text, 300)))
 	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " (after %d attempts)", e.Attempts)
@@ -144,17 +146,6 @@ func StopsRun(err error) bool {
 
 // inert shows control characters instead of sending them.
 func Inert(s string, n int) string {
-	q := strconv.Quote(Clip(s, n))
+	q := strconv.Quote(text.Clip(s, n))
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
-}
-
-// Clip cuts s to at most n bytes, not within a character.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Once refuses a JSON object in which one of the fields stands twice: some readers
@@ -137,6 +139,6 @@ func Fields(t reflect.Type) (out []string) {
 
 // Quote is what another program said, short and inert, for an error.
 func Quote(s string) string {
-	b, _ := json.Marshal(Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
+	b, _ := json.Marshal(text.Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
 	return string(b)
 }

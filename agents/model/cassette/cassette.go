@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Cassette records or replays. It is safe for concurrent use.
@@ -189,7 +190,7 @@ func (x *exchange) key() (key, error) {
 	k := key{trial: x.Trial, n: x.N}
 	b, err := hex.DecodeString(x.Hash)
 	if copy(k.hash[:], b); err != nil || len(b) != len(k.hash) {
-		return k, fmt.Errorf("the hash %q is not 64 hexadecimal digits", remote.Clip(x.Hash, 70))
+		return k, fmt.Errorf("the hash %q is not 64 hexadecimal digits", text.Clip(x.Hash, 70))
 	}
 	return k, nil
 }
@@ -575,7 +576,7 @@ func differ(at string, a, b any) string {
 
 func show(v any) string {
 	b, _ := json.Marshal(v) // it came from JSON
-	return remote.Clip(string(b), 80)
+	return text.Clip(string(b), 80)
 }
 
 // excerpt is what stands around a byte of a text.
@@ -584,5 +585,5 @@ func excerpt(s string, i int) string {
 	for from > 0 && s[from]&0xC0 == 0x80 {
 		from--
 	}
-	return remote.Clip(s[from:], 50)
+	return text.Clip(s[from:], 50)
 }

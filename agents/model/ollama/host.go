@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // DefaultHost is where Ollama listens if nothing else is said.
@@ -38,7 +39,7 @@ func Host(s string) (*url.URL, error) {
 	} else if h, p, err := net.SplitHostPort(authority); err == nil {
 		host, port = h, p
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("OLLAMA_HOST names the port %q: a port is a number from 1 to 65535", remote.Clip(p, 20))
+			return nil, fmt.Errorf("OLLAMA_HOST names the port %q: a port is a number from 1 to 65535", text.Clip(p, 20))
 		}
 	}
 	switch host {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // DefaultContext is the context in tokens that is asked for if nothing else is
@@ -140,8 +141,8 @@ type piece struct {
 // one or one that contradicts itself must never look like a model that says nothing:
 // each is an error. The usage is right even beside one.
 func read(raw []byte) (a model.Answer, spoilt *remote.Error) {
-	var text strings.Builder
-	defer func() { a.Text = text.String() }()
+	var said strings.Builder
+	defer func() { a.Text = said.String() }()
 	some := false // content or calls, be it an empty text
 	var last piece
 	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
@@ -157,7 +158,7 @@ func read(raw []byte) (a model.Answer, spoilt *remote.Error) {
 		if p.Message != nil {
 			some = some || p.Message.Content != nil
 			if p.Message.Content != nil {
-				text.WriteString(*p.Message.Content)
+				said.WriteString(*p.Message.Content)
 			}
 			calls, err := readCalls(p.Message.Calls)
 			if err != nil {
@@ -177,7 +178,7 @@ func read(raw []byte) (a model.Answer, spoilt *remote.Error) {
 	case spoilt != nil:
 		return a, spoilt
 	case last.Reason != "" && last.Reason != "stop" && last.Reason != "load" && last.Reason != "unload":
-		return a, remote.Spoilt(remote.CutAnswer, "the answer ended by done_reason %q", remote.Clip(last.Reason, 40))
+		return a, remote.Spoilt(remote.CutAnswer, "the answer ended by done_reason %q", text.Clip(last.Reason, 40))
 	case !last.Done && (some || len(a.Calls) > 0):
 		return a, remote.Spoilt(remote.CutAnswer, "the answer does not say that it is done")
 	case !some && len(a.Calls) == 0 || last.Reason == "load" || last.Reason == "unload":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // body is an answer, or one piece of a stream: what is read of it. What servers
@@ -108,7 +109,7 @@ func (r *reader) piece(data []byte) *remote.Error {
 	}
 	if !empty(b.Error) {
 		return &remote.Error{Kind: remote.Transient, Err: errors.New("the server broke off with an error"),
-			Text: remote.Clip(string(b.Error), 1000)}
+			Text: text.Clip(string(b.Error), 1000)}
 	}
 	if !absent(b.Usage) {
 		r.usage = b.Usage
@@ -232,7 +233,7 @@ func (r *reader) complete() *remote.Error {
 			return remote.Spoilt(remote.CutAnswer, "the stream ends without a finish_reason")
 		}
 	default: // length, max_tokens, abort, error: a server that ends otherwise did not let the model end
-		return remote.Spoilt(remote.CutAnswer, "the answer ended by finish_reason %q", remote.Clip(r.finish, 40))
+		return remote.Spoilt(remote.CutAnswer, "the answer ended by finish_reason %q", text.Clip(r.finish, 40))
 	}
 	switch {
 	case !r.seen:

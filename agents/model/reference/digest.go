@@ -91,7 +91,7 @@ func (v *visible) summary() string {
 		if t.user.raw == "" {
 			continue
 		}
-		b.WriteString("- The user asked: " + clip(oneLine(t.user.raw), 200) + "\n")
+		b.WriteString("- The user asked: " + text.Cut(oneLine(t.user.raw), 200) + "\n")
 		for _, st := range v.bestOfContent(requestOf(t.user), v.turns[i:i+1], 2) {
 			b.WriteString("- " + oneLine(st.text) + "\n")
 		}
@@ -190,14 +190,4 @@ func skillName(d *document) string {
 		return "procedure"
 	}
 	return strings.Join(parts, "-")
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }

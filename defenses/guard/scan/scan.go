@@ -30,6 +30,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Options bound a scan. The zero value has the defaults.
@@ -396,7 +397,7 @@ func (s *scanner) add(f *guard.Finding, match, place string, line int) {
 	out := Finding{File: s.name, Line: line, Place: place, Check: f.Check, On: string(f.On), Family: f.Family, Severity: f.Severity.String(),
 		Action: f.Action, Rule: f.Rule, Note: f.Note, Fingerprint: hex.EncodeToString(sum[:])}
 	if f.On != guard.SensitiveDataCheck {
-		out.Excerpt = memory.Clip(match, maxExcerpt)
+		out.Excerpt = text.Clip(match, maxExcerpt)
 	}
 	s.report.Findings = append(s.report.Findings, out)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Suspects says what an incident is about.
@@ -192,7 +193,7 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 			return nil, err
 		}
 		if len(chain) == 0 {
-			return nil, fmt.Errorf("record %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+			return nil, fmt.Errorf("record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 		}
 		first, last := &chain[0], &chain[len(chain)-1]
 		a, _ := r.appearance(chain)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // StoreName is the store that a [Memory] keeps its entries in.
@@ -174,7 +175,7 @@ type Source struct {
 }
 
 func (c *Client) origin(s Source) (memory.Origin, error) {
-	o := memory.Origin{Class: c.memory.writer, Medium: memory.Chat, Source: memory.Clip(s.Name, 512)}
+	o := memory.Origin{Class: c.memory.writer, Medium: memory.Chat, Source: text.Clip(s.Name, 512)}
 	if s.Class != "" {
 		if err := o.Class.UnmarshalText([]byte(s.Class)); err != nil {
 			return o, fmt.Errorf("source_class: %w", err)
@@ -267,7 +268,7 @@ func (c *Client) mine(r *memory.Record) bool {
 func (c *Client) own(_ context.Context, m *memory.Memory, id string) (memory.Record, error) {
 	r, ok := m.View().Get(id)
 	if !ok || r.Store != StoreName || r.State == memory.Retired || !c.mine(&r) {
-		return r, &guard.Rejection{Message: fmt.Sprintf("There is no entry %q.", memory.Clip(id, 80))}
+		return r, &guard.Rejection{Message: fmt.Sprintf("There is no entry %q.", text.Clip(id, 80))}
 	}
 	return r, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // open ended: what the column until has of a current version.
@@ -337,7 +338,7 @@ func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
 	}
 	i := slices.IndexFunc(all, func(snap memory.Snapshot) bool { return snap.ID == id })
 	if i < 0 {
-		return fmt.Errorf("sealing snapshot %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+		return fmt.Errorf("sealing snapshot %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 	}
 	s.mu.Lock()
 	err = s.transact(ctx, func(ctx context.Context, _ *counters) error {
@@ -426,7 +427,7 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 		var forgotten bool
 		switch err := s.w.known.QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten); {
 		case errors.Is(err, sql.ErrNoRows):
-			return out, fmt.Errorf("forgetting record %q: %w", memory.Clip(id, 80), memory.ErrNotFound)
+			return out, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 		case err != nil:
 			return out, err
 		case forgotten:
