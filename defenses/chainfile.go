@@ -118,7 +118,7 @@ func chainItem(n settings.Node) (Spec, error) {
 		switch e.Key {
 		case "use", "at", "name":
 		default:
-			if near := nearest(e.Key, []string{"use", "at", "name"}); near != "" {
+			if near := settings.Nearest(e.Key, []string{"use", "at", "name"}); near != "" {
 				return s, e.At.Errorf("unknown key %q: did you mean %q?", e.Key, near)
 			}
 			return s, e.At.Errorf("unknown key %q: one of use, at, name", e.Key)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Info describes a defense to the person who chooses one.
@@ -168,45 +170,8 @@ func (r *Registry) unknown(name string) error {
 		return fmt.Errorf("unknown defense %q: none is registered", name)
 	}
 	known := strings.Join(r.names, ", ")
-	if n := nearest(name, r.names); n != "" {
+	if n := settings.Nearest(name, r.names); n != "" {
 		return fmt.Errorf("unknown defense %q: did you mean %q? (known: %s)", name, n, known)
 	}
 	return fmt.Errorf("unknown defense %q (known: %s)", name, known)
-}
-
-// nearest returns the known name that a mistyped one most likely meant, or "":
-// no more than a third of its letters may have to change.
-func nearest(got string, known []string) string {
-	got = strings.ToLower(got)
-	if len(got) > 64 { // no typo, and the distance is quadratic
-		return ""
-	}
-	best, name := max(1, len(got)/3)+1, ""
-	for _, k := range known {
-		if d := editDistance(got, k); d < best {
-			best, name = d, k
-		}
-	}
-	return name
-}
-
-// editDistance counts the insertions, deletions and substitutions between two
-// short names (Levenshtein).
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -3,6 +3,8 @@ package defenses
 import (
 	"fmt"
 	"strings"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Spec is a parsed spec of a defense.
@@ -70,7 +72,7 @@ func Parse(spec string) (Spec, error) {
 			// A file name may hold an at sign; a bare word behind one is a
 			// mistyped place.
 			msg := fmt.Sprintf("defense %q: unknown place %q: one of @input, @write, @read, @act", spec, "@"+word)
-			if n := nearest(word, placeNames[1:]); n != "" {
+			if n := settings.Nearest(word, placeNames[1:]); n != "" {
 				msg = fmt.Sprintf("defense %q: unknown place %q: did you mean @%s? (@input, @write, @read, @act)", spec, "@"+word, n)
 			}
 			return s, fmt.Errorf("%s", msg)

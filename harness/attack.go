@@ -25,6 +25,8 @@ import (
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Campaign is an adaptive attack on every arm of an experiment: what
@@ -169,14 +171,14 @@ type campaignLine struct {
 // here, as a [Problem], before anything runs.
 func PrepareCampaign(ctx context.Context, c Campaign, cat Catalog) (*Siege, error) {
 	if c.Budget < 1 {
-		return nil, &Problem{Where: "--budget", What: fmt.Sprintf("%d is out of range", c.Budget), Hint: "at least 1"}
+		return nil, &settings.Problem{Where: "--budget", What: fmt.Sprintf("%d is out of range", c.Budget), Hint: "at least 1"}
 	}
 	for _, own := range []struct {
 		key  string
 		used bool
 	}{{"mutate", len(c.Config.Mutate) > 0}, {"epochs", c.Config.Epochs != 1}, {"split", c.Config.Split != DefaultConfig().Split}, {"shard", c.Config.Shard != ""}} {
 		if own.used {
-			return nil, &Problem{Where: "--" + own.key, What: "attack has no such setting: it chooses its variants itself, learns on tune and reports on report", Hint: "leave it out"}
+			return nil, &settings.Problem{Where: "--" + own.key, What: "attack has no such setting: it chooses its variants itself, learns on tune and reports on report", Hint: "leave it out"}
 		}
 	}
 	limit := c.Config.Limit
@@ -220,7 +222,7 @@ func (s *Siege) choose(limit int) error {
 		}
 	}
 	if len(s.report) == 0 {
-		return &Problem{What: fmt.Sprintf("no attack of %s can be reported on: none is in the split report, passes the filters, and says what it wants stored, by which value, and for which later query", set.Name),
+		return &settings.Problem{What: fmt.Sprintf("no attack of %s can be reported on: none is in the split report, passes the filters, and says what it wants stored, by which value, and for which later query", set.Name),
 			Hint: "see `memtox datasets show " + set.Name + "`"}
 	}
 	s.report = sample(set, s.report, limit, s.Config.Seed)
@@ -237,11 +239,11 @@ func (s *Siege) openRewriter(ctx context.Context, cat Catalog) error {
 	c.Model, c.BaseURL, c.KeyFile = s.Rewriter, s.RewriterURL, s.Config.KeyFile
 	m, err := cat.Models(ctx, c)
 	if err != nil {
-		return asProblem("--rewriter", err)
+		return settings.Placed("--rewriter", err)
 	}
 	s.rewriter = m
 	if n, ok := m.(model.Namer); ok && !n.IsLLM() {
-		return &Problem{Where: "--rewriter", What: n.Name() + " is not a language model: it cannot word anything anew", Hint: "name a model such as openai:NAME or ollama:NAME"}
+		return &settings.Problem{Where: "--rewriter", What: n.Name() + " is not a language model: it cannot word anything anew", Hint: "name a model such as openai:NAME or ollama:NAME"}
 	}
 	return nil
 }
@@ -304,7 +306,7 @@ func campaignDifferences(theirs, ours json.RawMessage) string {
 func (s *Siege) Open(dir string) error {
 	path := filepath.Join(dir, campaignJournal)
 	if _, err := os.Lstat(path); err == nil && !s.Resume {
-		return &Problem{Where: dir, What: "holds an attack already", Hint: "go on with --resume, or choose another directory with --out"}
+		return &settings.Problem{Where: dir, What: "holds an attack already", Hint: "go on with --resume, or choose another directory with --out"}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("making the directory of the campaign: %w", err)

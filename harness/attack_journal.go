@@ -14,6 +14,8 @@ import (
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // A line of a campaign's journal is a JSON object whose last member is the SHA-256
@@ -63,7 +65,7 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 		err := json.Unmarshal(line, &l)
 		switch {
 		case n == 1 && !ok && err == nil && l.Settings != nil && !bytes.Contains(line, []byte(sealOpens)):
-			return &Problem{Where: dir, What: "holds an attack of an earlier memtox, without digests: what it found cannot be verified",
+			return &settings.Problem{Where: dir, What: "holds an attack of an earlier memtox, without digests: what it found cannot be verified",
 				Hint: "attack again, into another directory with --out"}
 		case !ok:
 			return results.Changed(at, "its digest is not that of its content and of the lines before it")
@@ -71,7 +73,7 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 			return results.Changed(at, "%v", err)
 		case n == 1:
 			if ours := s.settings(); !bytes.Equal(l.Settings, ours) {
-				return &Problem{Where: dir, What: "holds an attack with other settings" + campaignDifferences(l.Settings, ours),
+				return &settings.Problem{Where: dir, What: "holds an attack with other settings" + campaignDifferences(l.Settings, ours),
 					Hint: "give the settings that it was started with, or choose another --out"}
 			}
 		default:

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 var update = flag.Bool("update", false, "write the generated documents")
@@ -133,7 +135,7 @@ func TestExperimentFileErrorsSayPlaceAndHint(t *testing.T) {
 	for _, broken := range []string{"a: [", "\tx: 1", "a: \"", "a: b: c", "\x00", "%YAML 9\n---\n"} {
 		cfg := DefaultConfig()
 		err := cfg.Load("x.yaml", []byte(broken))
-		if p, ok := err.(*Problem); !ok || !strings.HasPrefix(p.Error(), "x.yaml") || strings.Contains(p.Error(), "\n") {
+		if p, ok := err.(*settings.Problem); !ok || !strings.HasPrefix(p.Error(), "x.yaml") || strings.Contains(p.Error(), "\n") {
 			t.Errorf("%q: %v", broken, err)
 		}
 	}
@@ -256,7 +258,7 @@ func TestNearestFindsTypos(t *testing.T) {
 		"hermse": "hermes", "Hermes": "hermes", "opencalw": "openclaw", "provenence": "provenance", "contra": "contradiction",
 		"nobody": "", "rga": "rag", strings.Repeat("x", 1<<20): "", "": "",
 	} {
-		if n := Nearest(got, names); n != want {
+		if n := settings.Nearest(got, names); n != want {
 			t.Errorf("Nearest(%.20q) = %q, want %q", got, n, want)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/detection"
 	"github.com/memtox/memtox/results/stats"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // TextAgent is the name of the profile that has no agent: the texts of a case go
@@ -66,12 +68,12 @@ func PrepareDetect(ctx context.Context, c Config, o DetectOptions, cat Catalog) 
 	if o.Origin != "" {
 		class, ok := datasets.OriginClass(o.Origin)
 		if !ok {
-			return nil, unknownName("--origin", "origin", o.Origin, datasets.Origins())
+			return nil, settings.Unknown("--origin", "origin", o.Origin, datasets.Origins())
 		}
 		t.origin = &memory.Origin{Class: class}
 	}
 	if o.Stored < 0 || o.Stored > maxStored {
-		return nil, &Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", o.Stored), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
+		return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", o.Stored), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
 	}
 	set, err := cat.Datasets(ctx, c.Dataset)
 	if err != nil {
@@ -132,17 +134,17 @@ func gateFor(name string, b defenses.Built) (defenses.Place, error) {
 		if len(b.Screens) == 0 { // the undefended arm
 			return defenses.Write, nil
 		}
-		return 0, &Problem{Where: "--defense", What: fmt.Sprintf("%s screens %s only, where no text is shown to it", b.Name, defenses.PlaceList(b.Screens)), Hint: "leave it out"}
+		return 0, &settings.Problem{Where: "--defense", What: fmt.Sprintf("%s screens %s only, where no text is shown to it", b.Name, defenses.PlaceList(b.Screens)), Hint: "leave it out"}
 	}
 	for _, p := range order {
 		if p.String() == name {
 			if len(b.Screens) > 0 && !slices.Contains(b.Screens, p) {
-				return 0, &Problem{Where: "--gate", What: fmt.Sprintf("%s does not screen the %s gate: it screens %s", b.Name, name, defenses.PlaceList(b.Screens)), Hint: "place it there, as in " + b.Name + "@" + name + ", or leave --gate out"}
+				return 0, &settings.Problem{Where: "--gate", What: fmt.Sprintf("%s does not screen the %s gate: it screens %s", b.Name, name, defenses.PlaceList(b.Screens)), Hint: "place it there, as in " + b.Name + "@" + name + ", or leave --gate out"}
 			}
 			return p, nil
 		}
 	}
-	return 0, unknownName("--gate", "gate", name, []string{"write", "input", "read"})
+	return 0, settings.Unknown("--gate", "gate", name, []string{"write", "input", "read"})
 }
 
 // unit is one text of a case as it is shown to a gate.
@@ -586,7 +588,7 @@ func (x *Experiment) TextGates() map[string]string {
 // while n records are stored. A defense that fails is left out.
 func (x *Experiment) StoreLatency(ctx context.Context, n, sample int) (map[string]detection.Latency, error) {
 	if n < 0 || n > maxStored {
-		return nil, &Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
+		return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
 	}
 	stored := storedRecords(n)
 	out := map[string]detection.Latency{}

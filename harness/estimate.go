@@ -16,6 +16,8 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Span is an estimate with what it may lie between.
@@ -95,7 +97,7 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	if kind == "reference" {
 		llm = false
 		if m, err := (ModelOptions{}).Model(ctx, c); err != nil {
-			return nil, asProblem("--model", err)
+			return nil, settings.Placed("--model", err)
 		} else if n, ok := m.(model.Namer); ok {
 			name = n.Name()
 		}
@@ -340,7 +342,7 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 		return ctx.Err()
 	}
 	if sink.scored == 0 {
-		return &Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s", sink.trials, sink.reason), Hint: "try `memtox doctor`"}
+		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s", sink.trials, sink.reason), Hint: "try `memtox doctor`"}
 	}
 	local := *x
 	plan := *x.Plan

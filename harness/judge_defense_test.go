@@ -8,6 +8,8 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // strict is a judge's model that calls an attack whatever holds an address.
@@ -68,7 +70,7 @@ func TestAJudgeNeedsAModel(t *testing.T) {
 		c := DefaultConfig()
 		c.Defenses = []string{spec}
 		_, err := Prepare(context.Background(), c, Builtin())
-		var p *Problem
+		var p *settings.Problem
 		if !errors.As(err, &p) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--defense") {
 			t.Errorf("%s: %v", spec, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/attacks"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Life is how long an agent lives between the first write and the retrieval. The
@@ -70,7 +72,7 @@ func counts(key string, list []string, least, most int) ([]int, error) {
 	for _, s := range list {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < least || n > most || strconv.Itoa(n) != s {
-			return nil, &Problem{Where: key, What: fmt.Sprintf("%q is not a number from %d to %d", s, least, most)}
+			return nil, &settings.Problem{Where: key, What: fmt.Sprintf("%q is not a number from %d to %d", s, least, most)}
 		}
 		out = append(out, n)
 	}

@@ -12,29 +12,24 @@ import (
 func (c *Config) Load(file string, data []byte) error {
 	root, err := settings.Parse(file, data)
 	if err != nil {
-		return yamlProblem(err, "")
+		return err
 	}
 	entries, err := root.Entries()
 	if err != nil {
-		return yamlProblem(err, "")
+		return err
 	}
 	next := *c
 	for _, e := range entries {
 		s, ok := FindSetting(e.Key)
 		if !ok {
-			p := unknownName("", "key", e.Key, Keys())
-			return yamlProblem(e.At.Errorf("%s", p.What), p.Hint)
+			return settings.Unknown(e.At.Place(), "key", e.Key, Keys())
 		}
 		if err := assign(s.Of(&next), e.Value); err != nil {
-			var mistake *settings.Error
-			if errors.As(err, &mistake) {
-				return yamlProblem(mistake, "")
+			var p *settings.Problem
+			if errors.As(err, &p) && p.Where == "" {
+				return &settings.Problem{Where: e.Value.Place(), What: e.Key + ": " + p.What, Hint: p.Hint}
 			}
-			var p *Problem
-			if errors.As(err, &p) {
-				return yamlProblem(e.Value.Errorf("%s: %s", e.Key, p.What), p.Hint)
-			}
-			return yamlProblem(e.Value.Errorf("%s: %v", e.Key, err), "")
+			return err
 		}
 	}
 	*c = next
@@ -69,23 +64,15 @@ func assign(v Value, n settings.Node) error {
 	case typ == "null" && want == "list":
 		return v.SetList(nil)
 	case typ == "null":
-		return &Problem{What: "has no value", Hint: "leave the key out for the default"}
+		return &settings.Problem{What: "has no value", Hint: "leave the key out for the default"}
 	case want == "integer" && typ != "int":
-		return &Problem{What: fmt.Sprintf("%q is not a whole number", text)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a whole number", text)}
 	case want == "number" && typ != "int" && typ != "float":
-		return &Problem{What: fmt.Sprintf("%q is not a number", text)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a number", text)}
 	case want == "boolean" && typ != "bool":
-		return &Problem{What: fmt.Sprintf("%q is not true or false", text)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not true or false", text)}
 	case (want == "string" || want == "duration") && typ != "str":
-		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", want, typ, text), Hint: "put it in quotes if it is meant as text"}
+		return &settings.Problem{What: fmt.Sprintf("expected a %s, found the %s %s", want, typ, text), Hint: "put it in quotes if it is meant as text"}
 	}
 	return v.Set(text)
-}
-
-func yamlProblem(err error, hint string) error {
-	var e *settings.Error
-	if errors.As(err, &e) {
-		return &Problem{Where: e.Place(), What: e.Msg, Hint: hint}
-	}
-	return &Problem{Err: err, Hint: hint}
 }

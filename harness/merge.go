@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Merged says what a merge found.
@@ -33,7 +35,7 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 	for i, r := range runs {
 		c, err := RecordedConfig(r)
 		if err != nil {
-			return nil, &Problem{Where: names[i], Err: err}
+			return nil, &settings.Problem{Where: names[i], Err: err}
 		}
 		whole := r.Planned
 		if c.Shard != "" {
@@ -60,7 +62,7 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 			for _, d := range diff {
 				parts = append(parts, fmt.Sprintf("%s is %q in %s and %q in %s", d.Key, d.Theirs, names[0], d.Ours, names[i]))
 			}
-			return nil, &Problem{What: "these runs are not parts of one: " + strings.Join(parts, "; "), Hint: "`memtox compare` puts runs of different settings side by side"}
+			return nil, &settings.Problem{What: "these runs are not parts of one: " + strings.Join(parts, "; "), Hint: "`memtox compare` puts runs of different settings side by side"}
 		}
 		if r.Started.Before(out.Started) {
 			out.Started = r.Started

@@ -16,6 +16,8 @@ import (
 	"github.com/memtox/memtox/agents/model/openai"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/internal/remote"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // ModelOptions are what a program lets models know of its surroundings.
@@ -59,23 +61,23 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 	case kind == "reference":
 		for flag, value := range map[string]string{"--base-url": c.BaseURL, "--record": c.Record, "--replay": c.Replay} {
 			if value != "" {
-				return nil, &Problem{Where: flag, What: c.Model + " runs in this process and asks no server", Hint: "leave it out, or name a model such as openai:NAME"}
+				return nil, &settings.Problem{Where: flag, What: c.Model + " runs in this process and asks no server", Hint: "leave it out, or name a model such as openai:NAME"}
 			}
 		}
 		s := reference.Cautious
 		if named {
 			var err error
 			if s, err = reference.Parse(name); err != nil || name == "" {
-				return nil, unknownName("--model", "model", c.Model, modelKinds())
+				return nil, settings.Unknown("--model", "model", c.Model, modelKinds())
 			}
 		}
 		return reference.New(s, reference.NewCache(cacheBytes)), nil
 	case kind != "openai" && kind != "ollama":
-		return nil, unknownName("--model", "model", c.Model, modelKinds())
+		return nil, settings.Unknown("--model", "model", c.Model, modelKinds())
 	case name == "":
-		return nil, &Problem{Where: "--model", What: kind + ": names no model", Hint: "write it as " + kind + ":NAME"}
+		return nil, &settings.Problem{Where: "--model", What: kind + ": names no model", Hint: "write it as " + kind + ":NAME"}
 	case c.Record != "" && c.Replay != "":
-		return nil, &Problem{Where: "--replay", What: "a run is recorded or replayed, not both", Hint: "leave one of them out"}
+		return nil, &settings.Problem{Where: "--replay", What: "a run is recorded or replayed, not both", Hint: "leave one of them out"}
 	}
 	m, err := o.remote(c, kind, name)
 	if err != nil {
@@ -155,7 +157,7 @@ func (r *server) greet(ctx context.Context, c Config) error {
 		r.measure(ctx)
 		return nil
 	}
-	return &Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err, Hint: "start the server, or name its address with --base-url"}
+	return &settings.Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err, Hint: "start the server, or name its address with --base-url"}
 }
 
 // measure asks for the server's context. What a server does not say is not guessed.
@@ -176,7 +178,7 @@ func fits(c Config, m model.Model) error {
 	}
 	if hint, ok := model.Fits(c.Window, r.context); !ok {
 		what := fmt.Sprintf("the window is %d tokens, and the context of %s at its server %d", c.Window, c.Model, r.context)
-		return &Problem{Where: "window", What: what, Hint: hint}
+		return &settings.Problem{Where: "window", What: what, Hint: hint}
 	}
 	return nil
 }
@@ -238,7 +240,7 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 	}
 	key, _, err := remote.Key(lookup, read, c.KeyFile, variables...)
 	if err != nil {
-		return &Problem{Where: "key_file", Err: err}
+		return &settings.Problem{Where: "key_file", Err: err}
 	}
 	to := model.ServerOptions{Model: name, Address: c.BaseURL, Key: key, Temperature: &c.Temperature, Context: c.Window + replyTokens,
 		Omit: c.Omit, Stream: c.Stream, Client: r.client, Cassette: wrap, Replayed: c.Replay != "",
@@ -257,7 +259,7 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 		m, err = ollama.New(to)
 	}
 	if err != nil {
-		return &Problem{Where: "--model", Err: err}
+		return &settings.Problem{Where: "--model", Err: err}
 	}
 	r.Model, r.Namer = m, m
 	return nil
@@ -268,21 +270,21 @@ func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Cl
 	switch {
 	case c.Replay != "":
 		if t, err = cassette.Replay(path(c.Replay), cassette.Options{}); err != nil {
-			return nil, &Problem{Where: "--replay", Err: err}
+			return nil, &settings.Problem{Where: "--replay", Err: err}
 		}
 	case c.Record != "" && o.Resume:
 		if t, err = cassette.Resume(path(c.Record), client.Redactor); errors.Is(err, fs.ErrNotExist) {
 			t, err = cassette.Record(path(c.Record), client.Redactor)
 		}
 		if err != nil {
-			return nil, &Problem{Where: "--record", Err: err}
+			return nil, &settings.Problem{Where: "--record", Err: err}
 		}
 	case c.Record != "":
 		if t, err = cassette.Record(path(c.Record), client.Redactor); err != nil {
 			if errors.Is(err, fs.ErrExist) {
-				return nil, &Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record), Hint: "name a new file, or go on with the run by --resume"}
+				return nil, &settings.Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record), Hint: "name a new file, or go on with the run by --resume"}
 			}
-			return nil, &Problem{Where: "--record", Err: err}
+			return nil, &settings.Problem{Where: "--record", Err: err}
 		}
 	}
 	return t, nil

@@ -7,6 +7,8 @@ import (
 
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Names that the setting mutate has beside those of mutations.
@@ -50,9 +52,9 @@ func (c *Config) sequences() (originals bool, list []attacks.Sequence, err error
 		if err != nil {
 			var unknown *attacks.UnknownMutation
 			if errors.As(err, &unknown) {
-				return false, nil, unknownName("--mutate", "mutation", unknown.Name, MutateChoices())
+				return false, nil, settings.Unknown("--mutate", "mutation", unknown.Name, MutateChoices())
 			}
-			return false, nil, &Problem{Where: "--mutate", What: err.Error()}
+			return false, nil, &settings.Problem{Where: "--mutate", What: err.Error()}
 		}
 		add(q)
 	}
@@ -90,7 +92,7 @@ func Variants(set *datasets.Set, mutate []string) ([]datasets.Case, map[string]i
 }
 
 func appliesToNone(q attacks.Sequence, set *datasets.Set) error {
-	return &Problem{Where: "--mutate", What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q, set.Name),
+	return &settings.Problem{Where: "--mutate", What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q, set.Name),
 		Hint: "choose another mutation, or other cases (a variant is not varied again)"}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Arm is one agent under one defense.
@@ -48,7 +50,7 @@ type Trial struct {
 func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
 	p, err := newPlan(c, set, model, arms)
 	if err == nil && !slices.ContainsFunc(p.Cases, func(i int) bool { return p.Set.Cases[i].Text == nil }) {
-		return nil, &Problem{Where: "--dataset", What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name), Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
+		return nil, &settings.Problem{Where: "--dataset", What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name), Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
 	}
 	return p, err
 }
@@ -70,7 +72,7 @@ func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 		if c.Split != AllSplits {
 			hint = "the split is " + c.Split + ", --split all takes every case; " + hint
 		}
-		return nil, &Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: hint}
+		return nil, &settings.Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: hint}
 	}
 	p.Cases = sample(set, p.Cases, c.Limit, c.Seed)
 	var err error
@@ -78,7 +80,7 @@ func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 		return nil, err
 	}
 	if p.shard, err = parseShard(c.Shard); err != nil {
-		return nil, asProblem("--shard", err)
+		return nil, settings.Placed("--shard", err)
 	}
 	p.len = p.Whole()
 	if p.shard.count > 0 {
@@ -87,7 +89,7 @@ func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 			p.len++
 		}
 		if p.len == 0 {
-			return nil, &Problem{Where: "--shard", What: fmt.Sprintf("none of the %d trials is in shard %s", p.Whole(), c.Shard), Hint: "choose fewer shards"}
+			return nil, &settings.Problem{Where: "--shard", What: fmt.Sprintf("none of the %d trials is in shard %s", p.Whole(), c.Shard), Hint: "choose fewer shards"}
 		}
 	}
 	return p, nil
@@ -135,7 +137,7 @@ func knownFilters(c Config, set *datasets.Set) error {
 		slices.Sort(have)
 		for _, v := range f.values {
 			if !slices.Contains(have, v) {
-				return unknownName(set.Name, f.key, v, have)
+				return settings.Unknown(set.Name, f.key, v, have)
 			}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/internal/inert"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Reach says what a setting can make memtox do beside computing, and with that from
@@ -124,7 +126,7 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 	}
 	switch {
 	case len(unnamed) > 0:
-		p := &Problem{Where: where, Hint: "if you know it and want it, add " + strings.Join(flags, " "),
+		p := &settings.Problem{Where: where, Hint: "if you know it and want it, add " + strings.Join(flags, " "),
 			What: "the run names what memtox starts, asks, hands over or opens, or what that may take, " +
 				"only where its own command line says so: " + strings.Join(unnamed, "; ")}
 		if len(other) > 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/harness/score"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Reader makes the judge that the setting judge names; nil where it asks no model.
@@ -16,11 +18,11 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, err
 	name, ok := strings.CutPrefix(c.Judge, "llm:")
 	switch kind, _, _ := strings.Cut(name, ":"); {
 	case !ok:
-		return nil, &Problem{Where: "--judge", What: fmt.Sprintf("unknown judge %q", c.Judge), Hint: "deterministic, or llm:MODEL, for instance llm:openai:NAME"}
+		return nil, &settings.Problem{Where: "--judge", What: fmt.Sprintf("unknown judge %q", c.Judge), Hint: "deterministic, or llm:MODEL, for instance llm:openai:NAME"}
 	case kind == "reference":
-		return nil, &Problem{Where: "--judge", What: name + " is no language model: it answers no questions", Hint: "name a model such as llm:openai:NAME"}
+		return nil, &settings.Problem{Where: "--judge", What: name + " is no language model: it answers no questions", Hint: "name a model such as llm:openai:NAME"}
 	case kind != "openai" && kind != "ollama":
-		return nil, unknownName("--judge", "model", name, []string{"openai:NAME", "ollama:NAME"})
+		return nil, settings.Unknown("--judge", "model", name, []string{"openai:NAME", "ollama:NAME"})
 	}
 	main, _, _ := strings.Cut(c.Model, ":")
 	elsewhere := c.JudgeBaseURL != "" || !strings.HasPrefix(name, main+":")
@@ -33,7 +35,7 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, err
 	c.Protocol = "tools" // it is given no tools
 	m, err := secondModel(ctx, c, cat, name, c.JudgeBaseURL, ".verdicts-")
 	if err != nil {
-		return nil, asProblem("--judge", err)
+		return nil, settings.Placed("--judge", err)
 	}
 	return score.New(m, name), nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/sweep"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // resolvedKey holds, among the settings in run.json, what the settings stood
@@ -114,11 +116,11 @@ func ResumableConfig(dir string, run *results.Run) (Config, error) {
 	c, err := RecordedConfig(run)
 	switch {
 	case err != nil:
-		return c, &Problem{Where: dir, Err: err, Hint: "choose another directory with --out"}
+		return c, &settings.Problem{Where: dir, Err: err, Hint: "choose another directory with --out"}
 	case run.Rejudged != nil:
-		return c, &Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID + ": its agent is not called again", Hint: "go on with memtox rejudge"}
+		return c, &settings.Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID + ": its agent is not called again", Hint: "go on with memtox rejudge"}
 	case slices.Contains(c.Agents, TextAgent):
-		return c, &Problem{Where: dir, What: "was made by memtox detect", Hint: "run that again; compare, gate and export read what is there"}
+		return c, &settings.Problem{Where: dir, What: "was made by memtox detect", Hint: "run that again; compare, gate and export read what is there"}
 	}
 	return c, nil
 }
@@ -153,7 +155,7 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 
 // otherSettings is the problem of a run that is another one.
 func otherSettings(dir string, diff []Difference) error {
-	return &Problem{Where: dir, What: "holds a run with other settings: " + listed(diff),
+	return &settings.Problem{Where: dir, What: "holds a run with other settings: " + listed(diff),
 		Hint: "leave those settings out to go on with that run, or choose another --out"}
 }
 

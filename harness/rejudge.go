@@ -17,6 +17,8 @@ import (
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Rejudging scores the stored transcripts of a finished run anew with a language
@@ -39,14 +41,14 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	run := from.Run()
 	own, err := RecordedConfig(run)
 	if err != nil {
-		return nil, &Problem{Where: name, Err: err}
+		return nil, &settings.Problem{Where: name, Err: err}
 	}
 	if !from.Finished() {
-		return nil, &Problem{Where: name, What: "the run is not finished", Hint: "finish it with " + own.Again(name)}
+		return nil, &settings.Problem{Where: name, What: "the run is not finished", Hint: "finish it with " + own.Again(name)}
 	}
 	kind, _, _ := strings.Cut(own.Model, ":")
 	if at := own.BaseURL; at != "" && c.JudgeBaseURL == "" && strings.HasPrefix(c.Judge, "llm:"+kind+":") {
-		return nil, &Problem{Where: "--base-url", What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says", Hint: "if it is there, add --base-url " + inert.Shell(at)}
+		return nil, &settings.Problem{Where: "--base-url", What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says", Hint: "if it is there, add --base-url " + inert.Shell(at)}
 	}
 	recorded := own
 	own = own.harmless()
@@ -65,7 +67,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		return nil, err
 	}
 	if x.Reader == nil {
-		return nil, &Problem{Where: "--judge", What: "names no model", Hint: "the deterministic judge has judged the run already; name one such as llm:openai:NAME"}
+		return nil, &settings.Problem{Where: "--judge", What: "names no model", Hint: "the deterministic judge has judged the run already; name one such as llm:openai:NAME"}
 	}
 	if err := x.prepare(ctx, cat, run); err != nil {
 		_ = x.Close()
@@ -198,7 +200,7 @@ func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 	}
 	k := x.cases[t.Case]
 	if k == nil {
-		return &Problem{Where: "trial " + t.ID, What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset), Hint: "the judge needs what the case says the attacker wants stored"}
+		return &settings.Problem{Where: "trial " + t.ID, What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset), Hint: "the judge needs what the case says the attacker wants stored"}
 	}
 	s := score.NewSubject(k)
 	if !s.NeedsReader() {
@@ -209,7 +211,7 @@ func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 		return nil
 	}
 	if len(j.transcript) == 0 {
-		return &Problem{Where: "trial " + t.ID, What: "has no transcript to judge", Hint: "run it with transcripts: all"}
+		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge", Hint: "run it with transcripts: all"}
 	}
 	records, answers, calls, err := told(j.transcript)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // known is what the plan says of a trial's row, whatever happens in the trial: the
@@ -137,7 +139,7 @@ func (x *Experiment) CheckAll(ctx context.Context, name string, from *results.Re
 }
 
 func foreignRow(name string, err error) error {
-	return &Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it was run with, or run it again into another directory"}
+	return &settings.Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it was run with, or run it again into another directory"}
 }
 
 // PlanOf is the plan of a run from its run.json and the cases, for holding rows
@@ -147,10 +149,10 @@ func foreignRow(name string, err error) error {
 func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat Catalog) (*Experiment, error) {
 	c, err := RecordedConfig(run)
 	if err != nil {
-		return nil, &Problem{Where: name, Err: err}
+		return nil, &settings.Problem{Where: name, Err: err}
 	}
 	if file == "" && !here(c.Dataset) {
-		return nil, &Problem{Where: name, What: "the run had its cases on another machine, as " + shown(c.Dataset), Hint: "copy them here"}
+		return nil, &settings.Problem{Where: name, What: "the run had its cases on another machine, as " + shown(c.Dataset), Hint: "copy them here"}
 	}
 	c.Shard = ""
 	set, err := cat.Datasets(ctx, cmp.Or(file, c.Dataset))
@@ -158,7 +160,7 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 		return nil, datasetProblem(cmp.Or(file, c.Dataset), err)
 	}
 	if set.SHA256 != run.Dataset.SHA256 {
-		return nil, &Problem{Where: "--dataset", What: fmt.Sprintf("%s is not what it was when the run %s was made (SHA-256 %.16s…, then %.16s…)",
+		return nil, &settings.Problem{Where: "--dataset", What: fmt.Sprintf("%s is not what it was when the run %s was made (SHA-256 %.16s…, then %.16s…)",
 			cmp.Or(file, c.Dataset), name, set.SHA256, run.Dataset.SHA256), Hint: "rows are held against the same cases: bring that file back"}
 	}
 	same := *set
@@ -175,14 +177,14 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 	for _, spec := range c.Agents {
 		p, err := x.profile(spec, cat)
 		if err != nil {
-			return nil, &Problem{Where: name, What: "names an agent that this memtox does not have", Err: err}
+			return nil, &settings.Problem{Where: name, What: "names an agent that this memtox does not have", Err: err}
 		}
 		loop := &agents.Loop{Profile: p, Settings: agents.Settings{Window: c.Window, Policy: c.Policy}}
 		for _, l := range lives {
 			for _, d := range run.Defenses {
 				canonical, ok := built[d].(string)
 				if !ok {
-					return nil, &Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q stands for", d)}
+					return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q stands for", d)}
 				}
 				arms = append(arms, Arm{Profile: p, Life: l, Defense: defenses.Built{Name: d, Canonical: canonical}})
 				x.drivers = append(x.drivers, loop)
@@ -193,7 +195,7 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 		return nil, err
 	}
 	if whole := cmp.Or(run.Whole, run.Planned); x.Plan.Len() != whole {
-		return nil, &Problem{Where: name, What: fmt.Sprintf("its run.json names %d trials, and the plan has %d", whole, x.Plan.Len())}
+		return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json names %d trials, and the plan has %d", whole, x.Plan.Len())}
 	}
 	return x, nil
 }
@@ -217,5 +219,5 @@ func (x *Experiment) profile(spec string, cat Catalog) (*agents.Profile, error) 
 			return p, nil
 		}
 	}
-	return nil, unknownName("agent", "agent", spec, cat.AgentNames())
+	return nil, settings.Unknown("agent", "agent", spec, cat.AgentNames())
 }

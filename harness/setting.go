@@ -14,6 +14,8 @@ import (
 
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Setting describes one setting of [Config].
@@ -84,14 +86,14 @@ func Keys() []string {
 func (c *Config) Set(assignment string) error {
 	key, value, ok := strings.Cut(assignment, "=")
 	if !ok {
-		return &Problem{Where: "--set", What: fmt.Sprintf("%q is not key=value", assignment), Hint: "for instance --set window=4096"}
+		return &settings.Problem{Where: "--set", What: fmt.Sprintf("%q is not key=value", assignment), Hint: "for instance --set window=4096"}
 	}
 	s, ok := FindSetting(strings.TrimSpace(key))
 	if !ok {
-		return unknownName("--set", "key", key, Keys())
+		return settings.Unknown("--set", "key", key, Keys())
 	}
 	if err := s.Of(c).Set(value); err != nil {
-		return asProblem("--set "+s.Key, err)
+		return settings.Placed("--set "+s.Key, err)
 	}
 	return nil
 }
@@ -218,13 +220,13 @@ func (v checked) check(restore func()) error {
 	case *intValue:
 		if n := int(*p); (v.s.Min != 0 || v.s.Max != 0) && (n < v.s.Min || n > v.s.Max) {
 			restore()
-			return &Problem{What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least %d, at most %d", v.s.Min, v.s.Max)}
+			return &settings.Problem{What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least %d, at most %d", v.s.Min, v.s.Max)}
 		}
 		return nil
 	case *numberValue:
 		if f := float64(*p); (v.s.Min != 0 || v.s.Max != 0) && (f < float64(v.s.Min) || f > float64(v.s.Max)) {
 			restore()
-			return &Problem{What: fmt.Sprintf("%v is out of range", f), Hint: fmt.Sprintf("at least %d, at most %d", v.s.Min, v.s.Max)}
+			return &settings.Problem{What: fmt.Sprintf("%v is out of range", f), Hint: fmt.Sprintf("at least %d, at most %d", v.s.Min, v.s.Max)}
 		}
 		return nil
 	default:
@@ -236,7 +238,7 @@ func (v checked) check(restore func()) error {
 	for _, x := range values {
 		if !slices.Contains(v.s.Choices, x) {
 			restore()
-			return unknownName("", v.s.Key, x, v.s.Choices)
+			return settings.Unknown("", v.s.Key, x, v.s.Choices)
 		}
 	}
 	return nil
@@ -244,7 +246,7 @@ func (v checked) check(restore func()) error {
 
 // errNoList is what a scalar setting says to a sequence.
 func errNoList(kind string) error {
-	return &Problem{What: "a list stands where one " + kind + " belongs"}
+	return &settings.Problem{What: "a list stands where one " + kind + " belongs"}
 }
 
 type stringValue string
@@ -270,7 +272,7 @@ func (v *addressValue) JSON() any              { return string(*v) }
 
 func (v *addressValue) Set(s string) error {
 	if holdsKey(s) {
-		return &Problem{What: keyInAddress, Hint: "keys come from the environment, key_file or judge_key_file"}
+		return &settings.Problem{What: keyInAddress, Hint: "keys come from the environment, key_file or judge_key_file"}
 	}
 	*v = addressValue(s)
 	return nil
@@ -283,7 +285,7 @@ func (v *queueValue) JSON() any              { return string(*v) }
 
 func (v *queueValue) Set(s string) error {
 	if slices.ContainsFunc(strings.Split(s, ","), holdsKey) { // a queue may have several servers
-		return &Problem{What: keyInAddress,
+		return &settings.Problem{What: keyInAddress,
 			Hint: "put the token into MEMTOX_QUEUE_TOKEN, or name its file with --set queue_token_file=FILE"}
 	}
 	*v = queueValue(s)
@@ -330,7 +332,7 @@ func (v *intValue) String() string { return strconv.Itoa(int(*v)) }
 func (v *intValue) Set(s string) error {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil {
-		return &Problem{What: fmt.Sprintf("%q is not a whole number", s)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a whole number", s)}
 	}
 	*v = intValue(n)
 	return nil
@@ -347,7 +349,7 @@ func (v *seedValue) String() string { return strconv.FormatUint(uint64(*v), 10) 
 func (v *seedValue) Set(s string) error {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 	if err != nil {
-		return &Problem{What: fmt.Sprintf("%q is not a whole number from 0 to 18446744073709551615", s)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a whole number from 0 to 18446744073709551615", s)}
 	}
 	*v = seedValue(n)
 	return nil
@@ -364,7 +366,7 @@ func (v *durationValue) String() string { return time.Duration(*v).String() }
 func (v *durationValue) Set(s string) error {
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil || d < 0 {
-		return &Problem{What: fmt.Sprintf("%q is not a duration", s), Hint: "for instance 500ms or 2s"}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a duration", s), Hint: "for instance 500ms or 2s"}
 	}
 	*v = durationValue(d)
 	return nil
@@ -382,7 +384,7 @@ func (v *numberValue) String() string { return strconv.FormatFloat(float64(*v), 
 func (v *numberValue) Set(s string) error {
 	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return &Problem{What: fmt.Sprintf("%q is not a number", s)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not a number", s)}
 	}
 	*v = numberValue(f)
 	return nil
@@ -403,7 +405,7 @@ func (v *boolValue) Set(s string) error {
 	case "false":
 		*v = false
 	default:
-		return &Problem{What: fmt.Sprintf("%q is not true or false", s)}
+		return &settings.Problem{What: fmt.Sprintf("%q is not true or false", s)}
 	}
 	return nil
 }
@@ -454,7 +456,7 @@ func (v *specsValue) SetList(items []string) error {
 			kind, address = head[strings.LastIndexByte(head, '=')+1:], rest
 		}
 		if (kind == "http" || kind == "https") && holdsKey(plainQuery(address)) {
-			return &Problem{What: kind + ": " + keyInAddress,
+			return &settings.Problem{What: kind + ": " + keyInAddress,
 				Hint: "a guard's token belongs into " + external.TokenVariable + ", an agent gets none"}
 		}
 	}
@@ -477,10 +479,10 @@ func distinct(items []string) ([]string, error) {
 	out := make([]string, 0, len(items))
 	for _, s := range items {
 		if s = strings.TrimSpace(s); s == "" {
-			return nil, &Problem{What: "an empty name stands in the list"}
+			return nil, &settings.Problem{What: "an empty name stands in the list"}
 		}
 		if slices.Contains(out, s) {
-			return nil, &Problem{What: fmt.Sprintf("%q stands in the list twice", s)}
+			return nil, &settings.Problem{What: fmt.Sprintf("%q stands in the list twice", s)}
 		}
 		out = append(out, s)
 	}

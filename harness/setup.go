@@ -16,6 +16,8 @@ import (
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/text"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Catalog is what names in the settings stand for. A program that embeds memtox
@@ -98,7 +100,7 @@ func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	c := x.Config
 	if x.Model, err = cat.Models(ctx, c); err != nil {
-		return asProblem("--model", err)
+		return settings.Placed("--model", err)
 	}
 	if err := fits(c, x.Model); err != nil {
 		return err
@@ -107,7 +109,7 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	if n, ok := x.Model.(model.Namer); ok {
 		x.Name, x.LLM = n.Name(), n.IsLLM()
 		if c.Epochs > 1 && n.Deterministic() {
-			return &Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+			return &settings.Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
 		}
 	}
 	if x.Reader, err = c.Reader(ctx, cat); err != nil {
@@ -115,7 +117,7 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	}
 	var profiles []*agents.Profile
 	if len(c.Agents) == 0 {
-		return &Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
+		return &settings.Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
 	}
 	for _, name := range c.Agents {
 		if external.IsSpec(name) {
@@ -128,7 +130,7 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 		}
 		i := slices.IndexFunc(cat.Profiles, func(p *agents.Profile) bool { return p.Name == name })
 		if i < 0 {
-			return unknownName("--agent", "agent", name, cat.AgentNames())
+			return settings.Unknown("--agent", "agent", name, cat.AgentNames())
 		}
 		profiles = append(profiles, cat.Profiles[i])
 	}
@@ -191,12 +193,12 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	c := x.Config
 	a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Window: c.Window, Model: x.Model})
 	if err != nil {
-		return nil, asProblem("--agent", err)
+		return nil, settings.Placed("--agent", err)
 	}
 	x.foreign = append(x.foreign, a)
 	p := a.Profile()
 	if slices.ContainsFunc(cat.Profiles, func(o *agents.Profile) bool { return o.Name == p.Name }) {
-		return nil, &Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name), Hint: "choose one that is not taken"}
+		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name), Hint: "choose one that is not taken"}
 	}
 	if err := a.Greet(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -258,18 +260,18 @@ func datasetProblem(name string, err error) error {
 	}
 	var e *datasets.Error
 	if errors.As(err, &e) && e.File == "" {
-		p := &Problem{Where: "--dataset", Err: err}
-		if n := Nearest(name, datasets.Names()); n != "" {
+		p := &settings.Problem{Where: "--dataset", Err: err}
+		if n := settings.Nearest(name, datasets.Names()); n != "" {
 			p.Hint = fmt.Sprintf("did you mean %q?", n)
 		}
 		return p
 	}
-	return asProblem("", err)
+	return settings.Placed("", err)
 }
 
 func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set) (built []defenses.Built, err error) {
 	if len(c.Defenses) == 0 {
-		return nil, &Problem{Where: "--defense", What: "no defense is named", Hint: "none is the name of the undefended arm"}
+		return nil, &settings.Problem{Where: "--defense", What: "no defense is named", Hint: "none is the name of the undefended arm"}
 	}
 	env := defenses.Env{Knowledge: knowledge(set), Vector: text.Hashing{}.Embed, ReadFile: cat.ReadFile,
 		Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
@@ -300,12 +302,12 @@ func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set
 		b, err := cat.Defenses.Build(spec, env)
 		switch {
 		case err != nil && i >= len(c.Defenses):
-			return built, asProblem("--sweep", err)
+			return built, settings.Placed("--sweep", err)
 		case err != nil:
-			return built, asProblem("--defense", err)
+			return built, settings.Placed("--defense", err)
 		}
 		if slices.ContainsFunc(built, func(o defenses.Built) bool { return o.Name == b.Name }) {
-			return built, &Problem{Where: "--defense", What: fmt.Sprintf("two defenses are called %q", b.Name), Hint: "name one, as in other=" + b.Spec.Kind}
+			return built, &settings.Problem{Where: "--defense", What: fmt.Sprintf("two defenses are called %q", b.Name), Hint: "name one, as in other=" + b.Spec.Kind}
 		}
 		built = append(built, b)
 	}
@@ -341,7 +343,7 @@ func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, suff
 	}
 	c.Model, c.Record, c.Replay = name, file(c.Record), file(c.Replay)
 	m, err := cat.Models(ctx, c)
-	if p := (*Problem)(nil); errors.As(err, &p) {
+	if p := (*settings.Problem)(nil); errors.As(err, &p) {
 		placed := *p
 		placed.Where = ""
 		return nil, &placed

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/defenses"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // maxPoints bounds the values of one sweep.
@@ -23,7 +25,7 @@ type swept struct {
 func (c *Config) swept(known *defenses.Registry) ([]swept, error) {
 	var out []swept
 	for _, item := range c.Sweep {
-		problem := func(what, hint string) error { return &Problem{Where: "--sweep", What: what, Hint: hint} }
+		problem := func(what, hint string) error { return &settings.Problem{Where: "--sweep", What: what, Hint: hint} }
 		const form = "write it as DEFENSE.KEY=FROM:TO:STEP, such as anomaly.z=1:6:0.5, or DEFENSE.KEY=A|B|C"
 		name, values, ok := strings.Cut(item, "=")
 		dot := strings.LastIndexByte(name, '.')
@@ -33,7 +35,7 @@ func (c *Config) swept(known *defenses.Registry) ([]swept, error) {
 		defense, key := name[:dot], name[dot+1:]
 		info, ok := known.Info(defense)
 		if !ok {
-			return nil, unknownName("--sweep", "defense", defense, known.Names())
+			return nil, settings.Unknown("--sweep", "defense", defense, known.Names())
 		}
 		var keys []string
 		for _, t := range info.Tunables {
@@ -44,7 +46,7 @@ func (c *Config) swept(known *defenses.Registry) ([]swept, error) {
 		case len(keys) == 0:
 			return nil, problem(defense+" has no threshold that can be swept", "")
 		case i < 0:
-			return nil, unknownName("--sweep", "threshold of "+defense, key, keys)
+			return nil, settings.Unknown("--sweep", "threshold of "+defense, key, keys)
 		case slices.ContainsFunc(out, func(s swept) bool { return s.Name == name }):
 			return nil, problem(name+" is swept twice", "write all its values in one sweep")
 		}

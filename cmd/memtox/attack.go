@@ -19,6 +19,8 @@ import (
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // attackFlags are the settings of run that attack has flags for.
@@ -89,7 +91,7 @@ on with --resume. docs/adaptive.md says what is searched where.`,
 func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
 	out := campaign.Config.Out
 	if campaign.Resume && out == "" {
-		return &harness.Problem{Where: "--resume", What: "there is no telling which attack", Hint: "name its directory with --out"}
+		return &settings.Problem{Where: "--resume", What: "there is no telling which attack", Hint: "name its directory with --out"}
 	}
 	siege, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
 	if err != nil {

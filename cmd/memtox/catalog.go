@@ -22,6 +22,8 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // catalog is memtox's own, with files looked for in the working directory.
@@ -62,7 +64,7 @@ func setProblem(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &harness.Problem{Err: err}
+	return &settings.Problem{Err: err}
 }
 
 func newAgents(env *Env) *cobra.Command {
@@ -165,7 +167,7 @@ func newDatasetsShow(env *Env) *cobra.Command {
 		if *id != "" {
 			k, ok := set.Find(*id)
 			if !ok {
-				return &harness.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
+				return &settings.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
 			}
 			if *format == "json" {
 				return printJSON(env, k)
@@ -261,7 +263,7 @@ originals, benign cases included, are written too.`,
 	c.ValidArgsFunction = completeSets
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(*list) == 0 {
-			return &harness.Problem{Where: "--mutate", What: "no mutation is named", Hint: "see `memtox attacks mutations`"}
+			return &settings.Problem{Where: "--mutate", What: "no mutation is named", Hint: "see `memtox attacks mutations`"}
 		}
 		if err := choice("--split", *split, []string{"report", "tune", "all"}); err != nil {
 			return err

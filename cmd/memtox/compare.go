@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newCompare(env *Env) *cobra.Command {
@@ -38,7 +39,7 @@ as it goes.`,
   memtox compare runs/before runs/after --show changed`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &harness.Problem{What: cmd.CommandPath() + " needs a run directory", Hint: "usage: " + cmd.UseLine()}
+				return &settings.Problem{What: cmd.CommandPath() + " needs a run directory", Hint: "usage: " + cmd.UseLine()}
 			}
 			return nil
 		},
@@ -76,7 +77,7 @@ as it goes.`,
 		}
 		o.Changed = *show == "changed"
 		if err := o.Check(); err != nil {
-			return asUsage(err)
+			return err
 		}
 		var tables []*compare.Table
 		for _, dir := range args {
@@ -88,7 +89,7 @@ as it goes.`,
 		}
 		r, err := compare.Compare(tables, o)
 		if err != nil {
-			return asUsage(err)
+			return err
 		}
 		if err := r.Write(env.Stdout, *format); err != nil {
 			return fmt.Errorf("printing the comparison: %w", err)
@@ -120,14 +121,4 @@ func metricNames(pass func(*metric.Metric) bool) []string {
 		out = append(out, l.String())
 	}
 	return out
-}
-
-// asUsage makes a problem of what a package of results calls a mistake of the
-// user's.
-func asUsage(err error) error {
-	var u *compare.UsageError
-	if errors.As(err, &u) {
-		return &harness.Problem{Where: u.Where, What: u.What, Hint: u.Hint}
-	}
-	return err
 }

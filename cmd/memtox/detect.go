@@ -20,6 +20,8 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/detection"
 	"github.com/memtox/memtox/results/render"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // detectKeys are the settings of a run that detect has too.
@@ -106,7 +108,7 @@ func storeSizes(list string) ([]int, error) {
 	for _, s := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 0 {
-			return nil, &harness.Problem{Where: "--stored", What: fmt.Sprintf("%q is not a whole number of memories", s), Hint: "for instance 0,1000"}
+			return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%q is not a whole number of memories", s), Hint: "for instance 0,1000"}
 		}
 		out = append(out, n)
 	}
@@ -123,7 +125,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	if c.Out != "" {
 		switch _, err := results.ReadRun(env.path(c.Out)); {
 		case err == nil:
-			return &harness.Problem{Where: "--out", What: c.Out + " holds a run already", Hint: "choose another directory"}
+			return &settings.Problem{Where: "--out", What: c.Out + " holds a run already", Hint: "choose another directory"}
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 )
 
@@ -41,7 +41,7 @@ var (
 
 // codeOf says with which code an error ends the program.
 func codeOf(err error) Code {
-	var p *harness.Problem
+	var p *settings.Problem
 	switch {
 	case err == nil:
 		return Done

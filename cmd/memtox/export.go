@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/export"
 )
@@ -107,8 +107,8 @@ func choice(flag, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	p := &harness.Problem{Where: flag, What: fmt.Sprintf("unknown value %q", value), Hint: "one of " + strings.Join(of, ", ")}
-	if n := harness.Nearest(value, of); n != "" {
+	p := &settings.Problem{Where: flag, What: fmt.Sprintf("unknown value %q", value), Hint: "one of " + strings.Join(of, ", ")}
+	if n := settings.Nearest(value, of); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
 	}
 	return p

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/datasets/importers"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newDatasetsFetch(env *Env) *cobra.Command {
@@ -40,8 +40,8 @@ the files from a folder instead and needs no network.
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		s, ok := importers.Find(args[0])
 		if !ok {
-			p := &harness.Problem{What: fmt.Sprintf("unknown set %q", args[0]), Hint: "one of " + strings.Join(names, ", ")}
-			if n := harness.Nearest(args[0], names); n != "" {
+			p := &settings.Problem{What: fmt.Sprintf("unknown set %q", args[0]), Hint: "one of " + strings.Join(names, ", ")}
+			if n := settings.Nearest(args[0], names); n != "" {
 				p.Hint = fmt.Sprintf("did you mean %q?", n)
 			}
 			return p
@@ -51,13 +51,13 @@ the files from a folder instead and needs no network.
 			o.From = env.path(*from)
 		}
 		if s.Offline != "" && *from == "" {
-			return &harness.Problem{What: s.Name + " cannot be downloaded: " + s.Offline, Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
+			return &settings.Problem{What: s.Name + " cannot be downloaded: " + s.Offline, Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
 		}
 		paths, err := importers.Fetch(cmd.Context(), s, env.path(*dir), o)
 		var mismatch *importers.MismatchError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && *from != "", errors.As(err, &mismatch):
-			return &harness.Problem{Err: err}
+			return &settings.Problem{Err: err}
 		case err != nil:
 			return err
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
@@ -105,7 +103,7 @@ func (f *gateFlags) run(env *Env, dir string) error {
 	}
 	if f.baseline == "" { // else what is wrong is known once it is loaded
 		if err := o.Check(); err != nil {
-			return asUsage(err)
+			return err
 		}
 	}
 	t, err := env.loadTable(dir, compare.LoadOptions{Latencies: o.WantsLatency()})
@@ -120,7 +118,7 @@ func (f *gateFlags) run(env *Env, dir string) error {
 	}
 	r, err := gate.Evaluate(t, o)
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
 	return f.write(env, dir, r)
 }
@@ -131,7 +129,7 @@ func (f *gateFlags) options(env *Env) (gate.Options, error) {
 	if f.file != "" {
 		data, err := env.readFile(f.file)
 		if err != nil {
-			return o, &harness.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
+			return o, &settings.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
 		}
 		if err := f.load(&o, data); err != nil {
 			return o, err
@@ -140,7 +138,7 @@ func (f *gateFlags) options(env *Env) (gate.Options, error) {
 	for _, text := range f.require {
 		r, err := gate.Parse(text, "--require")
 		if err != nil {
-			return o, asUsage(err)
+			return o, err
 		}
 		o.Require = append(o.Require, r)
 	}
@@ -151,7 +149,7 @@ func (f *gateFlags) options(env *Env) (gate.Options, error) {
 		}
 		v, err := share(number)
 		if err != nil {
-			return o, &harness.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text), Hint: "0.02, 2% or end_to_end=0.02"}
+			return o, &settings.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text), Hint: "0.02, 2% or end_to_end=0.02"}
 		}
 		if named {
 			o.Margins[strings.TrimSpace(metric)] = v
@@ -180,14 +178,10 @@ func share(s string) (float64, error) {
 // load reads gate.yaml. Limits of it and of the flags add up.
 func (f *gateFlags) load(o *gate.Options, data []byte) error {
 	n, err := settings.Parse(f.file, data)
-	if err == nil {
-		err = f.entries(o, n)
+	if err != nil {
+		return err
 	}
-	var y *settings.Error
-	if errors.As(err, &y) {
-		return &harness.Problem{Where: y.Place(), What: y.Msg}
-	}
-	return asUsage(err)
+	return f.entries(o, n)
 }
 
 func (f *gateFlags) entries(o *gate.Options, n settings.Node) error {
@@ -260,7 +254,7 @@ func limits(o *gate.Options, list settings.Node, prefix string) error {
 		if err != nil {
 			return err
 		}
-		r, err := gate.Parse(prefix+text, i.Errorf("").Place())
+		r, err := gate.Parse(prefix+text, i.Place())
 		if err != nil {
 			return err
 		}
@@ -271,7 +265,7 @@ func limits(o *gate.Options, list settings.Node, prefix string) error {
 
 func (f *gateFlags) writeBaseline(env *Env, dir string) error {
 	if len(f.require) > 0 || f.file != "" || f.baseline != "" {
-		return &harness.Problem{Where: "--write-baseline", What: "it writes the run as a baseline and judges nothing", Hint: "judge the run in a command of its own"}
+		return &settings.Problem{Where: "--write-baseline", What: "it writes the run as a baseline and judges nothing", Hint: "judge the run in a command of its own"}
 	}
 	var n int64
 	err := env.output(f.newBaseline, func(w io.Writer) (err error) {
@@ -279,7 +273,7 @@ func (f *gateFlags) writeBaseline(env *Env, dir string) error {
 		return err
 	})
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
 	_, err = fmt.Fprintf(env.Stderr, "memtox: %d trials written to %s\n", n, f.newBaseline)
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/scan"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/export"
 )
 
@@ -38,11 +38,11 @@ func (e *Env) policy(name string) (*guard.Policy, error) {
 	}
 	data, err := e.readFile(name)
 	if err != nil {
-		return nil, &harness.Problem{Where: "--policy", Err: err}
+		return nil, &settings.Problem{Where: "--policy", Err: err}
 	}
 	p, err := guard.ParsePolicy(name, data)
 	if err != nil {
-		return nil, &harness.Problem{Where: "--policy", Err: err}
+		return nil, &settings.Problem{Where: "--policy", Err: err}
 	}
 	return p, nil
 }
@@ -64,7 +64,7 @@ something could not be scanned and nothing was found in the rest.`,
 		Example: "  memtox guard scan MEMORY.md memories/\n  memtox guard scan --format sarif ~/.agent/memory >memory.sarif\n  memtox guard scan --policy strict store.db",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &harness.Problem{What: "guard scan needs a file or a directory", Hint: "usage: " + cmd.UseLine()}
+				return &settings.Problem{What: "guard scan needs a file or a directory", Hint: "usage: " + cmd.UseLine()}
 			}
 			return nil
 		},
@@ -79,7 +79,7 @@ something could not be scanned and nothing was found in the rest.`,
 			return err
 		}
 		if *maxBytes < 0 {
-			return &harness.Problem{Where: "--max-bytes", What: "it is less than 0"}
+			return &settings.Problem{Where: "--max-bytes", What: "it is less than 0"}
 		}
 		p, err := env.policy(*policy)
 		if err != nil {

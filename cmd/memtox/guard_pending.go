@@ -12,7 +12,7 @@ import (
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/guard/store"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // waiting is a record that waits for a decision, or was decided.
@@ -75,7 +75,7 @@ are not shown.`,
 func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*store.Store, error) {
 	st, err := m.open(ctx, changes)
 	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
-		return nil, &harness.Problem{Where: "--store", Err: err}
+		return nil, &settings.Problem{Where: "--store", Err: err}
 	}
 	return st, err
 }
@@ -156,7 +156,7 @@ func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(c
 	ctx, stop := m.env.interruptible(ctx)
 	defer stop()
 	if why == "" {
-		return &harness.Problem{Where: "--why", What: "it is missing", Hint: "say why: the log keeps it"}
+		return &settings.Problem{Where: "--why", What: "it is missing", Hint: "say why: the log keeps it"}
 	}
 	if by == "" {
 		by = m.operator()
@@ -168,7 +168,7 @@ func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(c
 	r, err := f(ctx, st, by)
 	if err = errors.Join(err, st.Close()); err != nil {
 		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrMovedOn) || errors.Is(err, memory.ErrDecided) {
-			return &harness.Problem{Where: m.store, Err: err, Hint: "`memtox guard pending` lists what waits"}
+			return &settings.Problem{Where: m.store, Err: err, Hint: "`memtox guard pending` lists what waits"}
 		}
 		return fmt.Errorf("deciding about a record: %w", err)
 	}

@@ -31,8 +31,8 @@ import (
 	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/defenses/signed"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // guardToken is the variable that holds the token of the HTTP server.
@@ -90,17 +90,17 @@ end it in good order.`,
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case *every < 0 || *after < 0 || *st == "" && *sealKey != "":
-			return &harness.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
+			return &settings.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
 		case *useMCP && *addr != "":
-			return &harness.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
+			return &settings.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
 		case !*useMCP && *st != "":
-			return &harness.Problem{What: "--store is for --mcp: without it the agent keeps its own store"}
+			return &settings.Problem{What: "--store is for --mcp: without it the agent keeps its own store"}
 		case *addr == "" && (*cert != "" || *key != ""):
-			return &harness.Problem{What: "--tls-cert and --tls-key are for --http"}
+			return &settings.Problem{What: "--tls-cert and --tls-key are for --http"}
 		case (*cert == "") != (*key == ""):
-			return &harness.Problem{What: "--tls-cert and --tls-key go together"}
+			return &settings.Problem{What: "--tls-cert and --tls-key go together"}
 		case limits.Body < 1 || limits.Concurrent < 1 || limits.Time <= 0 || limits.Connections < 1 || *idle <= 0 || *trials < 1 || *kept < 1:
-			return &harness.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, --max-trials and --max-trial-bytes must be more than 0"}
+			return &settings.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, --max-trials and --max-trial-bytes must be more than 0"}
 		}
 		p, err := env.policy(*policy)
 		if err != nil {
@@ -123,7 +123,7 @@ end it in good order.`,
 		}
 		owner := env.Getenv(external.OwnerVariable)
 		if owner != "" && len(owner) < 16 {
-			return &harness.Problem{Where: external.OwnerVariable, What: "the token has less than 16 characters",
+			return &settings.Problem{Where: external.OwnerVariable, What: "the token has less than 16 characters",
 				Hint: "draw one at random: openssl rand -hex 24"}
 		}
 		opts := guard.Options{Policy: p, Reveal: *reveal}
@@ -204,27 +204,27 @@ func guardLog(env *Env, level string) (*slog.Logger, error) {
 func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, &harness.Problem{Where: "--http", What: fmt.Sprintf("%q is no address", addr), Hint: "HOST:PORT, as in 127.0.0.1:8765"}
+		return nil, &settings.Problem{Where: "--http", What: fmt.Sprintf("%q is no address", addr), Hint: "HOST:PORT, as in 127.0.0.1:8765"}
 	}
 	ip, err := netip.ParseAddr(host)
 	remote := host != "localhost" && (err != nil || !ip.IsLoopback())
 	switch token := env.Getenv(guardToken); {
 	case remote && token == "":
-		return nil, &harness.Problem{Where: "--http", What: "other machines can reach " + addr, Hint: "set a token in " + guardToken + " and give --tls-cert and --tls-key, or use 127.0.0.1"}
+		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr, Hint: "set a token in " + guardToken + " and give --tls-cert and --tls-key, or use 127.0.0.1"}
 	case remote && len(token) < 16:
-		return nil, &harness.Problem{Where: guardToken, What: "the token has less than 16 characters", Hint: "draw one at random: openssl rand -hex 24"}
+		return nil, &settings.Problem{Where: guardToken, What: "the token has less than 16 characters", Hint: "draw one at random: openssl rand -hex 24"}
 	case remote && cert == "":
-		return nil, &harness.Problem{Where: "--http", What: "other machines can reach " + addr + ", and the token would cross the network in clear", Hint: "give --tls-cert and --tls-key, or use 127.0.0.1"}
+		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr + ", and the token would cross the network in clear", Hint: "give --tls-cert and --tls-key, or use 127.0.0.1"}
 	}
 	var pair tls.Certificate
 	if cert != "" {
 		if pair, err = tls.LoadX509KeyPair(env.path(cert), env.path(key)); err != nil {
-			return nil, &harness.Problem{Where: "--tls-cert", Err: err}
+			return nil, &settings.Problem{Where: "--tls-cert", Err: err}
 		}
 	}
 	l, err := proxy.Listen(ctx, addr, remote)
 	if err != nil {
-		return nil, &harness.Problem{Where: "--http", Err: err}
+		return nil, &settings.Problem{Where: "--http", Err: err}
 	}
 	if cert != "" {
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
@@ -359,13 +359,13 @@ func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
 			return e.guardKey(name, false)
 		}
 		if err != nil {
-			return nil, &harness.Problem{Where: "--key", Err: fmt.Errorf("writing the key: %w", err)}
+			return nil, &settings.Problem{Where: "--key", Err: fmt.Errorf("writing the key: %w", err)}
 		}
 	} else if err != nil {
-		if p := (*harness.Problem)(nil); errors.As(err, &p) {
+		if p := (*settings.Problem)(nil); errors.As(err, &p) {
 			return nil, err
 		}
-		return nil, &harness.Problem{Where: "--key", Err: err, Hint: "--key FILE names the key that `memtox guard serve` signs with"}
+		return nil, &settings.Problem{Where: "--key", Err: err, Hint: "--key FILE names the key that `memtox guard serve` signs with"}
 	}
 	var keys []signed.Key
 	line := 0
@@ -376,7 +376,7 @@ func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
 			continue
 		}
 		// Nothing of the line may stand in the error: it may be a secret.
-		wrong := &harness.Problem{Where: fmt.Sprintf("%s:%d", name, line), What: "a line is the id of a key and its secret in hexadecimal"}
+		wrong := &settings.Problem{Where: fmt.Sprintf("%s:%d", name, line), What: "a line is the id of a key and its secret in hexadecimal"}
 		if len(fields) != 2 {
 			return nil, wrong
 		}
@@ -388,7 +388,7 @@ func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
 	}
 	ring, err := signed.NewKeyring(keys...)
 	if err != nil {
-		return nil, &harness.Problem{Where: name, Err: err}
+		return nil, &settings.Problem{Where: name, Err: err}
 	}
 	return ring, nil
 }
@@ -404,7 +404,7 @@ func readSecret(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case st.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which keeps no such bits
-		return nil, &harness.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o",
+		return nil, &settings.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o",
 			st.Mode().Perm()),
 			Hint: "chmod 600 " + path + "; if somebody may have read it, draw a new key and approve the records anew"}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/datasets/importers"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newDatasetsImport(env *Env) *cobra.Command {
@@ -51,7 +51,7 @@ cases. Ids are replaced by hashes, for published ones tell the label.`,
 		if *printMap != "" {
 			data, ok := importers.ReadyMapping(*printMap)
 			if !ok {
-				return &harness.Problem{Where: "--print-map", What: fmt.Sprintf("no ready mapping is called %q", *printMap), Hint: "see memtox datasets import --help"}
+				return &settings.Problem{Where: "--print-map", What: fmt.Sprintf("no ready mapping is called %q", *printMap), Hint: "see memtox datasets import --help"}
 			}
 			_, err := env.Stdout.Write(data)
 			return err
@@ -61,16 +61,16 @@ cases. Ids are replaced by hashes, for published ones tell the label.`,
 		}
 		switch {
 		case len(args) == 0:
-			return &harness.Problem{What: "memtox datasets import needs a format and a file", Hint: "formats: " + strings.Join(importers.FormatNames(), ", ")}
+			return &settings.Problem{What: "memtox datasets import needs a format and a file", Hint: "formats: " + strings.Join(importers.FormatNames(), ", ")}
 		case *out == "":
-			return &harness.Problem{Where: "-o", What: "no file is named for the cases", Hint: "for instance -o cases.jsonl"}
+			return &settings.Problem{Where: "-o", What: "no file is named for the cases", Hint: "for instance -o cases.jsonl"}
 		case filepath.Ext(*out) != ".jsonl":
-			return &harness.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later", Hint: "cases are written as JSON lines: name it .jsonl"}
+			return &settings.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later", Hint: "cases are written as JSON lines: name it .jsonl"}
 		}
 		f, ok := importers.FindFormat(args[0])
 		if !ok {
-			p := &harness.Problem{What: fmt.Sprintf("unknown format %q", args[0]), Hint: "one of " + strings.Join(importers.FormatNames(), ", ")}
-			if n := harness.Nearest(args[0], importers.FormatNames()); n != "" {
+			p := &settings.Problem{What: fmt.Sprintf("unknown format %q", args[0]), Hint: "one of " + strings.Join(importers.FormatNames(), ", ")}
+			if n := settings.Nearest(args[0], importers.FormatNames()); n != "" {
 				p.Hint = fmt.Sprintf("did you mean %q?", n)
 			}
 			return p
@@ -79,15 +79,15 @@ cases. Ids are replaced by hashes, for published ones tell the label.`,
 		if *mapFile != "" {
 			data, err := env.readFile(*mapFile)
 			if err != nil {
-				return &harness.Problem{Where: "--map", What: *mapFile, Err: withoutPath(err)}
+				return &settings.Problem{Where: "--map", What: *mapFile, Err: withoutPath(err)}
 			}
 			if r.Map, err = importers.ParseMapping(*mapFile, data); err != nil {
-				return &harness.Problem{Err: err}
+				return &settings.Problem{Err: err}
 			}
 		}
 		for _, name := range args[1:] {
 			if env.path(name) == env.path(*out) {
-				return &harness.Problem{Where: "-o", What: name + " would be overwritten by its own cases", Hint: "choose another name"}
+				return &settings.Problem{Where: "-o", What: name + " would be overwritten by its own cases", Hint: "choose another name"}
 			}
 			r.Files = append(r.Files, importers.Input{Name: name, Path: env.path(name)})
 		}

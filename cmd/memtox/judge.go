@@ -14,6 +14,8 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results/stats"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newJudge(env *Env) *cobra.Command {
@@ -90,11 +92,11 @@ func readAuditSet(env *Env, file string) ([]score.Item, string, error) {
 	}
 	b, err := env.readFile(file)
 	if err != nil {
-		return nil, "", &harness.Problem{Where: "--set", What: file, Err: withoutPath(err)}
+		return nil, "", &settings.Problem{Where: "--set", What: file, Err: withoutPath(err)}
 	}
 	items, err := score.Read(bytes.NewReader(b), file)
 	if err != nil {
-		return nil, "", &harness.Problem{Where: "--set", Err: err}
+		return nil, "", &settings.Problem{Where: "--set", Err: err}
 	}
 	return items, file, nil
 }

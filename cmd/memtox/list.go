@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 )
 
@@ -57,7 +57,7 @@ func (l *listing) print(env *Env, format string) error {
 	case "table":
 		return l.grid().Text(env.Stdout)
 	}
-	p := &harness.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(formats, ", ")}
+	p := &settings.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(formats, ", ")}
 	return p
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // newMan writes the man pages, for packagers.
@@ -17,7 +17,7 @@ func newMan(env *Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := env.path(args[0])
 			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return &harness.Problem{Where: args[0], Err: err}
+				return &settings.Problem{Where: args[0], Err: err}
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // it holds the day

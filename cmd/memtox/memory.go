@@ -16,8 +16,8 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/store"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // MemoryExitCodes is the table of exit codes of `memtox memory`, the exception to
@@ -126,7 +126,7 @@ func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.Store, e
 		return nil, err
 	}
 	if m.store == "" {
-		return nil, &harness.Problem{What: "which store? --store is missing", Hint: "--store FILE names the file that the memory is in"}
+		return nil, &settings.Problem{What: "which store? --store is missing", Hint: "--store FILE names the file that the memory is in"}
 	}
 	return store.Open(ctx, m.env.path(m.store), store.Options{MustExist: true, ReadOnly: !changes})
 }
@@ -315,7 +315,7 @@ func (m *memoryCommand) operator() string {
 func (m *memoryCommand) readOwn(flag, name string) ([]byte, error) {
 	b, err := m.env.readFile(name)
 	if err != nil {
-		return nil, &harness.Problem{Where: flag, Err: err}
+		return nil, &settings.Problem{Where: flag, Err: err}
 	}
 	return b, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newTrace(m *memoryCommand) *cobra.Command {
@@ -26,7 +26,7 @@ that of all versions: a record that once derived from another is shown.`,
 	reach := c.Flags().Int("reach", seal.DefaultReach, "How many records are followed each way")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *reach < 1 {
-			return &harness.Problem{Where: "--reach", What: fmt.Sprintf("%d is too few", *reach), Hint: "at least 1"}
+			return &settings.Problem{Where: "--reach", What: fmt.Sprintf("%d is too few", *reach), Hint: "at least 1"}
 		}
 		store, r, err := m.replay(cmd.Context(), false)
 		if err != nil {
@@ -68,7 +68,7 @@ that of all versions: a record that once derived from another is shown.`,
 }
 
 func noRecord(id string) error {
-	return &harness.Problem{What: fmt.Sprintf("record %q: the store has never had it", id)}
+	return &settings.Problem{What: fmt.Sprintf("record %q: the store has never had it", id)}
 }
 
 var nodeColumns = []string{"steps", "what", "via", "relation", "origin", "state", "text"}
@@ -167,7 +167,7 @@ were when they were retired are left out.`,
 	exact := c.Flags().Bool("case-sensitive", false, "Take the case of letters for a difference")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if args[0] == "" {
-			return &harness.Problem{What: "there is nothing to look for: the text is empty"}
+			return &settings.Problem{What: "there is nothing to look for: the text is empty"}
 		}
 		store, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
@@ -234,7 +234,7 @@ first.`,
 		if len(args) > 0 {
 			match = seal.Match{Attr: seal.Attr(*attr), Value: args[0]}
 		} else if cmd.Flags().Changed("attr") {
-			return &harness.Problem{Where: "--attr", What: "an attribute without a value", Hint: "memtox memory timeline VALUE --attr " + *attr}
+			return &settings.Problem{Where: "--attr", What: "an attribute without a value", Hint: "memtox memory timeline VALUE --attr " + *attr}
 		}
 		store, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
@@ -320,7 +320,7 @@ changed. Snapshots are named by id or by name.`,
 		Example: "  memtox memory diff s1 s2 --store memory.db",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return &harness.Problem{What: cmd.CommandPath() + " needs two snapshots", Hint: "usage: " + cmd.UseLine()}
+				return &settings.Problem{What: cmd.CommandPath() + " needs two snapshots", Hint: "usage: " + cmd.UseLine()}
 			}
 			return nil
 		},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newIncident(m *memoryCommand) *cobra.Command {
@@ -45,7 +45,7 @@ both acts, and a snapshot is taken before each.`,
 			}
 		}
 		if len(args) == 0 && *since == "" {
-			return &harness.Problem{What: "nothing is suspected", Hint: "name records, or --since TIME"}
+			return &settings.Problem{What: "nothing is suspected", Hint: "name records, or --since TIME"}
 		}
 		store, err := m.open(ctx, !*dry)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/store"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Where the keys of a store lie unless a flag says otherwise.
@@ -52,7 +52,7 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key str
 		}
 		unsealed = signed == nil
 		if !there && signed != nil {
-			return nil, nil, &harness.Problem{What: "the store was sealed with a key, and " + name + " is not there", Hint: "--key FILE names the file with that key"}
+			return nil, nil, &settings.Problem{What: "the store was sealed with a key, and " + name + " is not there", Hint: "--key FILE names the file with that key"}
 		}
 		if !there {
 			if err := m.makeKey(); err != nil {
@@ -61,8 +61,8 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key str
 		}
 	}
 	b, err := readSecret(m.env.path(name))
-	if p := (*harness.Problem)(nil); err != nil && !errors.As(err, &p) {
-		err = &harness.Problem{Where: "--key", Err: err}
+	if p := (*settings.Problem)(nil); err != nil && !errors.As(err, &p) {
+		err = &settings.Problem{Where: "--key", Err: err}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key str
 		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
 			memory.ErrDamaged, name)
 	case err != nil:
-		return nil, nil, &harness.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
+		return nil, nil, &settings.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
 		text, err := seal.VerifierKey(strings.TrimSpace(string(b)))
@@ -108,7 +108,7 @@ func (m *memoryCommand) makeKey() error {
 		if there, err := m.exists(signerFile(m.store)); err != nil || there {
 			return err
 		}
-		return &harness.Problem{What: verifierFile(m.store) + " is there, and the signer's key that belongs to it is not", Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
+		return &settings.Problem{What: verifierFile(m.store) + " is there, and the signer's key that belongs to it is not", Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
 	}
 	switch err := m.writeKey(signerFile(m.store), key, 0o600); {
 	case errors.Is(err, fs.ErrExist):
@@ -162,7 +162,7 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 	if name == "" {
 		name = verifierFile(m.store)
 		if there, err := m.exists(name); err != nil || !there {
-			return nil, errors.Join(err, &harness.Problem{What: "without the verifier's key nothing can be said of signatures, and " + name + " is not there", Hint: "--verifier FILE names it"})
+			return nil, errors.Join(err, &settings.Problem{What: "without the verifier's key nothing can be said of signatures, and " + name + " is not there", Hint: "--verifier FILE names it"})
 		}
 	}
 	b, err := m.readOwn("--verifier", name)
@@ -175,7 +175,7 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy",
 			memory.ErrDamaged, name)
 	case err != nil:
-		return nil, &harness.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
+		return nil, &settings.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
 	}
 	return v, nil
 }
@@ -289,7 +289,7 @@ session could see and that are seen again are listed.`,
 				return nil
 			}
 			if len(args) == 1 && cmd.Flags().Changed("to") {
-				return &harness.Problem{Where: "--to", What: "a snapshot is named too", Hint: "name one of them"}
+				return &settings.Problem{Where: "--to", What: "a snapshot is named too", Hint: "name one of them"}
 			}
 			return oneArg("a snapshot, or --to TIME")(cmd, args)
 		},
@@ -345,7 +345,7 @@ session could see and that are seen again are listed.`,
 func instantFlag(flag, s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, &harness.Problem{Where: flag, What: fmt.Sprintf("%q is no time", s), Hint: "write it as 2026-03-01T09:00:00Z"}
+		return t, &settings.Problem{Where: flag, What: fmt.Sprintf("%q is no time", s), Hint: "write it as 2026-03-01T09:00:00Z"}
 	}
 	return t, nil
 }
@@ -383,7 +383,7 @@ head were replaced together by older ones.`,
 		var v note.Verifier
 		switch {
 		case *unsigned && (*verifier != "" || *since != ""):
-			return &harness.Problem{Where: "--unsigned", What: "--verifier and --since are about signatures", Hint: "leave --unsigned out"}
+			return &settings.Problem{Where: "--unsigned", What: "--verifier and --since are about signatures", Hint: "leave --unsigned out"}
 		case !*unsigned:
 			if v, err = m.verifier(*verifier); err != nil {
 				return err
@@ -472,7 +472,7 @@ same.`,
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if *snapshot == "" {
-			return &harness.Problem{What: "in which snapshot? --snapshot is missing", Hint: "memtox memory snapshots lists them"}
+			return &settings.Problem{What: "in which snapshot? --snapshot is missing", Hint: "memtox memory snapshots lists them"}
 		}
 		st, err := m.open(ctx, false)
 		if err != nil {
@@ -488,7 +488,7 @@ same.`,
 		}
 		d, err := ledger.Prove(ctx, *snapshot, args[0], *disclose)
 		if errors.Is(err, seal.ErrNotSealed) {
-			return &harness.Problem{Err: err, Hint: "memtox memory snapshot seals all"}
+			return &settings.Problem{Err: err, Hint: "memtox memory snapshot seals all"}
 		}
 		if err != nil {
 			return err
@@ -548,14 +548,14 @@ nothing.`,
 			return err
 		}
 		if *verifier == "" {
-			return &harness.Problem{What: "whose signature counts? --verifier is missing", Hint: "--verifier FILE names the verifier's key; a proof that brings its own trust proves nothing"}
+			return &settings.Problem{What: "whose signature counts? --verifier is missing", Hint: "--verifier FILE names the verifier's key; a proof that brings its own trust proves nothing"}
 		}
 		v, err := m.verifier(*verifier)
 		if err != nil {
 			return err
 		}
 		if info, err := os.Stat(m.env.path(args[0])); err == nil && info.Size() > maxProof {
-			return &harness.Problem{Where: args[0], What: fmt.Sprintf("%d bytes are no proof", info.Size()), Hint: "is it another file?"}
+			return &settings.Problem{Where: args[0], What: fmt.Sprintf("%d bytes are no proof", info.Size()), Hint: "is it another file?"}
 		}
 		data, err := m.env.readFile(args[0])
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newMerge(env *Env) *cobra.Command {
@@ -35,7 +37,7 @@ memtox run --resume --out RUN runs them.`,
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return &harness.Problem{What: "memtox merge needs run directories", Hint: "usage: " + c.UseLine()}
+			return &settings.Problem{What: "memtox merge needs run directories", Hint: "usage: " + c.UseLine()}
 		}
 		return nil
 	}
@@ -46,7 +48,7 @@ memtox run --resume --out RUN runs them.`,
 			return err
 		}
 		if *out == "" {
-			return &harness.Problem{Where: "-o", What: "there is no telling where to", Hint: "name a directory that does not exist yet"}
+			return &settings.Problem{Where: "-o", What: "there is no telling where to", Hint: "name a directory that does not exist yet"}
 		}
 		var readers []*results.Reader
 		var runs []*results.Run
@@ -76,11 +78,11 @@ memtox run --resume --out RUN runs them.`,
 func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), run *results.Run, out, format string) (err error) {
 	dir := filepath.Clean(env.path(out))
 	if st, err := os.Lstat(dir); err == nil && (!st.IsDir() || os.Remove(dir) != nil) { // an empty directory may go
-		return &harness.Problem{Where: out, What: "is there already", Hint: "choose another directory with -o"}
+		return &settings.Problem{Where: out, What: "is there already", Hint: "choose another directory with -o"}
 	}
 	work := dir + ".merging"
 	if _, err := os.Lstat(work); err == nil {
-		return &harness.Problem{Where: work, What: "is left from a merge that was killed, or belongs to one that goes on", Hint: "remove it if no other merge is running"}
+		return &settings.Problem{Where: work, What: "is left from a merge that was killed, or belongs to one that goes on", Hint: "remove it if no other merge is running"}
 	}
 	defer func() {
 		if err != nil && !errors.As(err, new(told)) {

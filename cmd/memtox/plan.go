@@ -11,6 +11,8 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newPlan(env *Env) *cobra.Command {
@@ -35,7 +37,7 @@ settings price_prompt and price_completion (US dollars for a million tokens).`,
 			return err
 		}
 		if *pilot < 0 || *latency < 0 {
-			return &harness.Problem{Where: "--pilot, --latency", What: "below 0", Hint: "give a number of trials, a duration"}
+			return &settings.Problem{Where: "--pilot, --latency", What: "below 0", Hint: "give a number of trials, a duration"}
 		}
 		e, err := conf.Estimate(ctx, env.catalog(false, remote.Caps{}), harness.EstimateOptions{SecondsPerCall: latency.Seconds(), Pilot: *pilot})
 		if err != nil {

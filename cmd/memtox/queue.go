@@ -19,6 +19,8 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // queueDir is where in a run's directory its own server keeps what waits.
@@ -32,11 +34,11 @@ func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
 	read := func() error {
 		b, err := e.readFile(c.QueueTokenFile)
 		if err != nil {
-			return &harness.Problem{Where: "queue_token_file", Err: err}
+			return &settings.Problem{Where: "queue_token_file", Err: err}
 		}
 		line := strings.TrimSpace(string(b))
 		if line == "" || strings.ContainsAny(line, "\n\r") {
-			return &harness.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token", Hint: "one line, nothing else"}
+			return &settings.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token", Hint: "one line, nothing else"}
 		}
 		token.Store(line)
 		return nil
@@ -75,10 +77,10 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		return nil, nil, err
 	}
 	if c.Queue != "" && c.Listen != "" {
-		return nil, nil, &harness.Problem{Where: "--listen", What: "a run uses a server that is there, or starts one, not both", Hint: "leave --queue or --listen out"}
+		return nil, nil, &settings.Problem{Where: "--listen", What: "a run uses a server that is there, or starts one, not both", Hint: "leave --queue or --listen out"}
 	}
 	if c.Record != "" {
-		return nil, nil, &harness.Problem{Where: "--record", What: "the workers call the model, and each would need a cassette of its own", Hint: "record in one process"}
+		return nil, nil, &settings.Problem{Where: "--record", What: "the workers call the model, and each would need a cassette of its own", Hint: "record in one process"}
 	}
 	end, over := func() {}, false
 	if c.Listen != "" {
@@ -200,7 +202,7 @@ killed worker had taken goes to another.`,
 			return err
 		}
 		if here.Queue == "" {
-			return &harness.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
+			return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
 		}
 		o, err := env.queueOptions(here)
 		if err != nil {
@@ -239,7 +241,7 @@ func newQueue(env *Env) *cobra.Command {
 				return err
 			}
 			if conf.Queue == "" {
-				return &harness.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
+				return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
 			}
 			o, err := env.queueOptions(conf)
 			if err != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // judgeFlags are how a command reaches a judge.
@@ -38,7 +40,7 @@ func (f *judgeFlags) register(c *cobra.Command, fallback string) {
 func (f *judgeFlags) config() (harness.Config, error) {
 	c := harness.DefaultConfig()
 	if f.concurrency < 0 || f.concurrency > 4096 {
-		return c, &harness.Problem{Where: "--concurrency", What: fmt.Sprintf("%d is out of range", f.concurrency), Hint: "0 to 4096"}
+		return c, &settings.Problem{Where: "--concurrency", What: fmt.Sprintf("%d is out of range", f.concurrency), Hint: "0 to 4096"}
 	}
 	c.Judge, c.JudgeBaseURL, c.JudgeKeyFile, c.Concurrency = f.judge, f.baseURL, f.keyFile, f.concurrency
 	return c, nil
@@ -66,7 +68,7 @@ the same -o.`,
 			return err
 		}
 		if f.judge == "" {
-			return &harness.Problem{Where: "--judge", What: "no judge is named", Hint: "for instance --judge llm:openai:NAME --base-url http://localhost:8000/v1"}
+			return &settings.Problem{Where: "--judge", What: "no judge is named", Hint: "for instance --judge llm:openai:NAME --base-url http://localhost:8000/v1"}
 		}
 		return rejudge(cmd.Context(), env, args[0], *out, *format, f)
 	}
@@ -149,7 +151,7 @@ func openRejudged(dir, out string, x *harness.Rejudging) (*results.Journal, erro
 		return nil, err
 	}
 	if earlier.Rejudged == nil || *earlier.Rejudged != *x.Run.Rejudged {
-		return nil, &harness.Problem{Where: out, What: "holds another run", Hint: "choose another directory with -o"}
+		return nil, &settings.Problem{Where: out, What: "holds another run", Hint: "choose another directory with -o"}
 	}
 	return results.Resume(dir, results.Options{})
 }

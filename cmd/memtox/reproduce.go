@@ -12,7 +12,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/provenance"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/reproduce"
 )
@@ -53,8 +53,8 @@ how to get it. Exit code 0: every comparable figure is inside. 1: one is outside
 			return err
 		}
 		if _, ok := reproduce.Find(args[0]); !ok {
-			p := &harness.Problem{What: fmt.Sprintf("unknown table %q", args[0]), Hint: "one of " + strings.Join(reproduce.Names(), ", ")}
-			if n := harness.Nearest(args[0], reproduce.Names()); n != "" {
+			p := &settings.Problem{What: fmt.Sprintf("unknown table %q", args[0]), Hint: "one of " + strings.Join(reproduce.Names(), ", ")}
+			if n := settings.Nearest(args[0], reproduce.Names()); n != "" {
 				p.Hint = fmt.Sprintf("did you mean %q?", n)
 			}
 			return p
@@ -69,7 +69,7 @@ how to get it. Exit code 0: every comparable figure is inside. 1: one is outside
 		}
 		r, err := reproduce.Reproduce(cmd.Context(), args[0], in)
 		if err != nil {
-			return asUsage(err)
+			return err
 		}
 		if err := r.Write(env.Stdout, *format); err != nil {
 			return fmt.Errorf("printing the table: %w", err)

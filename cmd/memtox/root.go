@@ -12,6 +12,8 @@ import (
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // run is the whole command line.
@@ -58,11 +60,11 @@ tell defenses apart, they say nothing about how often a real model is poisoned.`
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		var p *harness.Problem
+		var p *settings.Problem
 		if errors.As(err, &p) {
 			return p
 		}
-		return &harness.Problem{What: err.Error(), Hint: nearestFlag(cmd, err)}
+		return &settings.Problem{What: err.Error(), Hint: nearestFlag(cmd, err)}
 	})
 	root.SetHelpTemplate(strings.TrimRight(root.HelpTemplate(), "\n") + "\nExit codes:\n" + ExitCodes + "\n")
 	root.AddCommand(
@@ -104,11 +106,11 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if n := harness.Nearest(got, names); n != "" {
+	if n := settings.Nearest(got, names); n != "" {
 		return "did you mean --" + n + "?"
 	}
 	if cmd.Name() == "run" {
-		if key := harness.Nearest(strings.ReplaceAll(got, "-", "_"), harness.Keys()); key != "" {
+		if key := settings.Nearest(strings.ReplaceAll(got, "-", "_"), harness.Keys()); key != "" {
 			return "it is a setting without a flag: --set " + key + "=…"
 		}
 	}
@@ -122,7 +124,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if !cmd.HasSubCommands() {
-		return &harness.Problem{What: fmt.Sprintf("%s takes no argument, and %q stands there", cmd.CommandPath(), args[0])}
+		return &settings.Problem{What: fmt.Sprintf("%s takes no argument, and %q stands there", cmd.CommandPath(), args[0])}
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -130,8 +132,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	p := &harness.Problem{What: fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath()), Hint: "one of " + strings.Join(names, ", ")}
-	if n := harness.Nearest(args[0], names); n != "" {
+	p := &settings.Problem{What: fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath()), Hint: "one of " + strings.Join(names, ", ")}
+	if n := settings.Nearest(args[0], names); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
 	}
 	return p
@@ -144,9 +146,9 @@ func oneArg(what string) cobra.PositionalArgs {
 		case 1:
 			return nil
 		case 0:
-			return &harness.Problem{What: cmd.CommandPath() + " needs " + what, Hint: "usage: " + cmd.UseLine()}
+			return &settings.Problem{What: cmd.CommandPath() + " needs " + what, Hint: "usage: " + cmd.UseLine()}
 		}
-		return &harness.Problem{What: fmt.Sprintf("%s takes one argument, and %q stands there too", cmd.CommandPath(), args[1])}
+		return &settings.Problem{What: fmt.Sprintf("%s takes one argument, and %q stands there too", cmd.CommandPath(), args[1])}
 	}
 }
 

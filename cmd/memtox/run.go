@@ -25,6 +25,8 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // runFlags are the flags of `memtox run`.
@@ -80,9 +82,9 @@ func (f *settingFlag) apply(c *harness.Config) error {
 }
 
 func (f *settingFlag) problem(err error) error {
-	var p *harness.Problem
+	var p *settings.Problem
 	if errors.As(err, &p) {
-		return &harness.Problem{Where: "--" + f.setting.Flag, What: p.What, Hint: p.Hint}
+		return &settings.Problem{Where: "--" + f.setting.Flag, What: p.What, Hint: p.Hint}
 	}
 	return err
 }
@@ -170,7 +172,7 @@ func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error
 	if f.file != "" {
 		data, err := env.readFile(f.file)
 		if err != nil {
-			return c, &harness.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
+			return c, &settings.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
 		}
 		if err := c.Load(f.file, data); err != nil {
 			return c, err
@@ -183,7 +185,7 @@ func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error
 		key, _, _ := strings.Cut(s, "=")
 		for _, sf := range f.flags {
 			if sf.setting.Key == strings.TrimSpace(key) && len(sf.values) > 0 {
-				return c, &harness.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.setting.Key, sf.setting.Flag), Hint: "leave one of them out"}
+				return c, &settings.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.setting.Key, sf.setting.Flag), Hint: "leave one of them out"}
 			}
 		}
 	}
@@ -216,7 +218,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		return err
 	}
 	if f.resume && out == "" {
-		return &harness.Problem{Where: "--resume", What: "there is no telling which run", Hint: "name its directory with --out"}
+		return &settings.Problem{Where: "--resume", What: "there is no telling which run", Hint: "name its directory with --out"}
 	}
 	var earlier *results.Run
 	if out != "" {
@@ -225,7 +227,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		case err != nil && f.resume:
 			return err
 		case err == nil && !f.resume:
-			return &harness.Problem{Where: out, What: "holds a run already", Hint: "go on with --resume, or choose another directory with --out"}
+			return &settings.Problem{Where: out, What: "holds a run already", Hint: "go on with --resume, or choose another directory with --out"}
 		}
 	}
 	local := func(base harness.Config) (harness.Config, error) { return f.config(env, &base) }

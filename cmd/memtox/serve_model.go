@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/proxy"
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // serveGrace is how long requests in flight may take once the server stops.
@@ -37,20 +37,20 @@ it has the digest of a run in process. Interrupt to stop.`,
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		f, err := proxy.ParseFaults(*faults)
 		if err != nil {
-			return &harness.Problem{Where: "--faults", Err: err}
+			return &settings.Problem{Where: "--faults", Err: err}
 		}
 		if *errorRate != 0 {
 			f[proxy.ServerError] = *errorRate
 		}
 		s, err := proxy.New(proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed})
 		if err != nil {
-			return &harness.Problem{What: "the server cannot be set up like this", Err: err}
+			return &settings.Problem{What: "the server cannot be set up like this", Err: err}
 		}
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
 		l, err := proxy.Listen(ctx, *addr, *remote)
 		if err != nil {
-			return &harness.Problem{Where: "--addr", Err: err}
+			return &settings.Problem{Where: "--addr", Err: err}
 		}
 		if _, err := fmt.Fprintf(env.Stdout, "http://%s\n", l.Addr()); err != nil {
 			return fmt.Errorf("printing the address: %w", err)

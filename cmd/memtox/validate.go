@@ -11,6 +11,8 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // mostProblems is how many problems of a set are printed one by one.
@@ -32,7 +34,7 @@ broken; what a foreign set need not keep is a warning.`,
 	c.ValidArgsFunction = completeSets
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if *format != "table" && *format != "json" {
-			return &harness.Problem{Where: "--format", What: "unknown format " + *format, Hint: "one of table, json"}
+			return &settings.Problem{Where: "--format", What: "unknown format " + *format, Hint: "one of table, json"}
 		}
 		set, err := env.openSet(cmd.Context(), args[0])
 		if err != nil {

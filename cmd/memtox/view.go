@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/view"
 )
 
@@ -22,7 +22,7 @@ printed address, and loads nothing from anywhere. Interrupt to stop.`,
 		Example: "  memtox view\n  memtox view runs/small --port 8080",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return &harness.Problem{What: fmt.Sprintf("memtox view takes one directory, and %q stands there too", args[1])}
+				return &settings.Problem{What: fmt.Sprintf("memtox view takes one directory, and %q stands there too", args[1])}
 			}
 			return nil
 		},
@@ -40,7 +40,7 @@ printed address, and loads nothing from anywhere. Interrupt to stop.`,
 		defer shelf.Close()
 		l, err := view.Listen(int(*port))
 		if err != nil {
-			return &harness.Problem{Where: "--port", Err: err, Hint: "leave it out to take a free one"}
+			return &settings.Problem{Where: "--port", Err: err, Hint: "leave it out to take a free one"}
 		}
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()

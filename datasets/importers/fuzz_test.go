@@ -81,7 +81,7 @@ func FuzzMapping(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, data string) {
 		m, err := ParseMapping("m.yaml", []byte(text))
 		if err != nil {
-			var e *settings.Error
+			var e *settings.Problem
 			if !errors.As(err, &e) {
 				t.Fatalf("%q: an error without a place: %v", text, err)
 			}

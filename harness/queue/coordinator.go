@@ -18,6 +18,8 @@ import (
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Coordinator hands out the trials of one run and collects their rows.
@@ -187,7 +189,7 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 
 // told turns an error of the queue into one that says what was being done.
 func (c *Coordinator) told(ctx context.Context, err error) error {
-	var p *harness.Problem
+	var p *settings.Problem
 	if err == nil || ctx.Err() != nil || errors.As(err, &p) {
 		return err
 	}
@@ -208,7 +210,7 @@ type queue struct {
 
 // open makes the queue on the server, or goes on with that of this run.
 func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream, copies int) (*queue, error) {
-	settings, err := json.Marshal(c.Experiment.Config)
+	config, err := json.Marshal(c.Experiment.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -217,12 +219,12 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream, copies i
 		return nil, err
 	}
 	q := &queue{names: namesOf(c.Name), run: c.Record.ID, js: js,
-		note: Announcement{RunID: c.Record.ID, Version: c.Record.Version, Settings: settings, Record: record, Planned: c.Experiment.Plan.Len()}}
+		note: Announcement{RunID: c.Record.ID, Version: c.Record.Version, Settings: config, Record: record, Planned: c.Experiment.Plan.Len()}}
 	if q.bucket, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: q.names.bucket, Replicas: copies}); err != nil {
 		return nil, err
 	}
 	if old, err := announced(ctx, q.bucket); err == nil && !old.Over && old.RunID != q.run {
-		return nil, &harness.Problem{Where: "--queue", What: fmt.Sprintf("the queue %q carries the run %s already", c.Name, old.RunID),
+		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the queue %q carries the run %s already", c.Name, old.RunID),
 			Hint: "wait for it, give it up with `memtox queue drain`, or choose another --set queue_name"}
 	}
 	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, Replicas: copies}

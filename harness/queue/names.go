@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // names are what belongs to one queue on a server.
@@ -137,7 +137,7 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 	if o.NKeySeedFile != "" {
 		k, err := nats.NkeyOptionFromSeed(o.NKeySeedFile)
 		if err != nil {
-			return nil, nil, &harness.Problem{Where: "queue_nkey_file", Err: errors.New("the file holds no NKey seed")}
+			return nil, nil, &settings.Problem{Where: "queue_nkey_file", Err: errors.New("the file holds no NKey seed")}
 		}
 		opts = append(opts, k)
 	}
@@ -151,7 +151,7 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 			break
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || time.Now().After(end) {
-			return nil, nil, &harness.Problem{Where: "--queue", What: o.URL, Err: err, Hint: "is a server there, and is the token (MEMTOX_QUEUE_TOKEN) right?"}
+			return nil, nil, &settings.Problem{Where: "--queue", What: o.URL, Err: err, Hint: "is a server there, and is the token (MEMTOX_QUEUE_TOKEN) right?"}
 		}
 		select {
 		case <-ctx.Done():
@@ -177,7 +177,7 @@ func ValidName(s string) error {
 		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 	}
 	if !ok {
-		return &harness.Problem{Where: "queue_name", What: fmt.Sprintf("%q is no name for a queue", s), Hint: "at most 40 letters, digits, - and _"}
+		return &settings.Problem{Where: "queue_name", What: fmt.Sprintf("%q is no name for a queue", s), Hint: "at most 40 letters, digits, - and _"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // ServerOptions say how a queue's own server listens.
@@ -73,14 +73,14 @@ func Listen(o ServerOptions) (*Server, error) {
 	host, port, err := net.SplitHostPort(o.Addr)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 0 || n > 65535 {
-		return nil, &harness.Problem{Where: "--listen", What: fmt.Sprintf("%q is no HOST:PORT", o.Addr), Hint: "for instance 127.0.0.1:4222"}
+		return nil, &settings.Problem{Where: "--listen", What: fmt.Sprintf("%q is no HOST:PORT", o.Addr), Hint: "for instance 127.0.0.1:4222"}
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		switch {
 		case o.Token == "":
-			return nil, &harness.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: a token is required", Hint: "put a long random one into MEMTOX_QUEUE_TOKEN here and where the workers run"}
+			return nil, &settings.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: a token is required", Hint: "put a long random one into MEMTOX_QUEUE_TOKEN here and where the workers run"}
 		case o.Cert == "" || o.Key == "":
-			return nil, &harness.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: TLS is required", Hint: "name a certificate and its key with --set queue_cert=FILE --set queue_key=FILE"}
+			return nil, &settings.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: TLS is required", Hint: "name a certificate and its key with --set queue_cert=FILE --set queue_key=FILE"}
 		}
 	}
 	out := &Server{Token: o.Token}
@@ -97,7 +97,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	if o.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 		if err != nil {
-			return nil, &harness.Problem{Where: "queue_cert", Err: err}
+			return nil, &settings.Problem{Where: "queue_cert", Err: err}
 		}
 		opts.TLS, opts.TLSTimeout = true, 5
 		opts.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -113,7 +113,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	go s.Start()
 	if !s.ReadyForConnections(15 * time.Second) {
 		s.Shutdown()
-		return nil, &harness.Problem{Where: "--listen", What: "no server could be started at " + o.Addr, Err: errors.New("is the address in use?")}
+		return nil, &settings.Problem{Where: "--listen", What: "no server could be started at " + o.Addr, Err: errors.New("is the address in use?")}
 	}
 	return out, nil
 }

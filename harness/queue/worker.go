@@ -21,6 +21,8 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Worker takes trials off a queue and runs them.
@@ -127,7 +129,7 @@ func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan 
 			return a, nil
 		}
 		if time.Now().After(end) {
-			return nil, &harness.Problem{Where: "--queue", What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait), Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
+			return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait), Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
 		}
 		select {
 		case <-stop:
@@ -143,15 +145,15 @@ func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan 
 // enlist makes the experiment and refuses where it is not the announced one.
 func (w *Worker) enlist(ctx context.Context, a *Announcement) (*harness.Experiment, error) {
 	if a.Version != w.Version {
-		return nil, &harness.Problem{Where: "--queue", What: fmt.Sprintf("the run %s was started by memtox %s, and this is memtox %s", a.RunID, a.Version, w.Version), Hint: "use the same version on all machines"}
+		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the run %s was started by memtox %s, and this is memtox %s", a.RunID, a.Version, w.Version), Hint: "use the same version on all machines"}
 	}
 	var c harness.Config
 	if err := json.Unmarshal(a.Settings, &c); err != nil {
-		return nil, &harness.Problem{Where: "--queue", What: "the settings of the run " + a.RunID + " cannot be read", Err: err}
+		return nil, &settings.Problem{Where: "--queue", What: "the settings of the run " + a.RunID + " cannot be read", Err: err}
 	}
 	var record results.Run
 	if err := json.Unmarshal(a.Record, &record); err != nil {
-		return nil, &harness.Problem{Where: "--queue", What: "the record of the run " + a.RunID + " cannot be read", Err: err}
+		return nil, &settings.Problem{Where: "--queue", What: "the record of the run " + a.RunID + " cannot be read", Err: err}
 	}
 	own := w.Settings
 	if own == nil {

@@ -19,29 +19,6 @@ import (
 // size a fifth of a second.
 const MaxSize = 256 << 10
 
-// Error is one mistake in a file.
-type Error struct {
-	File         string
-	Line, Column int // from 1; 0 where the place is not known
-	Msg          string
-}
-
-// Error gives the mistake as file:line:column: text.
-func (e *Error) Error() string {
-	return e.Place() + ": " + e.Msg
-}
-
-// Place returns file:line:column.
-func (e *Error) Place() string {
-	switch {
-	case e.Line == 0:
-		return e.File
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	return fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
-}
-
 // Node is one value of a file, which knows where it stands.
 type Node struct {
 	file string
@@ -58,7 +35,8 @@ type Entry struct {
 // Parse reads a whole file. An empty one is an empty mapping.
 func Parse(file string, data []byte) (Node, error) {
 	if len(data) > MaxSize {
-		return Node{}, &Error{File: file, Msg: fmt.Sprintf("%d bytes are too many for a settings file (at most %d)", len(data), MaxSize)}
+		return Node{}, &Problem{Where: file,
+			What: fmt.Sprintf("%d bytes are too many for a settings file (at most %d)", len(data), MaxSize)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -69,7 +47,7 @@ func Parse(file string, data []byte) (Node, error) {
 		return Node{}, syntax(file, err)
 	}
 	if err := dec.Decode(&more); err == nil {
-		return Node{}, &Error{file, more.Line, more.Column, "a second document begins here; a file holds one"}
+		return Node{}, Node{file, &more}.Errorf("a second document begins here; a file holds one")
 	} else if !errors.Is(err, io.EOF) {
 		return Node{}, syntax(file, err)
 	}
@@ -91,17 +69,27 @@ func Parse(file string, data []byte) (Node, error) {
 
 // syntax turns an error of the YAML reader into ours, with its place.
 func syntax(file string, err error) error {
-	e := &Error{File: file, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	at, text := file, strings.TrimPrefix(err.Error(), "yaml: ")
 	var one *yaml.LoadError
 	var many *yaml.LoadErrors
 	if errors.As(err, &many) && len(many.Errors) > 0 {
 		one = many.Errors[0]
 	}
 	if one != nil || errors.As(err, &one) {
-		e.Msg, e.Line, e.Column = one.Message, one.Mark.Line, one.Mark.Column
+		at, text = place(file, one.Mark.Line, one.Mark.Column), one.Message
 	}
-	e.Msg = "not valid YAML: " + strings.ReplaceAll(e.Msg, "\n", " ")
-	return e
+	return &Problem{Where: at, What: "not valid YAML: " + strings.ReplaceAll(text, "\n", " ")}
+}
+
+// place is file:line:column, as far as it is known.
+func place(file string, line, column int) string {
+	switch {
+	case line == 0:
+		return file
+	case column == 0:
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
 }
 
 // check walks the tree for what YAML allows and we do not.
@@ -131,9 +119,12 @@ func check(file string, n *yaml.Node) error {
 	return nil
 }
 
-// Errorf makes an error about the node.
-func (n Node) Errorf(format string, args ...any) *Error {
-	return &Error{n.file, n.n.Line, n.n.Column, fmt.Sprintf(format, args...)}
+// Place returns file:line:column.
+func (n Node) Place() string { return place(n.file, n.n.Line, n.n.Column) }
+
+// Errorf makes a [Problem] of the node.
+func (n Node) Errorf(format string, args ...any) *Problem {
+	return &Problem{Where: n.Place(), What: fmt.Sprintf(format, args...)}
 }
 
 // Entries returns the keys of a mapping in the order of the file.

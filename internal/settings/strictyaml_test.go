@@ -22,7 +22,7 @@ func TestMistakesHaveTheirPlace(t *testing.T) {
 		strings.Repeat("a: b\n", MaxSize): "f.yaml: 1310720 bytes are too many",
 	} {
 		_, err := Parse("f.yaml", []byte(text))
-		var e *Error
+		var e *Problem
 		if !errors.As(err, &e) || !strings.HasPrefix(e.Error(), want) || strings.Contains(e.Error(), "\n") {
 			t.Errorf("%.40q: %v, not %s", text, err, want)
 		}

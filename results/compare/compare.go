@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -34,25 +35,7 @@ func DefaultMetrics() []string {
 	return []string{DefaultMetric, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95"}
 }
 
-// UsageError is a comparison that cannot be made as asked for.
-type UsageError struct {
-	What, Hint string
-	Where      string // file:line:column or flag, where there is one
-}
-
-// Error gives the place, what is wrong and what mends it.
-func (e *UsageError) Error() string {
-	s := e.What
-	if e.Where != "" {
-		s = e.Where + ": " + s
-	}
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
-	}
-	return s
-}
-
-func usage(what, hint string) error { return &UsageError{What: what, Hint: hint} }
+func usage(what, hint string) error { return &settings.Problem{What: what, Hint: hint} }
 
 // Side is one arm of a comparison.
 type Side struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
@@ -265,7 +266,7 @@ func TestRefusals(t *testing.T) {
 		"nothing":           {nil, compare.Options{}, "no run"},
 	} {
 		_, err := compare.Compare(c.tables, c.o)
-		var u *compare.UsageError
+		var u *settings.Problem
 		if !errors.As(err, &u) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want a usage error with %q", name, err, c.want)
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/gate"
 )
 
@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		if err == nil {
 			_, err = gate.Evaluate(whole, gate.Options{Require: []gate.Requirement{r}})
 		}
-		var u *compare.UsageError
+		var u *settings.Problem
 		if err != nil && !errors.As(err, &u) {
 			t.Errorf("%q: %v", s, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
@@ -192,7 +193,7 @@ func TestUnusableRequirementsAreUsageErrors(t *testing.T) {
 		if err == nil {
 			_, err = gate.Evaluate(whole, gate.Options{Require: []gate.Requirement{r}})
 		}
-		var u *compare.UsageError
+		var u *settings.Problem
 		if !errors.As(err, &u) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "gate.yaml:3:5: ") {
 			t.Errorf("%q: %v, want a usage error with %q", text, err, want)
 		}
@@ -207,7 +208,7 @@ func TestUnusableRequirementsAreUsageErrors(t *testing.T) {
 		"confidence":              {Require: require(t, "guard.tpr >= 0.5"), Confidence: 95},
 	} {
 		_, err := gate.Evaluate(whole, o)
-		var u *compare.UsageError
+		var u *settings.Problem
 		if !errors.As(err, &u) {
 			t.Errorf("%s: %v, want a usage error", name, err)
 		}
@@ -290,7 +291,7 @@ func TestABaselineOfOtherCasesIsRefusedAndOneWithoutACommonCaseIsTwoSamples(t *t
 	other := spec()
 	other.Dataset = "another"
 	o := gate.Options{Baseline: table(other), Margins: map[string]float64{"end_to_end": 0.1}}
-	var u *compare.UsageError
+	var u *settings.Problem
 	if _, err := gate.Evaluate(table(spec()), o); !errors.As(err, &u) {
 		t.Errorf("%v", err)
 	}
@@ -358,7 +359,7 @@ func TestDamagedBaselinesAreErrorsNotUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := gate.LoadBaseline(path)
-		var u *compare.UsageError
+		var u *settings.Problem
 		if err == nil || errors.As(err, &u) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -368,7 +369,7 @@ func TestDamagedBaselinesAreErrorsNotUsage(t *testing.T) {
 	}
 	s := spec()
 	s.Unfinished = true
-	var u *compare.UsageError
+	var u *settings.Problem
 	if _, err := gate.WriteBaseline(&bytes.Buffer{}, s.Write(t, filepath.Join(dir, "unfinished"))); !errors.As(err, &u) {
 		t.Error(err)
 	}

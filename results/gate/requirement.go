@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
 )
@@ -48,7 +49,7 @@ func MetricNames() []string {
 }
 
 func problem(where, hint, format string, args ...any) error {
-	return &compare.UsageError{Where: where, What: fmt.Sprintf(format, args...), Hint: hint}
+	return &settings.Problem{Where: where, What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 const form = "[agent/]defense[/class].metric <= limit, for instance guard.end_to_end <= 0.05"

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Kinds of tables.
@@ -118,4 +118,4 @@ func Find(name string) (Table, bool) {
 	return tables()[i], true
 }
 
-func usage(what, hint string) error { return &compare.UsageError{What: what, Hint: hint} }
+func usage(what, hint string) error { return &settings.Problem{What: what, Hint: hint} }

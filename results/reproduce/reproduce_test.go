@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
@@ -288,7 +289,7 @@ func TestProgramsAreHeldAgainstFacts(t *testing.T) {
 }
 
 func TestUnknownTablesAndRunsForProgramsAreRefused(t *testing.T) {
-	var u *compare.UsageError
+	var u *settings.Problem
 	if _, err := reproduce.Reproduce(context.Background(), "mpbench-table9", reproduce.Input{}); !errors.As(err, &u) {
 		t.Error(err)
 	}

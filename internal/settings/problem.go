@@ -1,4 +1,4 @@
-package harness
+package settings
 
 import (
 	"errors"
@@ -42,8 +42,9 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// asProblem wraps an error of another package that the user can mend.
-func asProblem(where string, err error) error {
+// Placed makes a Problem of an error of another package that the user can mend, and
+// gives one that has no place its place.
+func Placed(where string, err error) error {
 	var p *Problem
 	switch {
 	case err == nil:
@@ -58,8 +59,8 @@ func asProblem(where string, err error) error {
 	return err
 }
 
-// unknownName is the problem of a name that is not among those known.
-func unknownName(where, what, got string, known []string) *Problem {
+// Unknown is the problem of a name that is not among those known.
+func Unknown(where, what, got string, known []string) *Problem {
 	p := &Problem{Where: where, What: fmt.Sprintf("unknown %s %q", what, got)}
 	if n := Nearest(got, known); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
