@@ -13,6 +13,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/world"
 )
 
 // eager is a model that calls every tool it is offered, in every mode that the
@@ -110,7 +111,15 @@ func snapshot(m *memory.Memory) []string {
 // model that tries every tool in every phase changes nothing.
 func TestNoRouteAroundTheGate(t *testing.T) {
 	seen := map[memory.Route]int{}
-	for _, p := range agents.Profiles() {
+	every := *builtIn("openclaw")
+	every.Name, every.Tools = "every tool", nil
+	every.Stores = slices.Concat(builtIn("hermes").Stores[1:], every.Stores)
+	for _, tool := range world.Tools() {
+		if tool.Memory() {
+			every.Tools = append(every.Tools, tool.Name)
+		}
+	}
+	for _, p := range append(agents.Profiles(), &every) {
 		t.Run(p.Name, func(t *testing.T) {
 			ctx := context.Background()
 			g := &spy{routes: seen, stop: true}

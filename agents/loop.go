@@ -10,6 +10,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -39,8 +40,6 @@ type Loop struct {
 	tools  []model.Tool // offered in the conversation
 	flush  []model.Tool // offered in a flush
 	review []model.Tool // offered in a review
-	acts   map[string]map[string]memory.Role
-	reads  map[string]memory.Medium
 	stores map[string]memory.StoreSpec
 }
 
@@ -73,32 +72,27 @@ func (l *Loop) prepare() {
 		l.Settings.Policy = "vague"
 	}
 	l.scaled = l.Profile.Scale(l.Settings.Window)
-	l.acts, l.reads = map[string]map[string]memory.Role{}, map[string]memory.Medium{}
 	l.stores = map[string]memory.StoreSpec{}
 	for _, s := range l.Profile.Stores {
 		l.stores[s.Name] = s
 	}
-	have := memoryTools()
 	for _, name := range l.Profile.Tools {
-		t, ok := have[name]
-		if !ok {
+		t := world.Find(name)
+		if t == nil || !t.Memory() {
 			panic("profile " + l.Profile.Name + " names a memory tool that does not exist: " + name)
 		}
-		l.tools = append(l.tools, t)
-		switch name {
-		case "memory", "skill_manage":
-			l.review = append(l.review, t)
-		case "write_file", "add_memory":
-			l.flush = append(l.flush, t)
+		l.tools = append(l.tools, t.Tool)
+		if slices.Contains(t.Phases, world.Flush) {
+			l.flush = append(l.flush, t.Tool)
+		}
+		if slices.Contains(t.Phases, world.Review) {
+			l.review = append(l.review, t.Tool)
 		}
 	}
-	for _, r := range readingTools() {
-		l.reads[r.tool.Name] = r.medium
-		l.tools = append(l.tools, r.tool)
-	}
-	for _, a := range actionTools() {
-		l.acts[a.tool.Name] = a.roles
-		l.tools = append(l.tools, a.tool)
+	for _, t := range world.Tools() {
+		if !t.Memory() {
+			l.tools = append(l.tools, t.Tool)
+		}
 	}
 }
 
@@ -180,7 +174,7 @@ func (s *session) open(first string) error {
 	p := s.Profile
 	b.WriteString(p.Instructions)
 	b.WriteString("\n")
-	b.WriteString(policies[s.Settings.Policy])
+	b.WriteString(prompts().Policies[s.Settings.Policy])
 	b.WriteString("\nToday is ")
 	b.WriteString(s.mem.Now().Format("2006-01-02"))
 	b.WriteString(".\n")
@@ -380,18 +374,9 @@ func (s *session) take(in Incoming, at int) (string, error) {
 }
 
 func header(in Incoming) string {
-	label := map[memory.Medium][2]string{
-		memory.Email:    {"Mail from", "Subject"},
-		memory.Web:      {"Page", "Title"},
-		memory.File:     {"File", "Title"},
-		memory.Slack:    {"Message in", "Thread"},
-		memory.Calendar: {"Invitation from", "Title"},
-		memory.Script:   {"Output of", "Run"},
-		memory.MCP:      {"Answer of", "About"},
-		memory.Skill:    {"Skill from", "Name"},
-	}[in.Origin.Medium]
-	if label[0] == "" {
-		label = [2]string{"Content from", "Title"}
+	label := [2]string{"Content from", "Title"}
+	if t := world.Reader(in.Origin.Medium); t != nil {
+		label = t.Heading
 	}
 	h := label[0] + ": " + oneLine(in.Origin.Source) + "\n"
 	if in.Title != "" {

@@ -1,16 +1,28 @@
 package agents
 
 import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/settings"
 )
 
-// Profile says how an agent uses memory. It is data; the one loop runs it. A
-// profile brings no defense of its own: the scan that a product ships is an arm.
+// Profile says how an agent uses memory. It is data (profiles/NAME.yaml); the one
+// loop runs it. A profile brings no defense of its own: the scan that a product
+// ships is an arm.
 //
 // Counts of turns, iterations and messages are those of the product at a window
 // of 131,072 tokens; [Profile.Scale] brings them to the run's window.
 type Profile struct {
-	Name    string
+	Name    string `yaml:"-"`
 	Version string // changes whenever prompts or tools change
 	About   string // one line for `memtox agents list`
 
@@ -27,33 +39,37 @@ type Profile struct {
 	// for the session.
 	Snapshot []string
 	// SkillIndex lists the names of the stored skills in the prompt.
-	SkillIndex bool
+	SkillIndex bool `yaml:"skill_index"`
 	// Inject is how many records are injected for each user turn; 0 is none.
 	Inject int
 	// Wraps are the media whose content stands in untrusted delimiters, if it
 	// has at least WrapMin characters.
 	Wraps   []memory.Medium
-	WrapMin int
+	WrapMin int `yaml:"wrap_min"`
 
 	// CompactAt and FlushAt are shares of the window; 0 is never.
-	CompactAt, FlushAt float64
+	CompactAt float64 `yaml:"compact_at"`
+	FlushAt   float64 `yaml:"flush_at"`
 	// KeepMessages is how many of the newest messages a compaction keeps.
-	KeepMessages int
+	KeepMessages int `yaml:"keep_messages"`
 	// SummaryStore keeps the items of a compaction summary where later sessions
 	// can find them; empty keeps the summary in its own session only.
-	SummaryStore string
+	SummaryStore string `yaml:"summary_store"`
 	// FlushPrompt asks the agent to store what matters before a compaction.
-	FlushPrompt string
+	FlushPrompt string `yaml:"flush_prompt"`
 
 	// A review follows a session of at least ReviewTurns user turns or
 	// ReviewIterations rounds of tool calls; 0 is never.
-	ReviewTurns, ReviewIterations int
-	ReviewSteps                   int // most rounds of the review itself
+	ReviewTurns      int `yaml:"review_turns"`
+	ReviewIterations int `yaml:"review_iterations"`
+	ReviewSteps      int `yaml:"review_steps"` // most rounds of the review itself
+	// ReviewPrompt asks the agent to store what matters at the end of a session.
+	ReviewPrompt string `yaml:"review_prompt"`
 
 	// Transcripts says that past turns can be searched.
 	Transcripts bool
 	// WritesSkills says that the agent turns experience into skills (C4).
-	WritesSkills bool
+	WritesSkills bool `yaml:"writes_skills"`
 }
 
 // Scaled are a profile's counts at a run's window. Rows record them.
@@ -101,55 +117,66 @@ func (p *Profile) StoreFor(name string) string {
 // agent that writes skills.
 func (p *Profile) Applies(channel string) bool { return channel != "C4" || p.WritesSkills }
 
-// Profiles returns the built-in profiles. Figures are those of the products'
-// documentation (hermes, openclaw) and of the sandbox article (rag); windows
-// under 40,000 tokens take openclaw's flush and compaction at a quarter and
-// three eighths of the window.
-func Profiles() []*Profile {
-	return []*Profile{
-		{
-			Name: "hermes", Version: "1",
-			About: "two small stores injected as a frozen snapshot, compaction, a review that writes memory and skills (C1–C4)",
-			Stores: []memory.StoreSpec{
-				{Name: "memory", Title: "MEMORY.md", Kind: memory.Entries, Limit: 2200},
-				{Name: "user", Title: "USER.md", Kind: memory.Entries, Limit: 1375},
-				{Name: "skills", Title: "skills", Kind: memory.Skills},
-				{Name: "sessions", Title: "sessions", Kind: memory.Entries},
-			},
-			Recall:       memory.RecallSpec{BM25: 1, K: 5, ChunkTokens: 400},
-			Instructions: hermesInstructions,
-			Tools:        []string{"memory", "session_search", "skill_manage"},
-			Snapshot:     []string{"memory", "user"},
-			SkillIndex:   true,
-			Wraps:        []memory.Medium{memory.Web, memory.MCP}, WrapMin: 32,
-			CompactAt: 0.50, KeepMessages: 20, SummaryStore: "sessions",
-			ReviewTurns: 10, ReviewIterations: 10, ReviewSteps: 16,
-			Transcripts: true, WritesSkills: true,
-		},
-		{
-			Name: "openclaw", Version: "1",
-			About: "a curated file injected, daily notes behind a search tool, a flush before compaction (C1–C3)",
-			Stores: []memory.StoreSpec{
-				{Name: "memory", Title: "MEMORY.md", Kind: memory.Notes, Limit: 12_000},
-				{Name: "notes", Title: "memory/", Kind: memory.Notes, Limit: 60_000},
-			},
-			Recall:       memory.RecallSpec{Vector: 0.7, BM25: 0.3, K: 6, Floor: 0.35},
-			Instructions: openclawInstructions,
-			Tools:        []string{"memory_search", "memory_get", "write_file", "edit_file"},
-			Snapshot:     []string{"memory"},
-			CompactAt:    3. / 8, FlushAt: 1. / 4, KeepMessages: 6, FlushPrompt: flushPrompt,
-		},
-		{
-			Name: "rag", Version: "1",
-			About: "records ranked by similarity alone and injected for every turn, the plain pattern of the sandbox article",
-			Stores: []memory.StoreSpec{
-				{Name: "memory", Title: "memories", Kind: memory.Entries},
-			},
-			Recall:       memory.RecallSpec{Vector: 1, K: 4},
-			Instructions: ragInstructions,
-			Tools:        []string{"add_memory", "search_memories"},
-			Inject:       4,
-			CompactAt:    0.75, FlushAt: 0.5, KeepMessages: 20, FlushPrompt: ragFlushPrompt,
-		},
+//go:embed profiles/*.yaml
+var profileFiles embed.FS
+
+// Profiles returns the built-in profiles: a file each, named after its profile.
+// What is wrong with one of them is a fault of the program.
+var profiles = sync.OnceValue(func() []Profile {
+	files, err := fs.Glob(profileFiles, "profiles/*.yaml")
+	var out []Profile
+	for _, file := range files {
+		p := Profile{Name: strings.TrimSuffix(path.Base(file), ".yaml")}
+		data, e := profileFiles.ReadFile(file)
+		err = errors.Join(err, e, settings.Decode("agents/"+file, data, &p))
+		if e := p.check(); e != nil {
+			err = errors.Join(err, fmt.Errorf("agents/%s: %w", file, e))
+		}
+		out = append(out, p)
 	}
+	if err != nil {
+		panic(err)
+	}
+	return out
+})
+
+// check finds what the loop would stumble over.
+func (p *Profile) check() error {
+	switch {
+	case p.Version == "" || p.About == "" || p.Instructions == "" || len(p.Stores) == 0:
+		return errors.New("it needs a version, a line about it, instructions and a store")
+	case (p.FlushAt > 0) != (p.FlushPrompt != ""):
+		return errors.New("flush_at and flush_prompt go together")
+	case (p.ReviewTurns+p.ReviewIterations > 0) != (p.ReviewPrompt != ""):
+		return errors.New("review_turns or review_iterations, and review_prompt, go together")
+	}
+	stores := slices.Clone(p.Snapshot)
+	if p.SkillIndex {
+		stores = append(stores, "skills")
+	}
+	if p.SummaryStore != "" {
+		stores = append(stores, p.SummaryStore)
+	}
+	for _, name := range p.Tools {
+		t := world.Find(name)
+		if t == nil || !t.Memory() {
+			return fmt.Errorf("%q is no memory tool of agents/world/tools.yaml", name)
+		}
+		stores = append(stores, t.Stores...)
+	}
+	for _, name := range stores {
+		if !slices.ContainsFunc(p.Stores, func(s memory.StoreSpec) bool { return s.Name == name }) {
+			return fmt.Errorf("what it snapshots, indexes or does with its tools needs a store %q", name)
+		}
+	}
+	return nil
+}
+
+// Profiles returns the built-in profiles in the order of their names.
+func Profiles() []*Profile {
+	var out []*Profile
+	for _, p := range profiles() {
+		out = append(out, &p)
+	}
+	return out
 }

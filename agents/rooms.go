@@ -53,7 +53,7 @@ func (s *session) flushMemory() error {
 // dropped from the summary too.
 func (s *session) compact() error {
 	s.out.Compactions++
-	summary, err := s.aside(compactPrompt, memory.RouteCompaction, nil, 1)
+	summary, err := s.aside(prompts().Compact, memory.RouteCompaction, nil, 1)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *session) compact() error {
 	head := 1 // the system prompt
 	tail := s.tail()
 	var b strings.Builder
-	b.WriteString(summaryHead)
+	b.WriteString(prompts().Summary)
 	for _, it := range items {
 		b.WriteString("\n- " + oneLine(it))
 	}
@@ -129,6 +129,6 @@ func (s *session) reviews(turns int) bool {
 
 func (s *session) reviewSession() error {
 	s.out.Reviews++
-	_, err := s.aside(reviewPrompt, memory.RouteReview, s.review, s.Profile.ReviewSteps)
+	_, err := s.aside(s.Profile.ReviewPrompt, memory.RouteReview, s.review, s.Profile.ReviewSteps)
 	return err
 }

@@ -2,11 +2,10 @@ package agents
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/text"
+	"github.com/memtox/memtox/agents/world"
 )
 
 // Sandbox is the world of an agent that brings its own loop: the tools that read
@@ -27,9 +26,9 @@ func (b *Sandbox) Outcome() *Outcome { return b.s.out }
 // Tools are those that the agent may call.
 func (b *Sandbox) Tools() []model.Tool {
 	var out []model.Tool
-	for _, t := range b.s.tools {
-		if _, reads := b.s.reads[t.Name]; reads || b.s.acts[t.Name] != nil {
-			out = append(out, t)
+	for _, t := range world.Tools() {
+		if !t.Memory() {
+			out = append(out, t.Tool)
 		}
 	}
 	return out
@@ -52,10 +51,9 @@ func (b *Sandbox) Begin(turn int, t Turn) (string, error) {
 // Call runs a tool and returns what the agent is told.
 func (b *Sandbox) Call(c model.Call) (string, error) {
 	s := b.s
-	_, reads := s.reads[c.Name]
-	if !reads && s.acts[c.Name] == nil {
+	if t := world.Find(c.Name); t == nil || t.Memory() {
 		s.out.ToolCalls++
-		return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60))), nil
+		return noTool(c), nil
 	}
 	s.push(model.Message{Role: model.Assistant, Calls: []model.Call{c}})
 	result, err := s.call(c)

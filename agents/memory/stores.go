@@ -10,6 +10,13 @@ const (
 	Skills              // one entry a skill, named by its key
 )
 
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (k *Kind) UnmarshalText(b []byte) error {
+	i, err := indexOf("kind of store", []string{"entries", "notes", "skills"}, b)
+	*k = Kind(i)
+	return err
+}
+
 // StoreSpec describes one store of a profile.
 type StoreSpec struct {
 	Name string
@@ -29,5 +36,5 @@ type RecallSpec struct {
 	Floor        float64 // least score of a candidate
 	// ChunkTokens cuts past turns before they can be searched; 0 leaves them
 	// whole.
-	ChunkTokens int
+	ChunkTokens int `yaml:"chunk_tokens"`
 }

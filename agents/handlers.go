@@ -3,57 +3,46 @@ package agents
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
-// call runs one tool call and returns what the model is told. An error is an
-// error of the trial; what the model did wrong is told to the model.
+// handlers are the functions that run tools, by the names that the catalog gives
+// them. An error is an error of the trial; what the model did wrong is told to the
+// model.
+var handlers = map[string]func(*session, *world.Tool, model.Call) (string, error){
+	"entry":      (*session).changeEntry,
+	"add":        (*session).add,
+	"skill":      (*session).skill,
+	"write":      (*session).writeFile,
+	"edit":       (*session).editFile,
+	"search":     (*session).search,
+	"transcript": (*session).searchTranscript,
+	"lines":      (*session).lines,
+	"file":       (*session).readFile,
+	"open_skill": (*session).openSkill,
+	"reads":      (*session).read,
+	"acts":       (*session).act,
+}
+
+// call runs one tool call and returns what the model is told.
 func (s *session) call(c model.Call) (string, error) {
 	s.out.ToolCalls++
-	switch c.Name {
-	case "memory":
-		return s.memoryTool(c)
-	case "skill_manage":
-		return s.skillManage(c)
-	case "open_skill":
-		return s.openSkill(c)
-	case "session_search":
-		recs, err := s.mem.SearchTranscript(s.ctx, memory.Query{Route: memory.RouteTranscript, Text: c.Get("query"), K: 3})
-		if err != nil {
-			return "", err
-		}
-		more, err := s.searchStore(memory.RouteTranscript, c, 3, s.Profile.SummaryStore)
-		if err != nil {
-			return "", err
-		}
-		return s.found(memory.RouteTranscript, append(recs, more...)), nil
-	case "memory_search":
-		recs, err := s.searchStore(memory.RouteSearch, c, s.Profile.Recall.K, "memory", "notes")
-		return s.found(memory.RouteSearch, recs), err
-	case "search_memories":
-		recs, err := s.searchStore(memory.RouteSearch, c, s.Profile.Recall.K, "memory")
-		return s.found(memory.RouteSearch, recs), err
-	case "memory_get":
-		return s.memoryGet(c)
-	case "add_memory":
-		return s.write(memory.Draft{Route: s.writeRoute(memory.RouteMemoryTool), Store: "memory", Text: c.Get("content")})
-	case "write_file", "edit_file":
-		return s.writeFile(c)
+	t := world.Find(c.Name)
+	if t == nil || s.route != 0 && !t.Memory() { // a flush or review offers memory tools only
+		return noTool(c), nil
 	}
-	if s.route == 0 { // a flush or review offers memory tools only
-		if medium, ok := s.reads[c.Name]; ok {
-			return s.read(medium, c)
-		}
-		if roles, ok := s.acts[c.Name]; ok {
-			return s.act(c, roles)
-		}
-	}
-	return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60))), nil
+	return handlers[t.Handler](s, t, c)
+}
+
+func noTool(c model.Call) string {
+	return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60)))
 }
 
 func (s *session) writeRoute(r memory.Route) memory.Route {
@@ -63,7 +52,25 @@ func (s *session) writeRoute(r memory.Route) memory.Route {
 	return r
 }
 
-func (s *session) searchStore(route memory.Route, c model.Call, k int, stores ...string) ([]memory.Recalled, error) {
+func (s *session) search(t *world.Tool, c model.Call) (string, error) {
+	recs, err := s.searchStores(memory.RouteSearch, c, s.Profile.Recall.K, t.Stores...)
+	return s.found(memory.RouteSearch, recs), err
+}
+
+func (s *session) searchTranscript(_ *world.Tool, c model.Call) (string, error) {
+	q := memory.Query{Route: memory.RouteTranscript, Text: c.Get("query"), K: 3}
+	recs, err := s.mem.SearchTranscript(s.ctx, q)
+	if err != nil {
+		return "", err
+	}
+	more, err := s.searchStores(q.Route, c, q.K, s.Profile.SummaryStore)
+	if err != nil {
+		return "", err
+	}
+	return s.found(q.Route, append(recs, more...)), nil
+}
+
+func (s *session) searchStores(route memory.Route, c model.Call, k int, stores ...string) ([]memory.Recalled, error) {
 	if n, err := strconv.Atoi(c.Get("maxResults")); err == nil && n > 0 {
 		k = min(n, 50)
 	}
@@ -83,33 +90,41 @@ func (s *session) found(route memory.Route, recs []memory.Recalled) string {
 	return b.String()
 }
 
-func (s *session) memoryTool(c model.Call) (string, error) {
+// changeEntry changes one entry of the store that the call names.
+func (s *session) changeEntry(t *world.Tool, c model.Call) (string, error) {
 	op, ok := map[string]memory.Op{"add": memory.Add, "replace": memory.Replace, "remove": memory.Remove}[c.Get("action")]
 	if !ok {
 		return failure("action is one of add, replace, remove"), nil
 	}
 	target := c.Get("target")
-	if target != "memory" && target != "user" {
-		return failure("target is one of memory, user"), nil
+	if !slices.Contains(t.Stores, target) {
+		return failure("target is one of " + strings.Join(t.Stores, ", ")), nil
 	}
-	return s.write(memory.Draft{Route: s.writeRoute(memory.RouteMemoryTool), Op: op, Store: target, Text: c.Get("content"), Old: c.Get("old_text")})
+	return s.write(memory.Draft{
+		Route: s.writeRoute(memory.RouteMemoryTool), Op: op, Store: target, Text: c.Get("content"), Old: c.Get("old_text")})
 }
 
-func (s *session) skillManage(c model.Call) (string, error) {
+func (s *session) add(t *world.Tool, c model.Call) (string, error) {
+	return s.write(memory.Draft{
+		Route: s.writeRoute(memory.RouteMemoryTool), Store: t.Stores[0], Text: c.Get("content")})
+}
+
+func (s *session) skill(t *world.Tool, c model.Call) (string, error) {
 	op, ok := map[string]memory.Op{"create": memory.Add, "patch": memory.Replace, "delete": memory.Remove}[c.Get("action")]
 	if !ok {
 		return failure("action is one of create, patch, delete"), nil
 	}
-	return s.write(memory.Draft{Route: memory.RouteSkill, Op: op, Store: "skills", Key: c.Get("name"), Text: c.Get("content")})
+	return s.write(memory.Draft{
+		Route: memory.RouteSkill, Op: op, Store: t.Stores[0], Key: c.Get("name"), Text: c.Get("content")})
 }
 
-func (s *session) openSkill(c model.Call) (string, error) {
+func (s *session) openSkill(t *world.Tool, c model.Call) (string, error) {
 	recs, err := s.mem.Get(s.ctx, "skills", c.Get("name"), memory.Query{Route: memory.RouteSkillView, Text: s.said})
 	if err != nil {
 		return "", err
 	}
 	if len(recs) == 0 {
-		return s.read(memory.Skill, c)
+		return s.read(t, c)
 	}
 	if recs[0].Attributed {
 		// What a source says is no procedure of the agent's: it is told like any
@@ -180,29 +195,37 @@ func (s *session) storeOf(path string) (string, bool) {
 	return "", false
 }
 
-func (s *session) writeFile(c model.Call) (string, error) {
+// writeFile writes to a memory file. Any other file is an action on the workspace,
+// recorded like all of them.
+func (s *session) writeFile(t *world.Tool, c model.Call) (string, error) {
 	store, ok := s.storeOf(c.Get("path"))
 	if !ok {
-		// Not a memory file: an action on the workspace, recorded like any other.
-		return s.act(c, map[string]memory.Role{"path": memory.Destination, "content": memory.Content, "old_text": memory.Content, "new_text": memory.Content})
+		return s.act(t, c)
 	}
-	d := memory.Draft{Route: s.writeRoute(memory.RouteFileTool), Store: store}
-	switch {
-	case c.Name == "edit_file" && c.Get("old_text") == "":
-		return failure("old_text is empty: name the passage to replace"), nil
-	case c.Name == "edit_file" && c.Get("new_text") == "":
-		d.Op, d.Old = memory.Remove, c.Get("old_text")
-	case c.Name == "edit_file":
-		d.Op, d.Old, d.Text = memory.Replace, c.Get("old_text"), c.Get("new_text")
-	case c.Get("mode") == "overwrite":
-		d.Op, d.Text = memory.Replace, c.Get("content")
-	default:
-		d.Text = c.Get("content")
+	d := memory.Draft{Route: s.writeRoute(memory.RouteFileTool), Store: store, Text: c.Get("content")}
+	if c.Get("mode") == "overwrite" {
+		d.Op = memory.Replace
 	}
 	return s.write(d)
 }
 
-func (s *session) memoryGet(c model.Call) (string, error) {
+func (s *session) editFile(t *world.Tool, c model.Call) (string, error) {
+	store, ok := s.storeOf(c.Get("path"))
+	if !ok {
+		return s.act(t, c)
+	}
+	d := memory.Draft{Route: s.writeRoute(memory.RouteFileTool), Store: store, Op: memory.Replace,
+		Old: c.Get("old_text"), Text: c.Get("new_text")}
+	if d.Old == "" {
+		return failure("old_text is empty: name the passage to replace"), nil
+	}
+	if d.Text == "" {
+		d.Op = memory.Remove
+	}
+	return s.write(d)
+}
+
+func (s *session) lines(_ *world.Tool, c model.Call) (string, error) {
 	store, ok := s.storeOf(c.Get("path"))
 	if !ok {
 		return failure("no such memory file: MEMORY.md or memory/DATE.md"), nil
@@ -222,17 +245,20 @@ func (s *session) memoryGet(c model.Call) (string, error) {
 	return s.found(memory.RouteGet, recs), nil
 }
 
-// read returns what this turn brings of one medium.
-func (s *session) read(medium memory.Medium, c model.Call) (string, error) {
-	if medium == memory.File {
-		if store, ok := s.storeOf(c.Get("path")); ok && store != "" {
-			return s.memoryGet(c)
-		}
+// readFile reads memory files too.
+func (s *session) readFile(t *world.Tool, c model.Call) (string, error) {
+	if _, ok := s.storeOf(c.Get("path")); ok {
+		return s.lines(t, c)
 	}
+	return s.read(t, c)
+}
+
+// read returns what this turn brings of the tool's medium.
+func (s *session) read(t *world.Tool, _ model.Call) (string, error) {
 	result := ""
 	rest := s.pending[:0]
 	for _, in := range s.pending {
-		if in.Origin.Medium != medium {
+		if in.Origin.Medium != t.Medium {
 			rest = append(rest, in)
 			continue
 		}
@@ -253,14 +279,10 @@ func (s *session) read(medium memory.Medium, c model.Call) (string, error) {
 }
 
 // act records a call that would change the world, if the action gate lets it.
-func (s *session) act(c model.Call, roles map[string]memory.Role) (string, error) {
+func (s *session) act(t *world.Tool, c model.Call) (string, error) {
 	call := memory.Call{Tool: c.Name, Query: memory.Query{Text: s.said}}
 	for _, a := range c.Args {
-		role := roles[a.Name]
-		if role == "" {
-			role = memory.Other
-		}
-		call.Args = append(call.Args, memory.Arg{Name: a.Name, Value: a.Value, Role: role})
+		call.Args = append(call.Args, memory.Arg{Name: a.Name, Value: a.Value, Role: t.Role(a.Name)})
 	}
 	v, err := s.mem.Act(s.ctx, call)
 	if err != nil {
