@@ -177,11 +177,4 @@ func BenchmarkCanonical(b *testing.B) {
 			}
 		}
 	})
-	b.Run("digest", func(b *testing.B) {
-		v := memory.Version{Record: r, Salt: make([]byte, memory.SaltSize)}
-		b.ReportAllocs()
-		for b.Loop() {
-			v.Sum()
-		}
-	})
 }

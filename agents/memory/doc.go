@@ -14,15 +14,12 @@
 // implement it; this package knows none of them, and none of them can reach the
 // store around Memory.
 //
-// The store forgets nothing by itself. Every change of a record is a [Version] with
-// a system time (when the store came to say so) and a fact time (when it holds),
-// and has an entry in an append-only log ([Audit]), so the state as of any [Point]
-// can be read. A [Snapshot] is a name for such a point. [Curator] does what a person or
-// an incident response does to a store: rollback, quarantine, retirement, approval,
-// rejection, verified forgetting. Each appends to the log and none rewrites it.
+// The [Store] of a trial holds the records as they are. One that keeps what they were
+// (defenses/guard/store), and that other processes write to as well, is a [Journal]:
+// the gate is told of their changes before its next decision.
 //
 // A Memory, its View and the store of [NewStore] belong to one goroutine. [Shared]
-// is safe for concurrent use; so is the store of the package durable.
+// is safe for concurrent use; so is a store with a history.
 //
 // Origins and lineage are set here, from the text that really crossed the
 // context window. Neither a model nor the text itself can claim an origin.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,11 +98,12 @@ type Memory struct {
 
 // core is what the Memories of a [Shared] have in common.
 type core struct {
-	store Store
-	gate  Gate
-	seen  uint64   // the last entry of the log that the gate knows of, but for
-	gaps  []Filter // what others wrote between two entries of ours
-	later bool     // commits need not last yet when they return
+	store   Store
+	journal Journal // the store, where others write to it too; else nil
+	gate    Gate
+	seen    uint64      // the last entry of the journal that the gate knows of, but for
+	gaps    [][2]uint64 // what others wrote between two entries of ours
+	later   bool        // commits need not last yet when they return
 
 	commits int
 	nextSeg int
@@ -122,7 +124,8 @@ func New(opts Options) *Memory {
 	if opts.Store == nil {
 		opts.Store = NewStore()
 	}
-	return newMemory(opts, &core{store: opts.Store, gate: Open{}})
+	journal, _ := opts.Store.(Journal)
+	return newMemory(opts, &core{store: opts.Store, journal: journal, gate: Open{}})
 }
 
 func newMemory(opts Options, c *core) *Memory {
@@ -221,7 +224,7 @@ func (m *Memory) Seed(ctx context.Context, records []Record) error {
 	}
 	for _, r := range own {
 		m.begin(CauseSeed, RouteSeed)
-		if _, err := m.put(ctx, "seeding", r); err != nil {
+		if err := m.put(ctx, "seeding", r); err != nil {
 			return err
 		}
 		m.gate.Committed(Change{Op: Add, Route: RouteSeed, Record: r})
@@ -272,11 +275,14 @@ func (m *Memory) fresh(ctx context.Context, r Record) Record {
 // Resume tells the gate of what the store holds already, as if it were seeded: for
 // a store that was opened with records in it. It is called once, after Guard.
 func (m *Memory) Resume(ctx context.Context) error {
-	last, err := m.store.Last(ctx)
-	if err != nil {
-		return m.failed("taking it up", err)
+	var last uint64
+	if m.journal != nil {
+		var err error
+		if last, err = m.journal.Last(ctx); err != nil {
+			return m.failed("taking it up", err)
+		}
 	}
-	err = m.store.Each(ctx, func(r *Record) bool {
+	err := m.store.Each(ctx, func(r *Record) bool {
 		for _, l := range r.Lineage {
 			m.nextSeg = max(m.nextSeg, l.Segment) // segments of this process get numbers of their own
 		}
@@ -296,45 +302,55 @@ func (m *Memory) begin(cause Cause, route Route) {
 }
 
 // put adds records to the batch and commits it.
-func (m *Memory) put(ctx context.Context, doing string, rs ...Record) (Committed, error) {
+func (m *Memory) put(ctx context.Context, doing string, rs ...Record) error {
 	m.batch.Records = append(m.batch.Records, rs...)
-	c, err := m.core.commit(ctx, &m.batch)
-	return c, m.failed(doing, err)
+	return m.failed(doing, m.core.commit(ctx, &m.batch))
 }
 
-func (c *core) commit(ctx context.Context, b *Batch) (Committed, error) {
+func (c *core) commit(ctx context.Context, b *Batch) error {
 	var done Committed
 	var err error
-	if g, ok := c.store.(Grouped); ok && c.later {
-		done, err = g.CommitLater(ctx, b)
+	if c.later && c.journal != nil {
+		done, err = c.journal.CommitLater(ctx, b)
 	} else {
 		done, err = c.store.Commit(ctx, b)
 	}
-	if err == nil {
-		c.commits++
-		first := done.First
-		if done.Snapshot != "" && b.Cause != CauseSnapshot {
-			first-- // the batch's snapshot is ours too
-		}
-		c.saw(first, done.Last)
+	if err != nil {
+		return err
 	}
-	return done, err
+	c.commits++
+	first := done.First
+	if done.Snapshot != "" {
+		first-- // the batch's snapshot is ours too
+	}
+	c.saw(first, done.Last)
+	return nil
 }
 
-// saw notes that the gate knows of entries of the log.
+// saw notes that the gate knows of entries of the journal.
 func (c *core) saw(first, last uint64) {
 	if first > c.seen+1 {
-		c.gaps = append(c.gaps, Filter{From: c.seen + 1, To: first - 1})
+		c.gaps = append(c.gaps, [2]uint64{c.seen + 1, first - 1})
 	}
 	c.seen = max(c.seen, last)
 }
 
-func (c *core) forget(ctx context.Context, f Forgetting) (Receipt, error) {
-	rec, err := c.store.Forget(ctx, f)
-	if n := len(rec.Tombstones); n > 0 && err == nil {
-		c.saw(rec.Tombstones[0].Seq-1, rec.Tombstones[n-1].Seq)
+// Withdraw retires a record at its owner's word. The gate is not asked, but told; a
+// store with a history takes a snapshot before.
+func (m *Memory) Withdraw(ctx context.Context, id, why string) error {
+	prior, ok, err := m.store.Get(ctx, id)
+	if err != nil || !ok {
+		return m.failed("withdrawing a record", cmp.Or(err, fmt.Errorf("record %q: %w", id, ErrNotFound)))
 	}
-	return rec, err
+	gone := prior
+	gone.State, gone.ValidTo = Retired, m.Now()
+	m.begin(CauseRetire, RouteOperator)
+	m.batch.Why, m.batch.Snapshot = why, &SnapshotName{Reason: CauseRetire.String()}
+	if err := m.put(ctx, "withdrawing a record", gone); err != nil {
+		return err
+	}
+	m.gate.Committed(Change{Op: Remove, Route: RouteOperator, Record: gone, Prior: &prior})
+	return nil
 }
 
 // Inject puts a record into the store around the gate, as a process beside the
@@ -477,62 +493,25 @@ func (m *Memory) after(at Moment, err error) error {
 
 // catchUp tells the gate of what others have changed in the store.
 func (m *Memory) catchUp(ctx context.Context) error {
-	if m.err != nil {
+	if m.err != nil || m.journal == nil {
 		return m.err
 	}
-	last, err := m.store.Last(ctx)
+	last, err := m.journal.Last(ctx)
 	if err != nil {
 		return m.failed("looking for changes", err)
 	}
 	if last > m.seen {
 		m.saw(last+1, last)
 	}
-	if len(m.gaps) == 0 {
-		return nil
-	}
-	return m.closeGaps(ctx)
-}
-
-func (m *Memory) closeGaps(ctx context.Context) error {
-	for len(m.gaps) > 0 {
-		for v, err := range m.store.Versions(ctx, m.gaps[0]) {
-			if err == nil {
-				err = m.learn(ctx, v)
-			}
+	for ; len(m.gaps) > 0; m.gaps = m.gaps[1:] {
+		for c, err := range m.journal.Changes(ctx, m.gaps[0][0], m.gaps[0][1]) {
 			if err != nil {
 				return m.failed("reading the changes of others", err)
 			}
-		}
-		m.gaps = m.gaps[1:]
-	}
-	return nil
-}
-
-// learn tells the gate of a version that somebody else has made.
-func (m *Memory) learn(ctx context.Context, v Version) error {
-	var prior *Record
-	if v.Seq > 1 {
-		for before, err := range m.store.Versions(ctx, Filter{ID: v.Record.ID, To: v.Seq - 1}) {
-			if err != nil {
-				return err
-			}
-			prior = &before.Record
+			m.gate.Committed(c)
 		}
 	}
-	m.gate.Committed(change(v.Route, prior, v.Record))
 	return nil
-}
-
-// change is what a gate is told of a record that had a version before, or not.
-func change(route Route, prior *Record, now Record) Change {
-	c := Change{Op: Add, Route: route, Record: now}
-	switch {
-	case now.State == Retired:
-		c.Op, c.Prior = Remove, prior
-	case prior != nil && prior.State != Retired:
-		c.Op, c.Prior = Replace, prior
-	}
-	return c
 }
 
 func (m *Memory) spec(name string) (StoreSpec, bool) {
@@ -688,7 +667,7 @@ func (m *Memory) commit(ctx context.Context, p Proposal, v Verdict, spec StoreSp
 			return nil, "", err
 		}
 		m.open(p, v)
-		if _, err := m.put(ctx, "removing a record", gone); err != nil {
+		if err := m.put(ctx, "removing a record", gone); err != nil {
 			return nil, "", err
 		}
 		m.gate.Committed(Change{Op: Remove, Route: p.Route, Record: gone, Prior: p.Prior})
@@ -726,7 +705,7 @@ func (m *Memory) commit(ctx context.Context, p Proposal, v Verdict, spec StoreSp
 		m.batch.Records = append(m.batch.Records, gone)
 		prior = &gone
 	}
-	if _, err := m.put(ctx, "storing a record", r); err != nil {
+	if err := m.put(ctx, "storing a record", r); err != nil {
 		return nil, "", err
 	}
 	m.gate.Committed(Change{Op: p.Op, Route: p.Route, Record: r, Prior: prior})
@@ -741,7 +720,7 @@ func (m *Memory) open(p Proposal, v Verdict) {
 		m.batch.Why = v.Action.String() + ": " + checks(v.Findings)
 	}
 	if m.risk != "" {
-		m.batch.Snapshot = &Snapshot{Reason: m.risk}
+		m.batch.Snapshot = &SnapshotName{Reason: m.risk}
 		m.risk = ""
 	}
 }

@@ -22,7 +22,7 @@ func (m *Memory) Reconcile(ctx context.Context, store string, entries []string) 
 			return err
 		}
 		m.begin(CauseInject, RouteNone)
-		if _, err := m.put(ctx, "retiring a record that the agent dropped", gone); err != nil {
+		if err := m.put(ctx, "retiring a record that the agent dropped", gone); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,7 @@ func (m *Memory) Reconcile(ctx context.Context, store string, entries []string) 
 		held[e]--
 		r := m.proposal(ctx, Add, RouteNone, store, "", e, nil, nil).Record
 		m.begin(CauseInject, RouteNone)
-		if _, err := m.put(ctx, "taking over what the agent stored around the gate", r); err != nil {
+		if err := m.put(ctx, "taking over what the agent stored around the gate", r); err != nil {
 			return err
 		}
 	}

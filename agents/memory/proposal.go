@@ -20,7 +20,7 @@ const (
 	RouteTranscript       // read: search over past turns
 	RouteSkillView        // read: a skill opened by name
 	RouteSeed             // background memories and records from outside
-	RouteOperator         // a person's or an incident response's own act: see Curator
+	RouteOperator         // a person's or an incident response's own act, such as an approval
 )
 
 var routeNames = [...]string{"", "memory_tool", "file_tool", "flush", "compaction", "review", "skill",

@@ -9,7 +9,7 @@ import (
 // Each client works in a [Session] of its own, with its own context window; what
 // one commits the others recall. Decisions are made one at a time, for a gate is
 // called by one goroutine at a time; the wait for the disk is shared, where the
-// store can do that ([Grouped]).
+// store can do that ([Journal]).
 type Shared struct {
 	mu   sync.Mutex
 	opts Options
@@ -32,8 +32,8 @@ func (s *Shared) View() View { return s.root.View() }
 // else.
 func (s *Shared) Guard(g Gate) { s.root.Guard(g) }
 
-// Do runs f with the memory that belongs to no session: for Seed, Resume and
-// Curator.
+// Do runs f with the memory that belongs to no session: for Seed and
+// Resume.
 func (s *Shared) Do(ctx context.Context, f func(*Memory) error) error { return s.do(ctx, s.root, f) }
 
 // Session is one client's part of a Shared. Its methods may be called by many
@@ -65,11 +65,10 @@ func (s *Session) Do(ctx context.Context, f func(*Memory) error) error {
 
 func (s *Shared) do(ctx context.Context, m *Memory, f func(*Memory) error) error {
 	changed, err := s.locked(m, f)
-	g, ok := m.store.(Grouped)
-	if !ok || !changed {
+	if m.journal == nil || !changed {
 		return err
 	}
-	if lost := g.Sync(ctx); lost != nil {
+	if lost := m.journal.Sync(ctx); lost != nil {
 		return &StoreError{Doing: "making a change last", Err: lost}
 	}
 	return err

@@ -10,16 +10,13 @@ import (
 	"github.com/memtox/memtox/internal/text"
 )
 
-// Store keeps records and everything that they ever were. Nothing in it is
-// overwritten: a change of a record is a new [Version] with the system time at
-// which it became true, and each change has an entry in an append-only log
-// ([Audit]). [NewStore] keeps it in memory, the package durable in one file;
-// both show the same behaviour, which the tests of package durable hold them to.
+// Store keeps the records of one memory: what a trial needs, and nothing of what was
+// before. [NewStore] keeps them in memory; the package defenses/guard/store in a file,
+// with everything that they ever were.
 //
-// Whoever writes should go through a [Memory], which asks the gate, or through
-// a [Curator], which tells it. Records that a Store hands out are the caller's,
-// but what they point to (Lineage, Signature, Intents, Trust) is shared and must
-// not be changed.
+// Whoever writes should go through a [Memory], which asks the gate. Records that a
+// Store hands out are the caller's, but what they point to (Lineage, Signature,
+// Intents, Trust) is shared and must not be changed.
 //
 // An implementation says for itself whether it is safe for concurrent use.
 type Store interface {
@@ -42,41 +39,17 @@ type Store interface {
 	Used(ctx context.Context, store string) (int, error)
 	// NextID returns an id that no record has had: "r1", "r2" …
 	NextID(ctx context.Context) (string, error)
-
 	// Commit makes a batch true, wholly or not at all, and returns once it will
 	// survive whatever this store promises to survive. The batch may be used
 	// again afterwards.
 	Commit(ctx context.Context, b *Batch) (Committed, error)
-	// Forget erases records: their content leaves every version. What stays is
-	// the tombstone.
-	Forget(ctx context.Context, f Forgetting) (Receipt, error)
-
-	// Last is the sequence number of the newest entry of the log; 0 when it is
-	// empty.
-	Last(ctx context.Context) (uint64, error)
-	// Log visits the entries of the log that the filter names, oldest first.
-	// Fields of a filter that only versions have exclude entries without one.
-	Log(ctx context.Context, f Filter) iter.Seq2[Audit, error]
-	// Versions visits the versions that the filter names, oldest first.
-	Versions(ctx context.Context, f Filter) iter.Seq2[Version, error]
-	// AsOf visits every record as it stood at a point in time, in the order of
-	// first commits.
-	AsOf(ctx context.Context, p Point) iter.Seq2[Version, error]
-	// Snapshots lists the snapshots, oldest first.
-	Snapshots(ctx context.Context) ([]Snapshot, error)
-	// Seal sets the root of a snapshot, once. Another root for a snapshot that
-	// has one is an error.
-	Seal(ctx context.Context, snapshot string, root []byte) error
-	// Tombstones lists what was forgotten, oldest first.
-	Tombstones(ctx context.Context) ([]Tombstone, error)
-
 	// Close releases what the store holds. A store in memory is then gone.
 	Close() error
 }
 
-// Grouped is a store that can commit now and make it last later, so that many
-// writers share the wait for the disk.
-type Grouped interface {
+// Journal is a store that numbers its changes, because others write to it too, and
+// that can make them last later, so that many writers share the wait for the disk.
+type Journal interface {
 	Store
 	// CommitLater is Commit, visible to every reader at once, but lasting only
 	// when a later Sync has returned without an error.
@@ -84,26 +57,48 @@ type Grouped interface {
 	// Sync returns when everything committed before the call will last. An error
 	// leaves that unknown; the store then refuses every further change.
 	Sync(ctx context.Context) error
+	// Last is the number of the newest entry of the journal; 0 when it is empty.
+	Last(ctx context.Context) (uint64, error)
+	// Changes visits what the entries from one number to another, both included, did
+	// to records, oldest first.
+	Changes(ctx context.Context, from, to uint64) iter.Seq2[Change, error]
 }
 
-// Pager is a store that also keeps named pages for others, in the same place and
-// with the same promise: the nodes of a tree over the records, say. Forgetting does
-// not touch them, so they must hold nothing that content can be guessed from.
-type Pager interface {
-	// Page returns a page and whether there is one of that name.
-	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
-	// PutPages stores pages, in place of older ones of the same names, all or none,
-	// as long as the page of one name still is as the caller read it (nil: there was
-	// none). Else the error wraps [ErrChanged]: somebody else, perhaps in another
-	// process, has written since.
-	PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error
+// Cause says what a batch is about.
+type Cause uint8
+
+// The causes.
+const (
+	CauseWrite      Cause = iota // a proposal that the gate let pass, in whatever state
+	CauseSeed                    // a background memory, from before the first session
+	CauseInject                  // put in around the gate
+	CauseApprove                 // a staged or held record made live
+	CauseReject                  // a staged or held record turned down
+	CauseQuarantine              // records withheld from every session
+	CauseRetire                  // records retired by a predicate
+	CauseRollback                // back to an earlier state
+	CauseUndo                    // one earlier group of changes taken back
+	CauseForget                  // content erased
+	CauseSnapshot                // a snapshot taken
+)
+
+var causeNames = [...]string{"write", "seed", "inject", "approve", "reject", "quarantine", "retire", "rollback", "undo", "forget", "snapshot"}
+
+// String returns the cause's name.
+func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (c *Cause) UnmarshalText(b []byte) error {
+	i, err := indexOf("cause", causeNames[:], b)
+	*c = Cause(i)
+	return err
 }
 
-// ErrChanged is what PutPages of a [Pager] returns when the pages that the caller's
-// rest on are no longer the ones that it read.
-var ErrChanged = errors.New("the pages were changed meanwhile")
-
-// Batch is a set of changes that become true together.
+// Batch is a set of changes that become true together. What it says besides Records
+// is for a store that keeps a history.
 type Batch struct {
 	// At is the system time. The log's time never runs backwards: an earlier time
 	// than that of the last entry is raised to it.
@@ -115,29 +110,21 @@ type Batch struct {
 	// Target is the sequence number that a rollback goes back to, or the group
 	// that an undoing undoes.
 	Target uint64
-	// Snapshot is taken in the same step, just before the changes; nil takes
-	// none. Name, Reason and Root count; the rest is filled in by the store.
-	Snapshot *Snapshot
+	// Snapshot is taken in the same step, just before the changes; nil takes none.
+	Snapshot *SnapshotName
 	// Records are the records as they are from now on. Each becomes a version. A
 	// record that the store knows keeps its Store and Key.
 	Records []Record
 }
 
-// Committed says where a batch stands in the log.
+// SnapshotName is what a snapshot is called, and before what it is taken.
+type SnapshotName struct{ Name, Reason string }
+
+// Committed says where a batch stands in a store's log; zero where there is none.
 type Committed struct {
 	First, Last uint64 // entries of the batch, without that of its snapshot
 	At          time.Time
 	Snapshot    string // id of the batch's snapshot, or ""
-}
-
-// Operation reports whether batches of this cause are one act on several records,
-// which has an entry of its own before those of the records.
-func (c Cause) Operation() bool {
-	switch c {
-	case CauseQuarantine, CauseRetire, CauseRollback, CauseUndo, CauseForget:
-		return true
-	}
-	return false
 }
 
 // Check returns an error for a batch that no store may accept.
@@ -202,31 +189,22 @@ func (e *StoreError) Error() string { return fmt.Sprintf("the store failed at %s
 // Unwrap returns the store's own error.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// ErrNotFound is what a Curator returns for a record or a snapshot that the
-// store does not have.
+// SamePlace returns the error of a version that would move a record to another
+// store or key, or bring a forgotten one back. Stores call it.
+func SamePlace(old, r *Record, forgotten bool) error {
+	switch {
+	case forgotten:
+		return fmt.Errorf("committing record %q: it was forgotten, and its id is not used again", r.ID)
+	case old.Store != r.Store || old.Key != r.Key:
+		return fmt.Errorf("committing record %q: it stands in store %q under key %q and cannot be moved to %q, %q; add a new record",
+			r.ID, text.Clip(old.Store, 40), text.Clip(old.Key, 40), text.Clip(r.Store, 40), text.Clip(r.Key, 40))
+	}
+	return nil
+}
+
+// ErrNotFound is in the error about a record or a snapshot that a store does not have.
 var ErrNotFound = errors.New("not found")
 
-// FindSnapshot returns the snapshot with an id, or with a name if only one has
-// it. The error of an unknown one wraps [ErrNotFound].
-func FindSnapshot(ctx context.Context, s Store, name string) (Snapshot, error) {
-	all, err := s.Snapshots(ctx)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	var found []Snapshot
-	for _, have := range all {
-		if have.ID == name {
-			return have, nil
-		}
-		if have.Name == name {
-			found = append(found, have)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return Snapshot{}, fmt.Errorf("snapshot %q: %w; the store has %d", text.Clip(name, 80), ErrNotFound, len(all))
-	}
-	return Snapshot{}, fmt.Errorf("snapshot %q: %d snapshots have that name, the newest is %s; give the id", text.Clip(name, 80), len(found), found[len(found)-1].ID)
-}
+// ErrMovedOn is in the error of an approval where the record would supersede
+// something else than what its author saw.
+var ErrMovedOn = errors.New("the key has moved on")

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -71,7 +72,17 @@ func (b *broken) Last(ctx context.Context) (uint64, error) {
 	if b.fails() {
 		return 0, errDisk
 	}
-	return b.Store.Last(ctx)
+	return 0, nil
+}
+
+func (b *broken) CommitLater(ctx context.Context, batch *memory.Batch) (memory.Committed, error) {
+	return b.Commit(ctx, batch)
+}
+
+func (b *broken) Sync(context.Context) error { return nil }
+
+func (b *broken) Changes(context.Context, uint64, uint64) iter.Seq2[memory.Change, error] {
+	return func(func(memory.Change, error) bool) {}
 }
 
 func (b *broken) Commit(ctx context.Context, batch *memory.Batch) (memory.Committed, error) {

@@ -52,7 +52,7 @@ are not shown.`,
 		if err != nil {
 			return err
 		}
-		vs, err := memory.NewCurator(st, m.operator(), env.Now).Pending(ctx)
+		vs, err := store.NewCurator(st, m.operator(), env.Now).Pending(ctx)
 		if err = errors.Join(err, st.Close()); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ are not shown.`,
 	return c
 }
 
-func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*store.Store, error) {
+func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*store.History, error) {
 	st, err := m.open(ctx, changes)
 	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
 		return nil, &settings.Problem{Where: "--store", Err: err}
@@ -95,7 +95,7 @@ approved it and why.`,
 	anyway := c.Flags().Bool("anyway", false, "Approve a replacement although another record has come in between")
 	policy := policyFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.Store, who string) (memory.Record, error) {
+		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
 			p, err := env.policy(*policy)
 			if err != nil {
 				return memory.Record{}, err
@@ -122,7 +122,7 @@ approved it and why.`,
 			if !ok {
 				return memory.Record{}, errors.New("this guard cannot approve")
 			}
-			return memory.NewCurator(st, who, env.Now).Approve(ctx, args[0], memory.Approval{Why: *why, Anyway: *anyway,
+			return store.NewCurator(st, who, env.Now).Approve(ctx, args[0], store.Approval{Why: *why, Anyway: *anyway,
 				Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
 		})
 	}
@@ -139,8 +139,8 @@ func newGuardReject(env *Env) *cobra.Command {
 	m.flags(c, true)
 	by, why := decider(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.Store, who string) (memory.Record, error) {
-			return memory.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
+		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
+			return store.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
 		})
 	}
 	return c
@@ -152,7 +152,7 @@ func decider(c *cobra.Command) (by, why *string) {
 }
 
 // decide decides about a record of the store and prints what became of it.
-func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(context.Context, *store.Store, string) (memory.Record, error)) error {
+func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(context.Context, *store.History, string) (memory.Record, error)) error {
 	ctx, stop := m.env.interruptible(ctx)
 	defer stop()
 	if why == "" {
@@ -167,7 +167,7 @@ func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(c
 	}
 	r, err := f(ctx, st, by)
 	if err = errors.Join(err, st.Close()); err != nil {
-		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrMovedOn) || errors.Is(err, memory.ErrDecided) {
+		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrMovedOn) || errors.Is(err, store.ErrDecided) {
 			return &settings.Problem{Where: m.store, Err: err, Hint: "`memtox guard pending` lists what waits"}
 		}
 		return fmt.Errorf("deciding about a record: %w", err)

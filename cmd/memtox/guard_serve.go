@@ -309,11 +309,8 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 }
 
 // sealer seals what a process before left behind, and then what this one changes.
-func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.Store) (*serve.Sealer, error) {
-	ledger, err := seal.NewLedger(st)
-	if err != nil {
-		return nil, err
-	}
+func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.History) (*serve.Sealer, error) {
+	ledger := seal.NewLedger(st)
 	m := &memoryCommand{env: env, store: o.store}
 	s := &serve.Sealer{Store: st, Every: o.every, After: o.after, Now: env.Now,
 		Told: func(s serve.Sealing) {
@@ -328,10 +325,11 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.Store) (*serv
 				o.log.Info("sealed the store", "store", o.store, "snapshot", s.Snapshot, "entries", s.Entries)
 			}
 		}}
+	var err error
 	if s.Signer, s.Verifier, err = m.signer(ctx, ledger, o.sealKey); err == nil {
 		err = s.Begin(ctx)
 	}
-	if errors.Is(err, seal.ErrIntegrity) || errors.Is(err, memory.ErrDamaged) {
+	if errors.Is(err, seal.ErrIntegrity) || errors.Is(err, store.ErrDamaged) {
 		return nil, fmt.Errorf("%s is not served: %w: `memtox memory verify --store %[1]s` names all; bring it back from a copy, "+
 			"or, to go on with it as it is, move %[1]s.head away and take a `memtox memory snapshot`", o.store, err)
 	}

@@ -52,7 +52,7 @@ func codeFor(cmd *cobra.Command, err error) Code {
 
 func memoryCode(err error) Code {
 	switch {
-	case errors.Is(err, seal.ErrIntegrity), errors.Is(err, memory.ErrDamaged), errors.Is(err, store.ErrTorn):
+	case errors.Is(err, seal.ErrIntegrity), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrTorn):
 		return tampered
 	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, seal.ErrNotSealed), errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer):
 		return notFound
@@ -121,7 +121,7 @@ func (m *memoryCommand) flags(c *cobra.Command, withStore bool) {
 func (m *memoryCommand) check() error { return choice("--format", m.format, memoryFormats) }
 
 // open opens the store; with changes it can be written to.
-func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.Store, error) {
+func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.History, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.Store, e
 }
 
 // replay opens the store's past for a command that changes nothing.
-func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*store.Store, *seal.Replay, error) {
+func (m *memoryCommand) replay(ctx context.Context, overSnapshots bool) (*store.History, *seal.Replay, error) {
 	st, err := m.open(ctx, false)
 	if err != nil {
 		return nil, nil, err
@@ -155,14 +155,11 @@ func (m *memoryCommand) uncheckedFlag(c *cobra.Command) {
 
 // look verifies a store that a command reads. A damaged one is answered from all the
 // same, for whoever looks into it; then the command ends with what is wrong.
-func (m *memoryCommand) look(ctx context.Context, st *store.Store) error {
+func (m *memoryCommand) look(ctx context.Context, st *store.History) error {
 	if m.unchecked {
 		return nil
 	}
-	ledger, err := seal.NewLedger(st)
-	if err != nil {
-		return err
-	}
+	ledger := seal.NewLedger(st)
 	v, err := m.verifier("")
 	if err != nil && memoryCode(err) == notFound { // none is there
 		v, err = nil, nil

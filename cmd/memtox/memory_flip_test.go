@@ -41,7 +41,7 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 		t.Fatal(err)
 	}
 	minute := 0
-	curator := memory.NewCurator(st, "ana", func() time.Time {
+	curator := store.NewCurator(st, "ana", func() time.Time {
 		minute++
 		return time.Date(2026, 3, 3, 9, minute, 0,
 			0, time.UTC)
@@ -49,7 +49,7 @@ func newServed(t *testing.T, c *console) map[string][]byte {
 	if _, err := curator.Forget(ctx, "asked for", "r2"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := curator.Quarantine(ctx, memory.Suspicion{IDs: []string{"r3"}}, "reported"); err != nil {
+	if _, err := curator.Quarantine(ctx, store.Suspicion{IDs: []string{"r3"}}, "reported"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := curator.Snapshot(ctx, "tail", "not sealed"); err != nil {

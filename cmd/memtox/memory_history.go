@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -28,11 +28,11 @@ that of all versions: a record that once derived from another is shown.`,
 		if *reach < 1 {
 			return &settings.Problem{Where: "--reach", What: fmt.Sprintf("%d is too few", *reach), Hint: "at least 1"}
 		}
-		store, r, err := m.replay(cmd.Context(), false)
+		st, r, err := m.replay(cmd.Context(), false)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		t, ok, err := r.TraceRecord(cmd.Context(), args[0], *reach)
 		if err != nil {
 			return err
@@ -106,11 +106,11 @@ them. The attributes are
 		if err := choice("--attr", *attr, seal.Attrs()); err != nil {
 			return err
 		}
-		store, r, err := m.replay(cmd.Context(), *over)
+		st, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		members, err := r.Cohort(cmd.Context(), seal.Match{Attr: seal.Attr(*attr), Value: args[0]})
 		if err != nil {
 			return err
@@ -169,11 +169,11 @@ were when they were retired are left out.`,
 		if args[0] == "" {
 			return &settings.Problem{What: "there is nothing to look for: the text is empty"}
 		}
-		store, r, err := m.replay(cmd.Context(), *over)
+		st, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		hits, more, err := r.Search(cmd.Context(), args[0], *exact, *limit)
 		if err != nil {
 			return err
@@ -236,11 +236,11 @@ first.`,
 		} else if cmd.Flags().Changed("attr") {
 			return &settings.Problem{Where: "--attr", What: "an attribute without a value", Hint: "memtox memory timeline VALUE --attr " + *attr}
 		}
-		store, r, err := m.replay(cmd.Context(), *over)
+		st, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		events, more, err := r.Timeline(cmd.Context(), match, *limit)
 		if err != nil {
 			return err
@@ -280,14 +280,14 @@ func newSnapshots(m *memoryCommand) *cobra.Command {
 	m.flags(c, true)
 	m.uncheckedFlag(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		store, r, err := m.replay(cmd.Context(), true)
+		st, r, err := m.replay(cmd.Context(), true)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
+		defer st.Close()
 		snaps := r.Snapshots()
 		type row struct {
-			memory.Snapshot
+			store.Snapshot
 			Root string `json:"root,omitempty"`
 		}
 		list := []row{}
@@ -328,14 +328,14 @@ changed. Snapshots are named by id or by name.`,
 	m.flags(c, true)
 	m.uncheckedFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		store, r, err := m.replay(cmd.Context(), false)
+		st, r, err := m.replay(cmd.Context(), false)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		var two [2]memory.Snapshot
+		defer st.Close()
+		var two [2]store.Snapshot
 		for i, name := range args {
-			if two[i], err = memory.FindSnapshot(cmd.Context(), store, name); err != nil {
+			if two[i], err = st.FindSnapshot(cmd.Context(), name); err != nil {
 				return err
 			}
 		}

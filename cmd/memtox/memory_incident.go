@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -47,19 +47,19 @@ both acts, and a snapshot is taken before each.`,
 		if len(args) == 0 && *since == "" {
 			return &settings.Problem{What: "nothing is suspected", Hint: "name records, or --since TIME"}
 		}
-		store, err := m.open(ctx, !*dry)
+		st, err := m.open(ctx, !*dry)
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		i, err := seal.Respond(ctx, store, memory.NewCurator(store, m.operator(), m.env.Now), m.operator(), m.env.Now(), s)
+		defer st.Close()
+		i, err := seal.Respond(ctx, st, store.NewCurator(st, m.operator(), m.env.Now), m.operator(), m.env.Now(), s)
 		if i == nil {
 			return err
 		}
 		// What was done before something failed has to be told.
 		err = errors.Join(err, m.print(i, func(p *page) error { printIncident(p, i); return nil }))
 		if !*dry {
-			err = errors.Join(err, m.seal(ctx, store, *key))
+			err = errors.Join(err, m.seal(ctx, st, *key))
 		}
 		return err
 	}

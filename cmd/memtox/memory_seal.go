@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/internal/settings"
@@ -71,7 +70,7 @@ func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key str
 	switch {
 	case err != nil && key == "":
 		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
-			memory.ErrDamaged, name)
+			store.ErrDamaged, name)
 	case err != nil:
 		return nil, nil, &settings.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
@@ -173,7 +172,7 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 	switch {
 	case err != nil && name == verifierFile(m.store):
 		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy",
-			memory.ErrDamaged, name)
+			store.ErrDamaged, name)
 	case err != nil:
 		return nil, &settings.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
 	}
@@ -181,11 +180,8 @@ func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
 }
 
 // seal seals what is not sealed yet, if the key is there; without one it says so.
-func (m *memoryCommand) seal(ctx context.Context, st *store.Store, key string) error {
-	ledger, err := seal.NewLedger(st)
-	if err != nil {
-		return err
-	}
+func (m *memoryCommand) seal(ctx context.Context, st *store.History, key string) error {
+	ledger := seal.NewLedger(st)
 	if key == "" {
 		if there, err := m.exists(signerFile(m.store)); err != nil || !there {
 			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot makes one)\n", signerFile(m.store))
@@ -229,16 +225,13 @@ verify --since compares the store with it.`,
 			return err
 		}
 		defer st.Close()
-		ledger, err := seal.NewLedger(st)
-		if err != nil {
-			return err
-		}
+		ledger := seal.NewLedger(st)
 		// The key first: a snapshot that cannot be sealed is not taken.
 		s, v, err := m.signer(ctx, ledger, *key)
 		if err != nil {
 			return err
 		}
-		snap, err := memory.NewCurator(st, m.operator(), m.env.Now).Snapshot(ctx, strings.Join(args, ""), *reason)
+		snap, err := store.NewCurator(st, m.operator(), m.env.Now).Snapshot(ctx, strings.Join(args, ""), *reason)
 		if err != nil {
 			return err
 		}
@@ -300,7 +293,7 @@ session could see and that are seen again are listed.`,
 	why := c.Flags().String("why", "", "The reason, for the journal; never the content")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		var point memory.Point
+		var point store.Point
 		if *to != "" {
 			var err error
 			if point.System, err = instantFlag("--to", *to); err != nil {
@@ -313,13 +306,13 @@ session could see and that are seen again are listed.`,
 		}
 		defer st.Close()
 		if len(args) == 1 {
-			s, err := memory.FindSnapshot(ctx, st, args[0])
+			s, err := st.FindSnapshot(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			point.Seq = s.Seq
 		}
-		done, err := memory.NewCurator(st, m.operator(), m.env.Now).Rollback(ctx, point, *why)
+		done, err := store.NewCurator(st, m.operator(), m.env.Now).Rollback(ctx, point, *why)
 		if err != nil {
 			return err
 		}
@@ -395,10 +388,7 @@ head were replaced together by older ones.`,
 				return err
 			}
 		}
-		ledger, err := seal.NewLedger(st)
-		if err != nil {
-			return err
-		}
+		ledger := seal.NewLedger(st)
 		out, err := ledger.Verify(ctx, v, kept)
 		if err != nil {
 			return err
@@ -479,10 +469,7 @@ same.`,
 			return err
 		}
 		defer st.Close()
-		ledger, err := seal.NewLedger(st)
-		if err != nil {
-			return err
-		}
+		ledger := seal.NewLedger(st)
 		if err := m.look(ctx, st); err != nil {
 			return err
 		}

@@ -33,8 +33,8 @@ func (s *scanner) database() {
 	}
 }
 
-func (s *scanner) store(st *store.Store) error {
-	for v, err := range st.Versions(s.ctx, memory.Filter{Current: true}) {
+func (s *scanner) store(st *store.History) error {
+	for v, err := range st.Versions(s.ctx, store.Filter{Current: true}) {
 		if err != nil {
 			return err
 		}

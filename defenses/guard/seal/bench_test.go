@@ -16,7 +16,7 @@ import (
 // million opens a store of a million records in a file: every tenth derives from
 // the record ten before it, in chains of a hundred. MEMTOX_BENCH_STORE names the
 // file to use, or to make for the next time; to make it takes minutes.
-func million(b *testing.B) *store.Store {
+func million(b *testing.B) *store.History {
 	b.Helper()
 	path := os.Getenv("MEMTOX_BENCH_STORE")
 	if path == "" {
@@ -83,12 +83,9 @@ func BenchmarkSealAndProve1M(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ledger, err := seal.NewLedger(st)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ledger := seal.NewLedger(st)
 	now := time.Date(2026, 4, 1, 9, 0, 0, 0, time.UTC)
-	curator := memory.NewCurator(st, "bench", func() time.Time { return now })
+	curator := store.NewCurator(st, "bench", func() time.Time { return now })
 	seal := func() string {
 		s, err := curator.Snapshot(ctx, "", "bench")
 		if err != nil {

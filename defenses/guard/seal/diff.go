@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Side is a record as a snapshot has it.
@@ -28,10 +29,10 @@ type Difference struct {
 
 // Diff lists the records in which two snapshots differ, in the order in which they
 // changed. It costs what changed between them, not what they hold.
-func (r *Replay) Diff(ctx context.Context, from, to memory.Snapshot) ([]Difference, error) {
+func (r *Replay) Diff(ctx context.Context, from, to store.Snapshot) ([]Difference, error) {
 	out := []Difference{}
 	seen := map[string]bool{}
-	f := memory.Filter{From: min(from.Seq, to.Seq) + 1, To: max(from.Seq, to.Seq)}
+	f := store.Filter{From: min(from.Seq, to.Seq) + 1, To: max(from.Seq, to.Seq)}
 	var ids []string
 	for v, err := range r.store.Versions(ctx, f) {
 		if err != nil && v.Seq == 0 {
@@ -73,7 +74,7 @@ func (r *Replay) Diff(ctx context.Context, from, to memory.Snapshot) ([]Differen
 }
 
 // asOf is the version that stood when an entry of the journal was the last.
-func asOf(chain []memory.Version, seq uint64) *memory.Version {
+func asOf(chain []store.Version, seq uint64) *store.Version {
 	for i := len(chain) - 1; i >= 0; i-- {
 		if chain[i].Seq <= seq {
 			return &chain[i]
@@ -82,7 +83,7 @@ func asOf(chain []memory.Version, seq uint64) *memory.Version {
 	return nil
 }
 
-func (r *Replay) side(v *memory.Version) *Side {
+func (r *Replay) side(v *store.Version) *Side {
 	if v == nil {
 		return nil
 	}

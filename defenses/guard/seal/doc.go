@@ -11,7 +11,7 @@
 //   - [Respond] is the response to an incident in four steps: pinpoint,
 //     quarantine, isolate, re-derive.
 //
-// Everything works on a [memory.Store]; nothing here knows of a defense. Results
+// Everything works on a [store.History]; nothing here knows of a defense. Results
 // are values with JSON names. Texts in them come from records and are hostile:
 // whoever prints them makes them inert.
 //

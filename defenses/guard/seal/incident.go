@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -105,8 +106,8 @@ type Rederivate struct {
 // quarantines them, bringing back what they superseded; isolates every record that
 // derives from one, over any number of steps; and lists what has to be derived
 // again. Both acts are appended to the log and can be undone.
-func Respond(ctx context.Context, store memory.Store, curator *memory.Curator, by string, now time.Time, s Suspects) (*Incident, error) {
-	r, err := NewReplay(ctx, store, false)
+func Respond(ctx context.Context, st *store.History, curator *store.Curator, by string, now time.Time, s Suspects) (*Incident, error) {
+	r, err := NewReplay(ctx, st, false)
 	if err != nil {
 		return nil, err
 	}
@@ -123,18 +124,18 @@ func Respond(ctx context.Context, store memory.Store, curator *memory.Curator, b
 	if why == "" {
 		why = "incident"
 	}
-	if out.Quarantine, err = withhold(ctx, store, curator, s, bad, out.Pinpoint.Began.At, why); err != nil {
+	if out.Quarantine, err = withhold(ctx, st, curator, s, bad, out.Pinpoint.Began.At, why); err != nil {
 		return nil, fmt.Errorf("quarantining: %w", err)
 	}
 	var ids []string
 	for _, d := range derived {
 		ids = append(ids, d.Record)
 	}
-	if out.Isolate, err = withhold(ctx, store, curator, s, ids, out.Pinpoint.Began.At, why+": derives from a quarantined record"); err != nil {
+	if out.Isolate, err = withhold(ctx, st, curator, s, ids, out.Pinpoint.Began.At, why+": derives from a quarantined record"); err != nil {
 		return out, fmt.Errorf("isolating: %w", err)
 	}
 	for _, d := range derived {
-		rec, ok, err := current(ctx, store, d.Record)
+		rec, ok, err := current(ctx, st, d.Record)
 		if err != nil || !ok {
 			return out, fmt.Errorf("listing what is to be derived again: record %q: %w", d.Record, errors.Join(err))
 		}
@@ -145,8 +146,8 @@ func Respond(ctx context.Context, store memory.Store, curator *memory.Curator, b
 }
 
 // current is a record as it stands, even where it was changed from outside.
-func current(ctx context.Context, store memory.Store, id string) (rec memory.Record, ok bool, err error) {
-	for v, err := range store.Versions(ctx, memory.Filter{ID: id, Current: true}) {
+func current(ctx context.Context, st *store.History, id string) (rec memory.Record, ok bool, err error) {
+	for v, err := range st.Versions(ctx, store.Filter{ID: id, Current: true}) {
 		if err != nil && v.Seq == 0 {
 			return rec, false, err
 		}
@@ -171,7 +172,7 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		add(id, "named")
 	}
 	if !s.Since.IsZero() {
-		f := memory.Filter{Since: s.Since, Causes: []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}}
+		f := store.Filter{Since: s.Since, Causes: []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}}
 		for v, err := range r.store.Versions(ctx, f) {
 			if err != nil && v.Seq == 0 {
 				return nil, err
@@ -233,13 +234,13 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 	}
 	if p.Began.Seq > 1 {
 		safe := p.Began.Seq - 1
-		for a, err := range r.store.Log(ctx, memory.Filter{From: safe, To: safe}) {
+		for a, err := range r.store.Log(ctx, store.Filter{From: safe, To: safe}) {
 			if err != nil {
 				return nil, err
 			}
 			p.Safe = Moment{Seq: a.Seq, At: a.At}
 		}
-		for v, err := range r.store.AsOf(ctx, memory.Point{Seq: safe}) {
+		for v, err := range r.store.AsOf(ctx, store.Point{Seq: safe}) {
 			if err != nil && v.Seq == 0 {
 				return nil, err
 			}
@@ -254,7 +255,7 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 // bySource is the cohort of every source, by id.
 func (r *Replay) bySource(ctx context.Context) (map[string][]string, error) {
 	out, had := map[string][]string{}, map[[2]string]bool{}
-	for v, err := range r.store.Versions(ctx, memory.Filter{}) {
+	for v, err := range r.store.Versions(ctx, store.Filter{}) {
 		if err != nil && !torn(&v) {
 			return nil, fmt.Errorf("reading every record: %w", err)
 		}
@@ -320,17 +321,17 @@ func (r *Replay) taint(ctx context.Context, bad []string) ([]Rederivate, error) 
 }
 
 // withhold quarantines records, and says which no session could see anyway.
-func withhold(ctx context.Context, store memory.Store, curator *memory.Curator, s Suspects, ids []string, began time.Time, why string) (Act, error) {
+func withhold(ctx context.Context, st *store.History, curator *store.Curator, s Suspects, ids []string, began time.Time, why string) (Act, error) {
 	a := Act{Records: []string{}}
 	var todo []string
 	for _, id := range ids {
-		rec, ok, err := current(ctx, store, id)
+		rec, ok, err := current(ctx, st, id)
 		switch {
 		case err != nil || !ok:
 			return a, fmt.Errorf("record %q: %w", id, errors.Join(err, memory.ErrNotFound))
 		case !rec.State.Visible() && rec.State != memory.Held:
 			a.Already = append(a.Already, id)
-		case slices.ContainsFunc(s.Protected, func(g string) bool { return memory.Glob(g, rec.Key) }):
+		case slices.ContainsFunc(s.Protected, func(g string) bool { return store.Glob(g, rec.Key) }):
 			a.Kept = append(a.Kept, id)
 		default:
 			todo = append(todo, id)
@@ -343,7 +344,7 @@ func withhold(ctx context.Context, store memory.Store, curator *memory.Curator, 
 		a.Records = todo
 		return a, nil
 	}
-	done, err := curator.Quarantine(ctx, memory.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true}, why)
+	done, err := curator.Quarantine(ctx, store.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true}, why)
 	if err != nil {
 		return a, err
 	}

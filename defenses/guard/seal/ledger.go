@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // ErrIntegrity is in the error of everything that finds a store or a vault to be
@@ -24,37 +25,43 @@ var ErrNotSealed = errors.New("not sealed")
 // Sealing a snapshot computes the root of a tree over every record as of that
 // snapshot, in every state, and a hash chain over the store's journal up to there;
 // puts both into an append-only log; and signs the log. A leaf of the tree is the
-// digest of the record's version ([memory.Version.Sum]), which covers every field:
+// digest of the record's version ([store.Version.Sum]), which covers every field:
 // content, origin, lineage, principal, times, state, signature.
 //
 // What happened before a snapshot was sealed is not protected by it. Who can write
 // the store and has the signing key can seal anything; keep the key where the agent
 // cannot read it, and a checkpoint where nobody can change it: only that shows that
 // a whole file was replaced by an older copy of itself.
-type Ledger struct {
-	store memory.Store
-	pager memory.Pager
+type Ledger struct{ store Store }
+
+// Store is what a ledger uses of a [store.History].
+type Store interface {
+	Snapshots(context.Context) ([]store.Snapshot, error)
+	FindSnapshot(ctx context.Context, name string) (store.Snapshot, error)
+	Seal(ctx context.Context, snapshot string, root []byte) error
+	Tombstones(context.Context) ([]store.Tombstone, error)
+	Log(context.Context, store.Filter) iter.Seq2[store.Audit, error]
+	Versions(context.Context, store.Filter) iter.Seq2[store.Version, error]
+	AsOf(context.Context, store.Point) iter.Seq2[store.Version, error]
+	Marks(context.Context) (now, signed store.Mark, since uint64, had bool, err error)
+	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
+	PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error
+	CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error
+	CheckFile(ctx context.Context, told func(what string)) error
 }
 
-// NewLedger returns the ledger of a store, which must be a [memory.Pager] too: the
-// ledger is kept in its pages.
-func NewLedger(store memory.Store) (*Ledger, error) {
-	pager, ok := store.(memory.Pager)
-	if !ok {
-		return nil, fmt.Errorf("a store of type %T keeps no pages, and so no ledger", store)
-	}
-	return &Ledger{store, pager}, nil
-}
+// NewLedger returns the ledger of a store. It is kept in the store's pages.
+func NewLedger(st Store) *Ledger { return &Ledger{st} }
 
 // Checkpoint returns the signed state of the log, or nil before the first sealing.
 func (l *Ledger) Checkpoint(ctx context.Context) ([]byte, error) {
-	h, err := openVault(ctx, l.pager).head()
+	h, err := openVault(ctx, l.store).head()
 	return h.Checkpoint, err
 }
 
 // Sealed returns the last entry of the journal that the log seals; 0 for none.
 func (l *Ledger) Sealed(ctx context.Context) (uint64, error) {
-	v := openVault(ctx, l.pager)
+	v := openVault(ctx, l.store)
 	h, err := v.head()
 	if err != nil || h.Size == 0 {
 		return 0, err
@@ -79,7 +86,7 @@ func (l *Ledger) Seal(ctx context.Context, signer note.Signer, verifier note.Ver
 		sealed, err := l.seal(ctx, signer, verifier)
 		switch {
 		// Each time somebody else has sealed something, so this ends.
-		case errors.Is(err, memory.ErrChanged) && ctx.Err() == nil:
+		case errors.Is(err, store.ErrChanged) && ctx.Err() == nil:
 		case err != nil:
 			return nil, fmt.Errorf("sealing snapshots: %w", err)
 		default:
@@ -91,7 +98,7 @@ func (l *Ledger) Seal(ctx context.Context, signer note.Signer, verifier note.Ver
 func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Verifier) ([]Entry, error) {
 	// The head first. What it says of entries, hashes and pages never changes, and
 	// every snapshot that it counts is there when they are listed.
-	v := openVault(ctx, l.pager)
+	v := openVault(ctx, l.store)
 	h, err := v.head()
 	if err != nil {
 		return nil, err
@@ -207,12 +214,12 @@ func (l *Ledger) state(v *vault, h head, verifier note.Verifier) (Checkpoint, er
 
 const stripped = "the log has no checkpoint: its signature was stripped"
 
-func (l *Ledger) snapshots(ctx context.Context) ([]memory.Snapshot, error) {
+func (l *Ledger) snapshots(ctx context.Context) ([]store.Snapshot, error) {
 	snaps, err := l.store.Snapshots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots: %w", err)
 	}
-	slices.SortFunc(snaps, func(a, b memory.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(snaps, func(a, b store.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
 	return snaps, nil
 }
 
@@ -220,7 +227,7 @@ func (l *Ledger) snapshots(ctx context.Context) ([]memory.Snapshot, error) {
 func (l *Ledger) history(ctx context.Context, h Hash, after, to uint64) (Hash, error) {
 	var space []byte
 	next := after + 1
-	for a, err := range l.store.Log(ctx, memory.Filter{From: next, To: to}) {
+	for a, err := range l.store.Log(ctx, store.Filter{From: next, To: to}) {
 		if err != nil {
 			return h, fmt.Errorf("reading the journal: %w", err)
 		}
@@ -242,7 +249,7 @@ func (l *Ledger) grow(ctx context.Context, tree Tree, after, to uint64) (Tree, e
 	// The first tree of a large store is built at once.
 	var items []Item
 	at := map[string]int{}
-	for v, err := range l.store.Versions(ctx, memory.Filter{From: after + 1, To: to}) {
+	for v, err := range l.store.Versions(ctx, store.Filter{From: after + 1, To: to}) {
 		if err != nil {
 			return tree, fmt.Errorf("reading versions: %w", err)
 		}

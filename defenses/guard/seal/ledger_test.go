@@ -30,7 +30,7 @@ var (
 type file struct {
 	t        testing.TB
 	path     string
-	store    *store.Store
+	store    *store.History
 	signer   note.Signer
 	verifier note.Verifier
 	minute   int
@@ -61,7 +61,7 @@ func (f *file) open() {
 
 func (f *file) now() time.Time { return time.Date(2026, 3, 1, 9, f.minute, 0, 0, time.UTC) }
 
-func (f *file) curator() *memory.Curator { return memory.NewCurator(f.store, "operator", f.now) }
+func (f *file) curator() *store.Curator { return store.NewCurator(f.store, "operator", f.now) }
 
 func (f *file) put(id, text string, o memory.Origin, from ...string) {
 	f.t.Helper()
@@ -78,7 +78,7 @@ func (f *file) put(id, text string, o memory.Origin, from ...string) {
 	}
 }
 
-func (f *file) snapshot(name string) memory.Snapshot {
+func (f *file) snapshot(name string) store.Snapshot {
 	f.t.Helper()
 	f.minute++
 	s, err := f.curator().Snapshot(ctx, name, "")
@@ -88,14 +88,7 @@ func (f *file) snapshot(name string) memory.Snapshot {
 	return s
 }
 
-func (f *file) ledger() *seal.Ledger {
-	f.t.Helper()
-	l, err := seal.NewLedger(f.store)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return l
-}
+func (f *file) ledger() *seal.Ledger { return seal.NewLedger(f.store) }
 
 func (f *file) seal() []seal.Entry {
 	f.t.Helper()
@@ -180,7 +173,7 @@ func (f *file) rewrite(seq uint64, forge bool, change func(*memory.Record)) {
 			}
 		}
 		if forge {
-			v := memory.Version{Audit: memory.Audit{Seq: seq}, Record: r, Salt: salt}
+			v := store.Version{Audit: store.Audit{Seq: seq}, Record: r, Salt: salt}
 			sum := v.Sum()
 			f.change(db, "UPDATE entry SET digest = ? WHERE seq = ?", sum[:], int64(seq))
 		}
@@ -232,7 +225,7 @@ func TestSealingGoesOnWhereItStopped(t *testing.T) {
 	want(t, f.verify(nil))
 	// Sealed one by one or all at once, the roots are those of the records.
 	var items []seal.Item
-	for v, err := range f.store.AsOf(ctx, memory.Point{Seq: got[0].Sequence}) {
+	for v, err := range f.store.AsOf(ctx, store.Point{Seq: got[0].Sequence}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +405,7 @@ func TestVerifyNamesTheDivergingEntries(t *testing.T) {
 		"a derivation hidden":         {func(f *file) { f.exec("DELETE FROM cite WHERE seq = 6") }, []string{"index r4"}},
 		"a derivation put in":         {func(f *file) { f.exec("INSERT INTO cite VALUES (CAST('r1' AS BLOB), 4)") }, []string{"index"}},
 		"content said to be forgotten": {func(f *file) {
-			f.rewrite(4, false, func(r *memory.Record) { *r = r.Forgotten() })
+			f.rewrite(4, false, func(r *memory.Record) { *r = store.Bare(*r) })
 			f.exec("UPDATE version SET forgotten = 1, salt = x'' WHERE seq = 4")
 		}, []string{"forgotten r3"}},
 		"the newest, unsealed":  {func(f *file) { f.rewrite(9, false, func(r *memory.Record) { r.Text = "x" }) }, []string{"content r5"}},
@@ -467,7 +460,7 @@ func TestAnOlderCopyOfTheFileIsSeenByAKeptCheckpoint(t *testing.T) {
 	if err := os.WriteFile(f.path, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(ctx, f.path, store.Options{}); !errors.Is(err, memory.ErrDamaged) {
+	if _, err := store.Open(ctx, f.path, store.Options{}); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("its head knows of later entries: %v", err)
 	}
 	if err := os.WriteFile(store.HeadFile(f.path), oldHead, 0o600); err != nil {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Document proves to somebody who has the verifier's key and nothing else that a
@@ -36,7 +37,7 @@ type Disclosed struct {
 // name. Disclose puts its content into the document. A snapshot that is not sealed
 // is [ErrNotSealed].
 func (l *Ledger) Prove(ctx context.Context, snapshot, record string, disclose bool) (*Document, error) {
-	s, err := memory.FindSnapshot(ctx, l.store, snapshot)
+	s, err := l.store.FindSnapshot(ctx, snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,8 @@ func (l *Ledger) Prove(ctx context.Context, snapshot, record string, disclose bo
 }
 
 func (l *Ledger) disclose(ctx context.Context, record string, to uint64) (*Disclosed, error) {
-	var last memory.Version
-	for v, err := range l.store.Versions(ctx, memory.Filter{ID: record, To: to}) {
+	var last store.Version
+	for v, err := range l.store.Versions(ctx, store.Filter{ID: record, To: to}) {
 		if err != nil {
 			return nil, fmt.Errorf("reading its versions: %w", err)
 		}
@@ -70,8 +71,8 @@ func (l *Ledger) disclose(ctx context.Context, record string, to uint64) (*Discl
 }
 
 // fill puts a snapshot, its place in the log and the proof into a document.
-func (l *Ledger) fill(ctx context.Context, d *Document, snapshot *memory.Snapshot, record string) error {
-	v := openVault(ctx, l.pager)
+func (l *Ledger) fill(ctx context.Context, d *Document, snapshot *store.Snapshot, record string) error {
+	v := openVault(ctx, l.store)
 	h, err := v.head()
 	if err != nil {
 		return err
@@ -150,11 +151,11 @@ func checkDocument(data []byte, verifier note.Verifier) (*Statement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the disclosed record: %w", err)
 	}
-	v := memory.Version{Audit: memory.Audit{Seq: d.Disclosed.Seq}, Record: r, Salt: d.Disclosed.Salt}
+	v := store.Version{Audit: store.Audit{Seq: d.Disclosed.Seq}, Record: r, Salt: d.Disclosed.Salt}
 	switch {
 	case !s.Present || r.ID != s.Record:
 		return nil, fmt.Errorf("it discloses record %q, and is about %q", r.ID, s.Record)
-	case len(v.Salt) != memory.SaltSize || v.Seq > d.Snapshot.Sequence:
+	case len(v.Salt) != store.SaltSize || v.Seq > d.Snapshot.Sequence:
 		return nil, errors.New("the disclosed record has a salt of another size, or is from after the snapshot")
 	case Hash(v.Sum()) != s.Digest:
 		return nil, errors.New("the disclosed record is not the one that was sealed")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Attr names an attribute of records by which a cohort or a timeline is formed.
@@ -18,24 +19,24 @@ type Attr string
 
 type attr struct {
 	name   Attr
-	has    func(*memory.Version, string) bool
-	filter func(string) memory.Filter // where a store can look it up by itself
+	has    func(*store.Version, string) bool
+	filter func(string) store.Filter // where a store can look it up by itself
 }
 
 // attrs says whether a version has a value of an attribute.
 var attrs = [...]attr{
-	{"source", func(v *memory.Version, s string) bool { return v.Record.From(s) }, func(s string) memory.Filter { return memory.Filter{AnySource: s} }},
-	{"class", func(v *memory.Version, s string) bool { return v.Record.Origin.Class.String() == s }, nil},
-	{"medium", func(v *memory.Version, s string) bool { return string(v.Record.Origin.Medium) == s }, nil},
-	{"principal", func(v *memory.Version, s string) bool { return v.Record.Principal == s }, func(s string) memory.Filter { return memory.Filter{Principal: s} }},
-	{"store", func(v *memory.Version, s string) bool { return v.Record.Store == s }, func(s string) memory.Filter { return memory.Filter{Store: s} }},
-	{"key", func(v *memory.Version, s string) bool { return v.Record.Key == s }, func(s string) memory.Filter { return memory.Filter{Key: s} }},
-	{"state", func(v *memory.Version, s string) bool { return v.Record.State.String() == s }, nil},
-	{"scope", func(v *memory.Version, s string) bool { return v.Record.Scope.String() == s }, nil},
-	{"signed-by", func(v *memory.Version, s string) bool { return v.Record.SignedBy == s }, nil},
-	{"route", func(v *memory.Version, s string) bool { return v.Route.String() == s }, nil},
-	{"cause", func(v *memory.Version, s string) bool { return v.Cause.String() == s }, nil},
-	{"by", func(v *memory.Version, s string) bool { return v.By == s }, nil},
+	{"source", func(v *store.Version, s string) bool { return v.Record.From(s) }, func(s string) store.Filter { return store.Filter{AnySource: s} }},
+	{"class", func(v *store.Version, s string) bool { return v.Record.Origin.Class.String() == s }, nil},
+	{"medium", func(v *store.Version, s string) bool { return string(v.Record.Origin.Medium) == s }, nil},
+	{"principal", func(v *store.Version, s string) bool { return v.Record.Principal == s }, func(s string) store.Filter { return store.Filter{Principal: s} }},
+	{"store", func(v *store.Version, s string) bool { return v.Record.Store == s }, func(s string) store.Filter { return store.Filter{Store: s} }},
+	{"key", func(v *store.Version, s string) bool { return v.Record.Key == s }, func(s string) store.Filter { return store.Filter{Key: s} }},
+	{"state", func(v *store.Version, s string) bool { return v.Record.State.String() == s }, nil},
+	{"scope", func(v *store.Version, s string) bool { return v.Record.Scope.String() == s }, nil},
+	{"signed-by", func(v *store.Version, s string) bool { return v.Record.SignedBy == s }, nil},
+	{"route", func(v *store.Version, s string) bool { return v.Route.String() == s }, nil},
+	{"cause", func(v *store.Version, s string) bool { return v.Cause.String() == s }, nil},
+	{"by", func(v *store.Version, s string) bool { return v.By == s }, nil},
 }
 
 // Attrs lists the attributes.
@@ -55,9 +56,9 @@ type Match struct {
 }
 
 // compile returns the condition, and what a store can look up of it by itself.
-func (m Match) compile() (holds func(*memory.Version) bool, f *memory.Filter, err error) {
+func (m Match) compile() (holds func(*store.Version) bool, f *store.Filter, err error) {
 	if m == (Match{}) {
-		return func(*memory.Version) bool { return true }, nil, nil
+		return func(*store.Version) bool { return true }, nil, nil
 	}
 	for _, a := range attrs {
 		if a.name != m.Attr {
@@ -67,7 +68,7 @@ func (m Match) compile() (holds func(*memory.Version) bool, f *memory.Filter, er
 			own := a.filter(m.Value)
 			f = &own
 		}
-		return func(v *memory.Version) bool { return m.Value != "" && a.has(v, m.Value) }, f, nil
+		return func(v *store.Version) bool { return m.Value != "" && a.has(v, m.Value) }, f, nil
 	}
 	return nil, nil, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
 }
@@ -90,34 +91,34 @@ type Replay struct {
 	// DefaultPreview.
 	Preview int
 
-	store     memory.Store
-	snapshots []memory.Snapshot
+	store     *store.History
+	snapshots []store.Snapshot
 	over      bool
 }
 
 // NewReplay opens a store's past; overSnapshots says whether it is seen through
 // the snapshots alone.
-func NewReplay(ctx context.Context, store memory.Store, overSnapshots bool) (*Replay, error) {
-	snaps, err := store.Snapshots(ctx)
+func NewReplay(ctx context.Context, st *store.History, overSnapshots bool) (*Replay, error) {
+	snaps, err := st.Snapshots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots: %w", err)
 	}
-	slices.SortFunc(snaps, func(a, b memory.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
-	return &Replay{store: store, snapshots: snaps, over: overSnapshots}, nil
+	slices.SortFunc(snaps, func(a, b store.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
+	return &Replay{store: st, snapshots: snaps, over: overSnapshots}, nil
 }
 
 // Snapshots lists the snapshots, oldest first.
-func (r *Replay) Snapshots() []memory.Snapshot { return r.snapshots }
+func (r *Replay) Snapshots() []store.Snapshot { return r.snapshots }
 
 // after is the first snapshot that shows what was committed as seq.
 func (r *Replay) after(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(r.snapshots, seq, func(s memory.Snapshot, seq uint64) int { return cmp.Compare(s.Seq, seq) })
+	i, _ := slices.BinarySearchFunc(r.snapshots, seq, func(s store.Snapshot, seq uint64) int { return cmp.Compare(s.Seq, seq) })
 	return i
 }
 
 // sawFrom and sawTo bound the snapshots that show a version: from, included, to
 // excluded.
-func (r *Replay) saw(v *memory.Version) (from, to int) {
+func (r *Replay) saw(v *store.Version) (from, to int) {
 	from, to = r.after(v.Seq), len(r.snapshots)
 	if v.UntilSeq != 0 {
 		to = r.after(v.UntilSeq)
@@ -125,12 +126,12 @@ func (r *Replay) saw(v *memory.Version) (from, to int) {
 	return from, to
 }
 
-func snapshotMoment(s *memory.Snapshot) Moment {
+func snapshotMoment(s *store.Snapshot) Moment {
 	return Moment{Seq: s.Seq, At: s.At, Snapshot: s.ID}
 }
 
 // moment is when a version was first seen, and false if it never was.
-func (r *Replay) moment(v *memory.Version) (Moment, bool) {
+func (r *Replay) moment(v *store.Version) (Moment, bool) {
 	if !r.over {
 		return Moment{Seq: v.Seq, At: v.At}, true
 	}
@@ -141,11 +142,11 @@ func (r *Replay) moment(v *memory.Version) (Moment, bool) {
 	return snapshotMoment(&r.snapshots[from]), true
 }
 
-func present(v *memory.Version) bool { return v.Record.State != memory.Retired }
+func present(v *store.Version) bool { return v.Record.State != memory.Retired }
 
 // contentHash is SHA-256 of a version's text in hexadecimal; empty where the text
 // was erased.
-func contentHash(v *memory.Version) string {
+func contentHash(v *store.Version) string {
 	if v.Forgotten {
 		return ""
 	}
@@ -153,7 +154,7 @@ func contentHash(v *memory.Version) string {
 	return hex.EncodeToString(h[:])
 }
 
-func (r *Replay) preview(v *memory.Version) string { return clip(v.Record.Text, r.previewSize()) }
+func (r *Replay) preview(v *store.Version) string { return clip(v.Record.Text, r.previewSize()) }
 
 func (r *Replay) previewSize() int { return cmp.Or(r.Preview, DefaultPreview) }
 
@@ -167,9 +168,9 @@ func clip(s string, n int) string {
 	return s
 }
 
-func (r *Replay) chain(ctx context.Context, id string) ([]memory.Version, error) {
-	var out []memory.Version
-	for v, err := range r.store.Versions(ctx, memory.Filter{ID: id}) {
+func (r *Replay) chain(ctx context.Context, id string) ([]store.Version, error) {
+	var out []store.Version
+	for v, err := range r.store.Versions(ctx, store.Filter{ID: id}) {
 		if err != nil && !torn(&v) {
 			return nil, fmt.Errorf("reading the versions of record %q: %w", id, err)
 		}
@@ -181,7 +182,7 @@ func (r *Replay) chain(ctx context.Context, id string) ([]memory.Version, error)
 // torn reports whether a version that came with an error is one that the store
 // shows and cannot read. It then counts as an empty one that is not intact: a
 // damaged record must not hide all others. [Ledger.Verify] names it.
-func torn(v *memory.Version) bool {
+func torn(v *store.Version) bool {
 	v.Record.ID = v.Audit.Record
 	return v.Seq > 0
 }
@@ -197,7 +198,7 @@ type Appearance struct {
 
 // appearance is false for a record that was never seen. Over versions the last
 // moment is when it was retired, or that of its last version.
-func (r *Replay) appearance(chain []memory.Version) (Appearance, bool) {
+func (r *Replay) appearance(chain []store.Version) (Appearance, bool) {
 	var a Appearance
 	seen := false
 	for i := range chain {
@@ -228,14 +229,14 @@ func (r *Replay) appearance(chain []memory.Version) (Appearance, bool) {
 // visit shows every version of every record of which some version may match,
 // each record's oldest first, with the entry of the record's first version and
 // whether this one matches.
-func (r *Replay) visit(ctx context.Context, m Match, yield func(v *memory.Version, first uint64, matches bool) error) error {
+func (r *Replay) visit(ctx context.Context, m Match, yield func(v *store.Version, first uint64, matches bool) error) error {
 	holds, filter, err := m.compile()
 	if err != nil {
 		return err
 	}
 	if filter == nil {
 		first := map[string]uint64{}
-		for v, err := range r.store.Versions(ctx, memory.Filter{}) {
+		for v, err := range r.store.Versions(ctx, store.Filter{}) {
 			if err != nil && !torn(&v) {
 				return fmt.Errorf("reading versions: %w", err)
 			}
@@ -290,7 +291,7 @@ type Member struct {
 func (r *Replay) Cohort(ctx context.Context, m Match) ([]Member, error) {
 	byID := map[string]*Member{}
 	var out []*Member
-	err := r.visit(ctx, m, func(v *memory.Version, first uint64, matches bool) error {
+	err := r.visit(ctx, m, func(v *store.Version, first uint64, matches bool) error {
 		if !matches || !present(v) {
 			return nil
 		}
@@ -339,7 +340,7 @@ type Hit struct {
 // case unless exact. At most limit hits are returned; 0 is no limit. More says
 // that there are others.
 func (r *Replay) Search(ctx context.Context, part string, exact bool, limit int) (hits []Hit, more bool, err error) {
-	filter := memory.Filter{}
+	filter := store.Filter{}
 	found := func(s string) bool { return strings.Contains(strings.ToLower(s), part) }
 	if exact {
 		if !r.over { // else the first version of each record counts
@@ -425,11 +426,11 @@ type Event struct {
 // limit. More says that there are older ones.
 func (r *Replay) Timeline(ctx context.Context, m Match, limit int) (events []Event, more bool, err error) {
 	type state struct {
-		version memory.Version
+		version store.Version
 		there   bool
 	}
 	last := map[string]*state{}
-	err = r.visit(ctx, m, func(v *memory.Version, first uint64, matches bool) error {
+	err = r.visit(ctx, m, func(v *store.Version, first uint64, matches bool) error {
 		at, ok := r.moment(v)
 		if !ok {
 			return nil

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Attended is the reason of a snapshot that a server sealed which also signs what it
@@ -19,31 +20,25 @@ const Attended = "sealed in service, with a signed head"
 type tail struct {
 	known       bool // the store has a head
 	since       uint64
-	now, signed memory.Mark
-	own         [2]memory.Mark // of now and signed, as the journal gives them
+	now, signed store.Mark
+	own         [2]store.Mark // of now and signed, as the journal gives them
 }
 
 func (l *Ledger) tail(ctx context.Context) (*tail, error) {
 	t := new(tail)
-	s, ok := l.store.(interface {
-		Marks(context.Context) (now, signed memory.Mark, since uint64, had bool, err error)
-	})
-	if !ok {
-		return t, nil
-	}
 	var err error
-	t.now, t.signed, t.since, t.known, err = s.Marks(ctx)
+	t.now, t.signed, t.since, t.known, err = l.store.Marks(ctx)
 	t.own[0].After, t.own[1].After = t.now.After, t.signed.After
 	return t, err
 }
 
 // follow goes on with an entry of the journal.
-func (t *tail) follow(a *memory.Audit, snapshots map[string]memory.Snapshot) {
+func (t *tail) follow(a *store.Audit, snapshots map[string]store.Snapshot) {
 	name := ""
 	if a.Cause == memory.CauseSnapshot {
 		name = snapshots[a.Snapshot].Name
 	}
-	for i, m := range []memory.Mark{t.now, t.signed} {
+	for i, m := range []store.Mark{t.now, t.signed} {
 		if a.Seq > m.After && a.Seq <= m.Entry {
 			t.own[i].Follow(a, name)
 		}
@@ -73,7 +68,7 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 			"the head of the store was taken away and made anew: nothing vouches for entries %d to %d; "+
 				"look at them, then memtox memory snapshot vouches for them", max(t.since, last)+1, t.now.After)
 	}
-	for i, m := range []memory.Mark{t.now, t.signed} {
+	for i, m := range []store.Mark{t.now, t.signed} {
 		switch {
 		case v.Entries < m.Entry:
 			bad(CheckJournal, m.Entry,

@@ -92,7 +92,7 @@ func TestDamageOfTheUnsealedTailIsFound(t *testing.T) {
 			f.change(db, "UPDATE used SET bytes = (SELECT sum(size) FROM version)")
 		}
 		db.Close()
-		if _, err := store.Open(ctx, f.path, store.Options{}); counted && !errors.Is(err, memory.ErrDamaged) {
+		if _, err := store.Open(ctx, f.path, store.Options{}); counted && !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("it is opened for writing: %v", err)
 		}
 		if f.store, err = store.Open(ctx, f.path, store.Options{ReadOnly: true}); err != nil {
@@ -143,8 +143,8 @@ func TestProcessesWithAndWithoutTheKeyShareAHead(t *testing.T) {
 	}
 	defer other.Close()
 	for range 3 {
-		if _, err := memory.NewCurator(other, "ana", f.now).RetireIf(ctx,
-			memory.Retirement{If: func(memory.Record) (bool, error) { return false, nil }}, "looked"); err != nil {
+		if _, err := store.NewCurator(other, "ana", f.now).RetireIf(ctx,
+			store.Retirement{If: func(memory.Record) (bool, error) { return false, nil }}, "looked"); err != nil {
 			t.Fatal(err)
 		}
 		v, err := f.ledger().Verify(ctx, f.verifier, nil)
@@ -196,7 +196,7 @@ func TestAStoreThatAServerSealedHasAHead(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprint("the file too: ", removed), func(t *testing.T) {
 			f := attended(t)
-			if _, err := memory.NewCurator(f.store, "server", f.now).Snapshot(ctx, "", seal.Attended); err != nil {
+			if _, err := store.NewCurator(f.store, "server", f.now).Snapshot(ctx, "", seal.Attended); err != nil {
 				t.Fatal(err)
 			}
 			f.seal()

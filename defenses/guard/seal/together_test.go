@@ -53,10 +53,7 @@ func sealOften(path, key string) error {
 		return err
 	}
 	defer s.Close()
-	l, err := seal.NewLedger(s)
-	if err != nil {
-		return err
-	}
+	l := seal.NewLedger(s)
 	fmt.Println("ready")
 	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 		return err
@@ -73,7 +70,7 @@ func sealOften(path, key string) error {
 		if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "ada", Records: []memory.Record{r}}); err != nil {
 			return err
 		}
-		if _, err := memory.NewCurator(s, "operator", time.Now).Snapshot(ctx, "", fmt.Sprint("process ", os.Getpid())); err != nil {
+		if _, err := store.NewCurator(s, "operator", time.Now).Snapshot(ctx, "", fmt.Sprint("process ", os.Getpid())); err != nil {
 			return err
 		}
 		entries, err := l.Seal(ctx, signer, verifier)
@@ -147,10 +144,7 @@ func TestSealingTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := seal.NewLedger(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := seal.NewLedger(s)
 	ended := make(chan error, 1)
 	go func() {
 		var errs []error
@@ -200,23 +194,23 @@ func TestSealingTogether(t *testing.T) {
 
 // meddled is a store in which something happens at a certain moment.
 type meddled struct {
-	*store.Store
+	*store.History
 	beforePut, beforeHead func()
 }
 
 func (m *meddled) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
 	once(&m.beforePut)
-	return m.Store.PutPages(ctx, name, was, pages)
+	return m.History.PutPages(ctx, name, was, pages)
 }
 
-func (m *meddled) Snapshots(ctx context.Context) ([]memory.Snapshot, error) {
-	out, err := m.Store.Snapshots(ctx)
+func (m *meddled) Snapshots(ctx context.Context) ([]store.Snapshot, error) {
+	out, err := m.History.Snapshots(ctx)
 	once(&m.beforeHead)
 	return out, err
 }
 
 func (m *meddled) Page(ctx context.Context, name string) ([]byte, bool, error) {
-	b, ok, err := m.Store.Page(ctx, name)
+	b, ok, err := m.History.Page(ctx, name)
 	if name == "forensics/head" {
 		once(&m.beforeHead)
 	}
@@ -240,11 +234,8 @@ func TestSealingBetween(t *testing.T) {
 	f.put("r2", "The room is 4.", ada)
 	f.snapshot("second")
 
-	m := &meddled{Store: f.store}
-	l, err := seal.NewLedger(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := &meddled{History: f.store}
+	l := seal.NewLedger(m)
 	m.beforePut = func() {
 		f.put("r3", "The door is blue.", ada)
 		f.snapshot("third")
@@ -288,7 +279,7 @@ func TestSealingBetween(t *testing.T) {
 
 // restless is a store in which something happens before one of the reads.
 type restless struct {
-	*store.Store
+	*store.History
 	reads, at int
 	happens   func()
 }
@@ -301,30 +292,30 @@ func (r *restless) read() {
 
 func (r *restless) Page(ctx context.Context, name string) ([]byte, bool, error) {
 	r.read()
-	return r.Store.Page(ctx, name)
+	return r.History.Page(ctx, name)
 }
 
-func (r *restless) Snapshots(ctx context.Context) ([]memory.Snapshot, error) {
+func (r *restless) Snapshots(ctx context.Context) ([]store.Snapshot, error) {
 	r.read()
-	return r.Store.Snapshots(ctx)
+	return r.History.Snapshots(ctx)
 }
 
-func (r *restless) Tombstones(ctx context.Context) ([]memory.Tombstone, error) {
+func (r *restless) Tombstones(ctx context.Context) ([]store.Tombstone, error) {
 	r.read()
-	return r.Store.Tombstones(ctx)
+	return r.History.Tombstones(ctx)
 }
 
-func (r *restless) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit, error] {
-	return func(yield func(memory.Audit, error) bool) {
+func (r *restless) Log(ctx context.Context, f store.Filter) iter.Seq2[store.Audit, error] {
+	return func(yield func(store.Audit, error) bool) {
 		r.read()
-		r.Store.Log(ctx, f)(yield)
+		r.History.Log(ctx, f)(yield)
 	}
 }
 
-func (r *restless) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.Version, error] {
-	return func(yield func(memory.Version, error) bool) {
+func (r *restless) Versions(ctx context.Context, f store.Filter) iter.Seq2[store.Version, error] {
+	return func(yield func(store.Version, error) bool) {
 		r.read()
-		r.Store.Versions(ctx, f)(yield)
+		r.History.Versions(ctx, f)(yield)
 	}
 }
 
@@ -346,7 +337,7 @@ func TestVerifyingWhileOthersWrite(t *testing.T) {
 		if other.store, err = store.Open(ctx, f.path, store.Options{Wait: 10 * time.Millisecond}); err != nil {
 			t.Fatal(err)
 		}
-		x := &restless{Store: f.store, at: at, happens: func() {
+		x := &restless{History: f.store, at: at, happens: func() {
 			other.put("late", "The room is 4.", ada, "r2")
 			if _, err := other.curator().Forget(ctx, "asked for", fmt.Sprint("r", 1+at%4)); err != nil && !errors.Is(err, store.ErrNotErased) {
 				t.Fatal(err)
@@ -355,10 +346,7 @@ func TestVerifyingWhileOthersWrite(t *testing.T) {
 			other.seal()
 			other.put("later", "The door is blue.", ada)
 		}}
-		l, err := seal.NewLedger(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := seal.NewLedger(x)
 		v, err := l.Verify(ctx, f.verifier, nil)
 		if err != nil || !v.OK() {
 			t.Fatalf("changed before read %d: %+v (%v)", at, v.Problems, err)

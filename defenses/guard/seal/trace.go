@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Change is one version of a record and what was new in it.
@@ -75,7 +76,7 @@ func (r *Replay) TraceRecord(ctx context.Context, id string, reach int) (Trace, 
 		return Trace{}, false, err
 	}
 	t := Trace{Record: chain[len(chain)-1].Record}
-	var before *memory.Version
+	var before *store.Version
 	for i := range chain {
 		v := &chain[i]
 		t.Changes = append(t.Changes, Change{Seq: v.Seq, At: v.At, Cause: v.Cause, Route: v.Route, By: v.By, Why: v.Why, State: v.Record.State,
@@ -95,7 +96,7 @@ func (r *Replay) TraceRecord(ctx context.Context, id string, reach int) (Trace, 
 }
 
 // news names what differs between two versions.
-func news(before, v *memory.Version) []string {
+func news(before, v *store.Version) []string {
 	if before == nil {
 		return []string{"record"}
 	}
@@ -201,7 +202,7 @@ func (r *Replay) sources(ctx context.Context, id string) ([]Node, error) {
 func (r *Replay) describe(ctx context.Context, n *Node) error {
 	n.Missing = true
 	// Not Get, which refuses a record that was changed from outside.
-	for v, err := range r.store.Versions(ctx, memory.Filter{ID: n.Record, Current: true}) {
+	for v, err := range r.store.Versions(ctx, store.Filter{ID: n.Record, Current: true}) {
 		if err != nil && v.Seq == 0 {
 			return fmt.Errorf("reading record %q: %w", n.Record, err)
 		}
@@ -216,7 +217,7 @@ func (r *Replay) describe(ctx context.Context, n *Node) error {
 func (r *Replay) derived(ctx context.Context, id string) ([]Node, error) {
 	var out []Node
 	at := map[string]int{}
-	for v, err := range r.store.Versions(ctx, memory.Filter{Cites: id}) {
+	for v, err := range r.store.Versions(ctx, store.Filter{Cites: id}) {
 		if err != nil && !torn(&v) {
 			return nil, fmt.Errorf("looking for what derives from record %q: %w", id, err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // vault keeps what a ledger writes as pages of the store: the nodes of trees, the
@@ -17,7 +17,7 @@ import (
 // holds back what is written until save.
 type vault struct {
 	ctx     context.Context
-	pager   memory.Pager
+	store   Store
 	written map[string][]byte
 	was     []byte // the page of the head as it was read; nil for none
 }
@@ -42,8 +42,8 @@ type head struct {
 // errNoPage is in the error of a page that should be there.
 var errNoPage = errors.New("there is no such page")
 
-func openVault(ctx context.Context, pager memory.Pager) *vault {
-	return &vault{ctx: ctx, pager: pager, written: map[string][]byte{}}
+func openVault(ctx context.Context, st Store) *vault {
+	return &vault{ctx: ctx, store: st, written: map[string][]byte{}}
 }
 
 // save makes what was written last, all or none, as long as the head is the one
@@ -53,14 +53,14 @@ func (v *vault) save() error {
 		return nil
 	}
 	defer clear(v.written)
-	return v.pager.PutPages(v.ctx, headPage, v.was, v.written)
+	return v.store.PutPages(v.ctx, headPage, v.was, v.written)
 }
 
 func (v *vault) get(name string) ([]byte, error) {
 	if b, ok := v.written[name]; ok {
 		return b, nil
 	}
-	b, ok, err := v.pager.Page(v.ctx, name)
+	b, ok, err := v.store.Page(v.ctx, name)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading page %s: %w", name, err)
@@ -148,7 +148,7 @@ func (v *vault) putEntry(e *Entry) error {
 
 // find returns the entry of a snapshot in a log of that size, whose entries stand
 // in the order of the journal.
-func (v *vault) find(size int64, s *memory.Snapshot) (*Entry, error) {
+func (v *vault) find(size int64, s *store.Snapshot) (*Entry, error) {
 	low, high := int64(0), size
 	for low < high {
 		at := (low + high) / 2

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // The checks of [Ledger.Verify].
@@ -83,7 +84,7 @@ func (v *Verification) add(p Problem) {
 // finding. Others may write, seal and forget meanwhile; what they add is verified the
 // next time.
 func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
-	v := openVault(ctx, l.pager)
+	v := openVault(ctx, l.store)
 	out, entries, err := l.log(ctx, v, verifier, kept)
 	t := new(tail)
 	if err == nil {
@@ -91,7 +92,7 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 		// has whatever the head knows of.
 		t, err = l.tail(ctx)
 	}
-	var snaps []memory.Snapshot
+	var snaps []store.Snapshot
 	if err == nil {
 		// After the log: every snapshot that it has is there.
 		snaps, err = l.snapshots(ctx)
@@ -101,11 +102,8 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 		out.snapshots(snaps, entries)
 		err = out.records(ctx, l.store, v, entries, t)
 	}
-	// A store that keeps an index of its own can compare it.
-	if x, ok := l.store.(interface {
-		CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error
-	}); ok && err == nil {
-		err = x.CheckIndex(ctx, func(seq uint64, record, what string) {
+	if err == nil {
+		err = l.store.CheckIndex(ctx, func(seq uint64, record, what string) {
 			out.add(Problem{Check: CheckIndex, Record: record, Seq: seq, Note: what})
 		})
 	}
@@ -113,12 +111,10 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 		out.tail(t, entries, verifier)
 	}
 	// These say less of where it is than the ones before.
-	if x, ok := l.store.(interface {
-		CheckFile(ctx context.Context, told func(what string)) error
-	}); ok && err == nil && out.OK() {
-		err = x.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile, Note: what}) })
+	if err == nil && out.OK() {
+		err = l.store.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile, Note: what}) })
 	}
-	if errors.Is(err, memory.ErrDamaged) {
+	if errors.Is(err, store.ErrDamaged) {
 		if out == nil {
 			out = &Verification{Problems: []Problem{}}
 		}
@@ -135,7 +131,7 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 // entries. Head and entries are many pages: what was read while somebody else sealed
 // is read anew, else their entries would look like entries that were put in.
 func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []Entry, error) {
-	before, _, err := l.pager.Page(ctx, headPage)
+	before, _, err := l.store.Page(ctx, headPage)
 	for err == nil {
 		out := &Verification{Problems: []Problem{}}
 		var entries []Entry
@@ -143,7 +139,7 @@ func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept
 			break
 		}
 		var after []byte
-		if after, _, err = l.pager.Page(ctx, headPage); err == nil && bytes.Equal(before, after) {
+		if after, _, err = l.store.Page(ctx, headPage); err == nil && bytes.Equal(before, after) {
 			return out, entries, nil
 		}
 		before = after
@@ -270,8 +266,8 @@ func (v *Verification) consistent(h head, log *Log, whole bool, verifier note.Ve
 }
 
 // snapshots compares the store's snapshots with the log's entries.
-func (v *Verification) snapshots(snaps []memory.Snapshot, entries []Entry) {
-	byID := map[string]*memory.Snapshot{}
+func (v *Verification) snapshots(snaps []store.Snapshot, entries []Entry) {
+	byID := map[string]*store.Snapshot{}
 	last := uint64(0)
 	for i := range snaps {
 		byID[snaps[i].ID] = &snaps[i]
@@ -303,26 +299,26 @@ func (v *Verification) snapshots(snaps []memory.Snapshot, entries []Entry) {
 
 // records replays the journal and compares the records of every sealed snapshot
 // with its root.
-func (v *Verification) records(ctx context.Context, store memory.Store, r *vault, entries []Entry,
+func (v *Verification) records(ctx context.Context, st Store, r *vault, entries []Entry,
 	t *tail) error {
 	// Each of these is a read of its own, and others may write between them. The
 	// journal is the first to be opened: whatever it tells of, the rest has, and what
 	// the rest has more is not about it.
-	journal, stopJournal := iter.Pull2(store.Log(ctx, memory.Filter{}))
+	journal, stopJournal := iter.Pull2(st.Log(ctx, store.Filter{}))
 	defer stopJournal()
 	a, torn, more := journal()
-	w := walk{Verification: v, erased: map[uint64]memory.Digest{}, graves: map[uint64]string{},
-		state: map[string]Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]memory.Snapshot{}}
-	next, stop := iter.Pull2(store.Versions(ctx, memory.Filter{}))
+	w := walk{Verification: v, erased: map[uint64]store.Digest{}, graves: map[uint64]string{},
+		state: map[string]Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]store.Snapshot{}}
+	next, stop := iter.Pull2(st.Versions(ctx, store.Filter{}))
 	defer stop()
 	w.next = next
 	if err := w.advance(); err != nil {
 		return err
 	}
-	if err := w.tombstones(ctx, store); err != nil {
+	if err := w.tombstones(ctx, st); err != nil {
 		return err
 	}
-	snaps, err := store.Snapshots(ctx)
+	snaps, err := st.Snapshots(ctx)
 	if err != nil {
 		return err
 	}
@@ -351,7 +347,7 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 			at++
 		}
 	}
-	if err := w.later(ctx, store); err != nil {
+	if err := w.later(ctx, st); err != nil {
 		return err
 	}
 	for ; at < len(entries); at++ {
@@ -368,30 +364,30 @@ func (v *Verification) records(ctx context.Context, store memory.Store, r *vault
 // walk is the state of the replay.
 type walk struct {
 	*Verification
-	last      memory.Audit
-	next      func() (memory.Version, error, bool)
-	version   memory.Version           // the next that has not been met
-	torn      error                    // why it cannot be read, or nil
-	more      bool                     // whether there is one
-	erased    map[uint64]memory.Digest // versions that tombstones account for
-	graves    map[uint64]string        // the versions that forgetting itself made, which never had content
-	tombs     map[uint64]memory.Digest // by the first entry of a forgetting
-	state     map[string]Hash          // digest of each record's newest version
-	changed   map[string]bool          // records that changed since the last sealed snapshot
-	tree      Tree                     // of state without changed
-	told      map[string]bool          // records whose divergence is named
-	snapshots map[string]memory.Snapshot
+	last      store.Audit
+	next      func() (store.Version, error, bool)
+	version   store.Version           // the next that has not been met
+	torn      error                   // why it cannot be read, or nil
+	more      bool                    // whether there is one
+	erased    map[uint64]store.Digest // versions that tombstones account for
+	graves    map[uint64]string       // the versions that forgetting itself made, which never had content
+	tombs     map[uint64]store.Digest // by the first entry of a forgetting
+	state     map[string]Hash         // digest of each record's newest version
+	changed   map[string]bool         // records that changed since the last sealed snapshot
+	tree      Tree                    // of state without changed
+	told      map[string]bool         // records whose divergence is named
+	snapshots map[string]store.Snapshot
 }
 
 // tombstones notes which versions were lawfully erased.
-func (w *walk) tombstones(ctx context.Context, store memory.Store) error {
-	list, err := store.Tombstones(ctx)
+func (w *walk) tombstones(ctx context.Context, st Store) error {
+	list, err := st.Tombstones(ctx)
 	if err != nil {
 		return fmt.Errorf("listing tombstones: %w", err)
 	}
-	groups := map[uint64][]memory.Tombstone{}
+	groups := map[uint64][]store.Tombstone{}
 	group := map[uint64]uint64{}
-	for a, err := range store.Log(ctx, memory.Filter{Causes: []memory.Cause{memory.CauseForget}}) {
+	for a, err := range st.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseForget}}) {
 		if err != nil {
 			return fmt.Errorf("reading the journal: %w", err)
 		}
@@ -409,9 +405,9 @@ func (w *walk) tombstones(ctx context.Context, store memory.Store) error {
 		}
 		w.graves[t.Seq] = t.Record
 	}
-	w.tombs = map[uint64]memory.Digest{}
+	w.tombs = map[uint64]store.Digest{}
 	for g, ts := range groups {
-		w.tombs[g] = memory.SumTombstones(ts)
+		w.tombs[g] = store.SumTombstones(ts)
 	}
 	return nil
 }
@@ -428,12 +424,12 @@ func (w *walk) advance() error {
 
 // later looks at the versions behind the end of the journal as it was read: the
 // journal tells of them by now, or they were put in.
-func (w *walk) later(ctx context.Context, store memory.Store) error {
+func (w *walk) later(ctx context.Context, st Store) error {
 	if !w.more {
 		return nil
 	}
 	told := map[uint64]bool{}
-	for a, err := range store.Log(ctx, memory.Filter{From: w.last.Seq + 1}) {
+	for a, err := range st.Log(ctx, store.Filter{From: w.last.Seq + 1}) {
 		if err != nil {
 			return fmt.Errorf("reading the journal: %w", err)
 		}
@@ -465,7 +461,7 @@ func (w *walk) putIn(before uint64) error {
 }
 
 // entry checks one entry of the journal and its version.
-func (w *walk) entry(a *memory.Audit) error {
+func (w *walk) entry(a *store.Audit) error {
 	if a.Seq != w.last.Seq+1 {
 		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1, Note: fmt.Sprintf("entries %d to %d are missing", w.last.Seq+1, a.Seq-1)})
 	}

@@ -10,7 +10,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -403,11 +402,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		if e := c.memory.read; e != nil && len(e.Candidates) == 1 && e.Candidates[0].Record.ID == id && shown(&r, &e.Decisions[0]).Blocked {
-			out, err := m.Curator(c.memory.principal).RetireIf(ctx, memory.Retirement{If: func(x memory.Record) (bool, error) { return x.ID == id, nil }}, "a blocked entry, removed by its owner")
-			if err == nil && len(out.Changed) == 0 {
-				err = errors.New("the entry could not be removed")
-			}
-			return err
+			return m.Withdraw(ctx, id, "a blocked entry, removed by its owner")
 		}
 		if len(m.Window()) == 0 {
 			if _, err := m.Take(ctx, o, 1, "delete an entry of the memory"); err != nil {

@@ -54,7 +54,7 @@ func newMemory(t testing.TB, o serve.MemoryOptions) *serve.Memory {
 	return m
 }
 
-func openStore(t testing.TB) *store.Store {
+func openStore(t testing.TB) *store.History {
 	t.Helper()
 	s, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "m.db"), store.Options{})
 	if err != nil {
@@ -566,4 +566,22 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// BenchmarkAddWithoutAFile is what an entry costs where nothing is kept: p50 is the
+// middle one.
+func BenchmarkAddWithoutAFile(b *testing.B) {
+	ctx := context.Background()
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	c := newMemory(b, serve.MemoryOptions{Now: func() time.Time { now = now.Add(time.Hour); return now }}).NewClient()
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		began := time.Now()
+		if _, err := c.Add(ctx, fmt.Sprint("k", n%64), fmt.Sprintf("The review of project %d is in room %d.", n, n%97), serve.Source{}); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1000, "µs-p50")
 }

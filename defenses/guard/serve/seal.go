@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // Defaults of a [Sealer].
@@ -21,7 +21,7 @@ const (
 // Sealer seals the store of a server by itself, so that no more of its journal than was
 // said stands behind the last sealed snapshot. Decisions go on meanwhile.
 type Sealer struct {
-	Store    memory.Store // one that goroutines share, as a durable one can be
+	Store    *store.History
 	Signer   note.Signer
 	Verifier note.Verifier
 	// Every is the time after which what has changed is sealed, After the number of
@@ -64,10 +64,7 @@ func (s *Sealer) Begin(ctx context.Context) error {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
-	var err error
-	if s.ledger, err = seal.NewLedger(s.Store); err != nil {
-		return err
-	}
+	s.ledger = seal.NewLedger(s.Store)
 	sealed, last, err := s.stands(ctx)
 	if err != nil || last > sealed {
 		if err == nil {
@@ -77,12 +74,8 @@ func (s *Sealer) Begin(ctx context.Context) error {
 			return fmt.Errorf("what was left unsealed: %w", err)
 		}
 	}
-	if x, ok := s.Store.(interface {
-		Sign(func([]byte) ([]byte, error)) error
-	}); ok {
-		if err := x.Sign(s.Signer.Sign); err != nil {
-			return err
-		}
+	if err := s.Store.Sign(s.Signer.Sign); err != nil {
+		return err
 	}
 	if last > sealed || sealed == 0 {
 		// A store that was never sealed is, empty or not: with a key beside it, it would
@@ -117,8 +110,8 @@ func (s *Sealer) seal(ctx context.Context, left bool) error {
 	sealed, _, err := s.stands(ctx)
 	done := Sealing{At: s.Now(), Left: left}
 	if err == nil {
-		var snap memory.Snapshot
-		if snap, err = memory.NewCurator(s.Store, Agent, s.Now).Snapshot(ctx, "", seal.Attended); err == nil {
+		var snap store.Snapshot
+		if snap, err = store.NewCurator(s.Store, Agent, s.Now).Snapshot(ctx, "", seal.Attended); err == nil {
 			done.Snapshot, done.Entries = snap.ID, snap.Seq-sealed
 			_, err = s.ledger.Seal(ctx, s.Signer, s.Verifier)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/memtox/memtox/defenses/guard/store"
 )
 
-func newSealer(t testing.TB, s memory.Store) *serve.Sealer {
+func newSealer(t testing.TB, s *store.History) *serve.Sealer {
 	t.Helper()
 	key, _, err := seal.GenerateKey(rand.Reader, "memtox.test/server")
 	if err != nil {
@@ -32,7 +32,7 @@ func newSealer(t testing.TB, s memory.Store) *serve.Sealer {
 	return out
 }
 
-func put(t testing.TB, s memory.Store, n int) {
+func put(t testing.TB, s *store.History, n int) {
 	t.Helper()
 	r := memory.Record{ID: fmt.Sprint("r", n), Store: "memory", Key: fmt.Sprint("k", n), Text: "tea",
 		Origin: memory.Origin{Class: memory.User}, Principal: "u", Created: time.Now(), Version: 1}
@@ -120,10 +120,7 @@ func TestWhatWasLeftUnsealedIsVerifiedAndSealed(t *testing.T) {
 		t.Errorf("nothing was left: %+v, %v", told, err)
 	}
 	// What it sealed must have a signed head: one without is not taken for it.
-	ledger, err := seal.NewLedger(st)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := seal.NewLedger(st)
 	put(t, st, 30)
 	v, err := ledger.Verify(ctx, s.Verifier, nil)
 	if err != nil || !v.OK() || v.Unsealed != 1 || v.TailSigned != 1 {

@@ -21,12 +21,12 @@ func entry(i int) memory.Record {
 }
 
 func BenchmarkCommit(b *testing.B) {
-	for name, commit := range map[string]func(*store.Store, *memory.Batch) error{
-		"on disk": func(s *store.Store, x *memory.Batch) error { _, err := s.Commit(ctx, x); return err },
-		"later":   func(s *store.Store, x *memory.Batch) error { _, err := s.CommitLater(ctx, x); return err },
+	for name, commit := range map[string]func(*store.History, *memory.Batch) error{
+		"on disk": func(s *store.History, x *memory.Batch) error { _, err := s.Commit(ctx, x); return err },
+		"later":   func(s *store.History, x *memory.Batch) error { _, err := s.CommitLater(ctx, x); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := fresh(b).(*store.Store)
+			s := fresh(b)
 			defer s.Close()
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -40,7 +40,7 @@ func BenchmarkCommit(b *testing.B) {
 
 // Writers that share the wait for the disk, as behind a memory.Shared.
 func BenchmarkCommit64Writers(b *testing.B) {
-	s := fresh(b).(*store.Store)
+	s := fresh(b)
 	defer s.Close()
 	shared := memory.NewShared(memory.Options{Store: s, Stores: []memory.StoreSpec{{Name: "memory"}}, Clock: time.Now})
 	b.SetParallelism(64)
@@ -60,7 +60,7 @@ func BenchmarkCommit64Writers(b *testing.B) {
 
 // million is a store of 1,000,000 records. MEMTOX_BENCH_STORE names a file to make it
 // in and find it again.
-func million(b *testing.B) *store.Store {
+func million(b *testing.B) *store.History {
 	n := 1_000_000
 	if testing.Short() {
 		n = 10_000
@@ -98,7 +98,7 @@ func BenchmarkMillion(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	count := func(f memory.Filter) func(int) (int, error) {
+	count := func(f store.Filter) func(int) (int, error) {
 		return func(int) (got int, err error) {
 			for _, err := range s.Versions(ctx, f) {
 				if err != nil {
@@ -123,18 +123,18 @@ func BenchmarkMillion(b *testing.B) {
 			return 1, err
 		}},
 		{"history of an id", func(i int) (int, error) {
-			return count(memory.Filter{ID: "r" + strconv.Itoa(i*7919%n+1)})(i)
+			return count(store.Filter{ID: "r" + strconv.Itoa(i*7919%n+1)})(i)
 		}},
 		{"history of a key", func(i int) (int, error) {
-			return count(memory.Filter{Key: "memory/r" + strconv.Itoa(i*7919%n+1)})(i)
+			return count(store.Filter{Key: "memory/r" + strconv.Itoa(i*7919%n+1)})(i)
 		}},
-		{"100 of a source", count(memory.Filter{Source: "https://pages.example/77", Limit: 100})},
-		{"1000 of a principal", count(memory.Filter{Principal: "user-7", Limit: 1000})},
-		{"1000 since a time", count(memory.Filter{Since: at, Limit: 1000})},
-		{"a principal since a time", count(memory.Filter{Principal: "user-7", Since: at, Limit: 1000})},
-		{"pending", count(memory.Filter{States: []memory.State{memory.Staged, memory.Held}, Current: true})},
+		{"100 of a source", count(store.Filter{Source: "https://pages.example/77", Limit: 100})},
+		{"1000 of a principal", count(store.Filter{Principal: "user-7", Limit: 1000})},
+		{"1000 since a time", count(store.Filter{Since: at, Limit: 1000})},
+		{"a principal since a time", count(store.Filter{Principal: "user-7", Since: at, Limit: 1000})},
+		{"pending", count(store.Filter{States: []memory.State{memory.Staged, memory.Held}, Current: true})},
 		{"first 100 as of", func(int) (got int, err error) {
-			for _, err := range s.AsOf(ctx, memory.Point{System: at}) {
+			for _, err := range s.AsOf(ctx, store.Point{System: at}) {
 				if got++; err != nil || got == 100 {
 					return got, err
 				}
@@ -142,7 +142,7 @@ func BenchmarkMillion(b *testing.B) {
 			return got, nil
 		}},
 		{"snapshot", func(int) (int, error) {
-			_, err := takeSnapshot(ctx, s, at, "ana", memory.Snapshot{Name: "bench"})
+			_, err := takeSnapshot(ctx, s, at, "ana", memory.SnapshotName{Name: "bench"})
 			return 1, err
 		}},
 		{"commit", func(int) (int, error) {

@@ -142,7 +142,7 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 		case k == 9 && len(own) > 0:
 			rec := own[len(own)-1]
 			own = own[:len(own)-1]
-			if _, err := s.Forget(ctx, memory.Forgetting{At: time.Unix(1700000000, 0), IDs: []string{rec.ID}, By: "ana", Why: "asked"}); fail(err) {
+			if _, err := s.Forget(ctx, store.Forgetting{At: time.Unix(1700000000, 0), IDs: []string{rec.ID}, By: "ana", Why: "asked"}); fail(err) {
 				return
 			}
 			d.Mark("forgotten " + rec.ID)
@@ -160,7 +160,7 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 }
 
 // check looks whether the store has what it must have, and nothing in part.
-func check(t *testing.T, s *store.Store, path string, acked map[string]memory.State, forgotten map[string]bool) {
+func check(t *testing.T, s *store.History, path string, acked map[string]memory.State, forgotten map[string]bool) {
 	t.Helper()
 	want := map[string]memory.State{}
 	for id, st := range acked {

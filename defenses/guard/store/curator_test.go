@@ -13,11 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
-// runCurator runs what a curator, a Memory and a Shared do with a store.
-func runCurator(t *testing.T, open func(testing.TB) memory.Store) {
-	for name, test := range map[string]func(*testing.T, memory.Store){
+// What a curator, a Memory and a Shared do with a store.
+func TestCurator(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, *store.History){
 		"rollback":                           rollback,
 		"rollback and forgetting":            rollbackForgotten,
 		"undo":                               undo,
@@ -30,10 +31,10 @@ func runCurator(t *testing.T, open func(testing.TB) memory.Store) {
 		"a Memory learns of others' changes": others,
 		"a Memory takes up what is there":    resume,
 		"64 writers":                         writers,
-		"rollback equals the past":           func(t *testing.T, s memory.Store) { s.Close(); rollbackReplay(t, open) },
+		"rollback equals the past":           func(t *testing.T, s *store.History) { s.Close(); rollbackReplay(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
+			s := fresh(t)
 			defer s.Close()
 			test(t, s)
 		})
@@ -41,12 +42,12 @@ func runCurator(t *testing.T, open func(testing.TB) memory.Store) {
 }
 
 // curator's clock ticks a minute a look, from minute 100 on.
-func curator(s memory.Store) *memory.Curator {
+func curator(s *store.History) *store.Curator {
 	minute := 99
-	return memory.NewCurator(s, "ana", func() time.Time { minute++; return atMinute(minute) })
+	return store.NewCurator(s, "ana", func() time.Time { minute++; return atMinute(minute) })
 }
 
-func visible(t testing.TB, s memory.Store) []string {
+func visible(t testing.TB, s *store.History) []string {
 	t.Helper()
 	return texts(must[[]memory.Record](t)(s.Visible(ctx)))
 }
@@ -56,10 +57,10 @@ func with(r memory.Record, st memory.State) memory.Record {
 	return r
 }
 
-func rollback(t *testing.T, s memory.Store) {
+func rollback(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "two"))
 	c := curator(s)
-	snap := must[memory.Snapshot](t)(c.Snapshot(ctx, "good", "drill"))
+	snap := must[store.Snapshot](t)(c.Snapshot(ctx, "good", "drill"))
 	old := with(record("r1", "k1", "one"), memory.Retired)
 	old.ValidTo = atMinute(101)
 	next := record("r3", "k1", "poison")
@@ -67,44 +68,44 @@ func rollback(t *testing.T, s memory.Store) {
 	putAt(t, s, 101, old, next)
 	putAt(t, s, 102, with(record("r2", "k2", "two"), memory.Quarantined))
 
-	out := must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: snap.Seq}, "poisoned"))
-	same(t, "outcome", out, memory.Outcome{Seq: 8, Snapshot: "s2", Changed: []string{"r1", "r3", "r2"}, Revived: []string{"r1", "r2"}})
+	out := must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: snap.Seq}, "poisoned"))
+	same(t, "outcome", out, store.Outcome{Seq: 8, Snapshot: "s2", Changed: []string{"r1", "r3", "r2"}, Revived: []string{"r1", "r2"}})
 	same(t, "visible", visible(t, s), []string{"one", "two"})
-	event := collect(t, s.Log(ctx, memory.Filter{From: 8, To: 8}))[0]
-	event.Digest, event.At = memory.Digest{}, time.Time{}
-	same(t, "the event", event, memory.Audit{Seq: 8, Group: 8, Cause: memory.CauseRollback, Route: memory.RouteOperator, By: "ana", Why: "poisoned", Snapshot: "s2", Target: snap.Seq})
-	same(t, "the log keeps what was", len(collect(t, s.Log(ctx, memory.Filter{}))), 11)
+	event := collect(t, s.Log(ctx, store.Filter{From: 8, To: 8}))[0]
+	event.Digest, event.At = store.Digest{}, time.Time{}
+	same(t, "the event", event, store.Audit{Seq: 8, Group: 8, Cause: memory.CauseRollback, Route: memory.RouteOperator, By: "ana", Why: "poisoned", Snapshot: "s2", Target: snap.Seq})
+	same(t, "the log keeps what was", len(collect(t, s.Log(ctx, store.Filter{}))), 11)
 	r3, _, _ := s.Get(ctx, "r3")
 	if r3.State != memory.Retired || !r3.ValidTo.Equal(r3.ValidFrom) {
 		t.Errorf("what came later: %+v; it should count as never having held", r3)
 	}
-	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Fact: atMinute(101)}))), []string{"one", "two"})
-	same(t, "of that minute, as known then", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: 6, Fact: atMinute(101)}))), []string{"poison"})
+	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, store.Point{Fact: atMinute(101)}))), []string{"one", "two"})
+	same(t, "of that minute, as known then", versionTexts(collect(t, s.AsOf(ctx, store.Point{Seq: 6, Fact: atMinute(101)}))), []string{"poison"})
 
 	// The rollback is a change like any other: it can be taken back.
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: 7}, "no, it was right"))
+	must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: 7}, "no, it was right"))
 	same(t, "visible after going forward again", visible(t, s), []string{"poison"})
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(100)}, "by time"))
+	must[store.Outcome](t)(c.Rollback(ctx, store.Point{System: atMinute(100)}, "by time"))
 	same(t, "visible after going back by time", visible(t, s), []string{"one", "two"})
-	out = must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(1000)}, "nothing came later"))
+	out = must[store.Outcome](t)(c.Rollback(ctx, store.Point{System: atMinute(1000)}, "nothing came later"))
 	if len(out.Changed) > 0 || out.Seq == 0 {
 		t.Errorf("a rollback with nothing to do: %+v", out)
 	}
-	for _, p := range []memory.Point{{}, {Seq: 1 << 40}, {Fact: atMinute(1)}} {
+	for _, p := range []store.Point{{}, {Seq: 1 << 40}, {Fact: atMinute(1)}} {
 		if _, err := c.Rollback(ctx, p, ""); err == nil {
 			t.Errorf("rolling back to %+v was accepted", p)
 		}
 	}
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{System: atMinute(-1)}, "to before everything"))
+	must[store.Outcome](t)(c.Rollback(ctx, store.Point{System: atMinute(-1)}, "to before everything"))
 	same(t, "visible before everything", visible(t, s), []string{})
 }
 
-func rollbackForgotten(t *testing.T, s memory.Store) {
+func rollbackForgotten(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "secret"), record("r2", "k2", "two"))
 	c := curator(s)
-	snap := must[memory.Snapshot](t)(c.Snapshot(ctx, "", ""))
-	must[memory.Receipt](t)(c.Forget(ctx, "asked for", "r1"))
-	out := must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: snap.Seq}, "drill"))
+	snap := must[store.Snapshot](t)(c.Snapshot(ctx, "", ""))
+	must[store.Receipt](t)(c.Forget(ctx, "asked for", "r1"))
+	out := must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: snap.Seq}, "drill"))
 	if len(out.Changed) > 0 || len(out.Kept) != 1 || out.Kept[0].Record != "r1" {
 		t.Errorf("outcome %+v: what was forgotten stays forgotten", out)
 	}
@@ -114,19 +115,19 @@ func rollbackForgotten(t *testing.T, s memory.Store) {
 	}
 }
 
-func undo(t *testing.T, s memory.Store) {
+func undo(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "two"), record("r3", "k3", "three"))
 	c := curator(s)
-	out := must[memory.Outcome](t)(c.Quarantine(ctx, memory.Suspicion{IDs: []string{"r1", "r2"}}, "drill"))
+	out := must[store.Outcome](t)(c.Quarantine(ctx, store.Suspicion{IDs: []string{"r1", "r2"}}, "drill"))
 	putAt(t, s, 200, with(record("r2", "k2", "two, changed"), memory.Held))
-	back := must[memory.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
+	back := must[store.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
 	if !slices.Equal(back.Changed, []string{"r1"}) || len(back.Kept) != 1 || back.Kept[0].Record != "r2" {
 		t.Errorf("undone: %+v", back)
 	}
 	same(t, "visible", visible(t, s), []string{"one", "three"})
-	must[memory.Outcome](t)(c.Undo(ctx, back.Seq, "no alarm was false"))
+	must[store.Outcome](t)(c.Undo(ctx, back.Seq, "no alarm was false"))
 	same(t, "visible after undoing the undoing", visible(t, s), []string{"three"})
-	must[memory.Outcome](t)(c.Undo(ctx, 1, "the very first"))
+	must[store.Outcome](t)(c.Undo(ctx, 1, "the very first"))
 	same(t, "visible once the first group is undone", visible(t, s), []string{})
 	for _, seq := range []uint64{2, 9999} {
 		if _, err := c.Undo(ctx, seq, ""); !errors.Is(err, memory.ErrNotFound) {
@@ -135,7 +136,7 @@ func undo(t *testing.T, s memory.Store) {
 	}
 }
 
-func quarantine(t *testing.T, s memory.Store) {
+func quarantine(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "the account is A"), record("r2", "k2", "old"))
 	chain := func(minute int, from, to, text string) {
 		old, _, _ := s.Get(ctx, from)
@@ -148,34 +149,34 @@ func quarantine(t *testing.T, s memory.Store) {
 	chain(11, "r3", "r4", "the account is C")
 	putAt(t, s, 12, record("r5", "system.rule", "protected"), with(record("r6", "k6", "held"), memory.Held), record("r7", "k7", "harmless"))
 	c := curator(s)
-	rule := memory.Suspicion{Since: atMinute(10), Protected: []string{"system.*"}, Restore: true,
-		If: func(v memory.Version) bool { return v.Record.Text != "harmless" }}
-	out := must[memory.Outcome](t)(c.Quarantine(ctx, rule, "compromised at minute 10"))
+	rule := store.Suspicion{Since: atMinute(10), Protected: []string{"system.*"}, Restore: true,
+		If: func(v store.Version) bool { return v.Record.Text != "harmless" }}
+	out := must[store.Outcome](t)(c.Quarantine(ctx, rule, "compromised at minute 10"))
 	same(t, "changed", out.Changed, []string{"r4", "r6", "r1"})
 	same(t, "revived", out.Revived, []string{"r1"})
 	if len(out.Kept) != 1 || out.Kept[0].Record != "r5" {
 		t.Errorf("kept %+v", out.Kept)
 	}
 	same(t, "visible", visible(t, s), []string{"the account is A", "old", "protected", "harmless"})
-	same(t, "the snapshot before it", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: out.Seq - 1, Fact: atMinute(50)}))),
+	same(t, "the snapshot before it", versionTexts(collect(t, s.AsOf(ctx, store.Point{Seq: out.Seq - 1, Fact: atMinute(50)}))),
 		[]string{"old", "the account is C", "protected", "harmless"})
-	must[memory.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
+	must[store.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
 	same(t, "visible once it is undone", visible(t, s), []string{"old", "the account is C", "protected", "harmless"})
-	if _, err := c.Quarantine(ctx, memory.Suspicion{IDs: []string{"r99"}}, ""); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := c.Quarantine(ctx, store.Suspicion{IDs: []string{"r99"}}, ""); !errors.Is(err, memory.ErrNotFound) {
 		t.Error("quarantining a record that is not there:", err)
 	}
-	out = must[memory.Outcome](t)(c.Quarantine(ctx, memory.Suspicion{IDs: []string{"r4"}}, "without bringing anything back"))
+	out = must[store.Outcome](t)(c.Quarantine(ctx, store.Suspicion{IDs: []string{"r4"}}, "without bringing anything back"))
 	same(t, "visible without restoring", visible(t, s), []string{"old", "protected", "harmless"})
 }
 
-func retireIf(t *testing.T, s memory.Store) {
+func retireIf(t *testing.T, s *store.History) {
 	for i := range 6 {
 		putAt(t, s, i, record(fmt.Sprint("r", i), fmt.Sprint("k.", i), fmt.Sprint("text ", i)))
 	}
 	putAt(t, s, 7, with(record("r6", "k.6", "text 6"), memory.Retired))
 	c := curator(s)
 	asked := 0
-	out := must[memory.Outcome](t)(c.RetireIf(ctx, memory.Retirement{Protected: []string{"*.1"}, If: func(r memory.Record) (bool, error) {
+	out := must[store.Outcome](t)(c.RetireIf(ctx, store.Retirement{Protected: []string{"*.1"}, If: func(r memory.Record) (bool, error) {
 		asked++
 		r.Lineage[0].Segment = 99 // must not reach the store
 		switch r.ID {
@@ -201,19 +202,19 @@ func retireIf(t *testing.T, s memory.Store) {
 	if r, _, _ := s.Get(ctx, "r4"); r.Lineage[0].Segment != 1 {
 		t.Error("the predicate changed a record")
 	}
-	snap := must[memory.Snapshot](t)(memory.FindSnapshot(ctx, s, out.Snapshot))
-	event := collect(t, s.Log(ctx, memory.Filter{From: out.Seq, To: out.Seq}))[0]
+	snap := must[store.Snapshot](t)(s.FindSnapshot(ctx, out.Snapshot))
+	event := collect(t, s.Log(ctx, store.Filter{From: out.Seq, To: out.Seq}))[0]
 	if event.Snapshot != snap.ID || snap.Seq != out.Seq-1 || event.Why != "expired" {
 		t.Errorf("event %+v, snapshot %+v", event, snap)
 	}
-	must[memory.Outcome](t)(c.Rollback(ctx, memory.Point{Seq: snap.Seq}, "too eager"))
+	must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: snap.Seq}, "too eager"))
 	same(t, "visible after going back", len(visible(t, s)), 6)
-	if _, err := c.RetireIf(ctx, memory.Retirement{}, ""); err == nil {
+	if _, err := c.RetireIf(ctx, store.Retirement{}, ""); err == nil {
 		t.Error("no predicate was accepted")
 	}
 }
 
-func decisions(t *testing.T, s memory.Store) {
+func decisions(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "the account is A"))
 	repl := with(record("r2", "k1", "the account is B"), memory.Held)
 	repl.Parent, repl.ValidFrom = "r1", atMinute(5)
@@ -221,13 +222,13 @@ func decisions(t *testing.T, s memory.Store) {
 	putAt(t, s, 6, with(record("r3", "k3", "staged"), memory.Staged))
 	c := curator(s)
 	pending := func() (ids []string) {
-		for _, v := range must[[]memory.Version](t)(c.Pending(ctx)) {
+		for _, v := range must[[]store.Version](t)(c.Pending(ctx)) {
 			ids = append(ids, v.Record.ID)
 		}
 		return ids
 	}
 	same(t, "pending", pending(), []string{"r2", "r3"})
-	r := must[memory.Record](t)(c.Approve(ctx, "r2", memory.Approval{Why: "the supplier confirmed it"}))
+	r := must[memory.Record](t)(c.Approve(ctx, "r2", store.Approval{Why: "the supplier confirmed it"}))
 	if r.State != memory.Live {
 		t.Errorf("approved: %+v", r)
 	}
@@ -240,12 +241,12 @@ func decisions(t *testing.T, s memory.Store) {
 	same(t, "pending when all is decided", len(pending()), 0)
 	same(t, "visible", visible(t, s), []string{"the account is B"})
 	var said []string
-	for _, a := range collect(t, s.Log(ctx, memory.Filter{Causes: []memory.Cause{memory.CauseApprove, memory.CauseReject}})) {
+	for _, a := range collect(t, s.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseApprove, memory.CauseReject}})) {
 		said = append(said, fmt.Sprint(a.Cause, " ", a.Record, " ", a.By, ": ", a.Why))
 	}
 	same(t, "the log", said, []string{"approve r1 ana: the supplier confirmed it", "approve r2 ana: the supplier confirmed it", "reject r3 ana: nobody knows it"})
 	for _, id := range []string{"r2", "r3", "r99"} {
-		_, err1 := c.Approve(ctx, id, memory.Approval{})
+		_, err1 := c.Approve(ctx, id, store.Approval{})
 		_, err2 := c.Reject(ctx, id, "")
 		if err1 == nil || err2 == nil {
 			t.Errorf("deciding about %s: %v, %v", id, err1, err2)
@@ -253,14 +254,14 @@ func decisions(t *testing.T, s memory.Store) {
 	}
 }
 
-func movedOn(t *testing.T, s memory.Store) {
+func movedOn(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k", "A"))
 	repl := with(record("r2", "k", "B"), memory.Held)
 	repl.Parent = "r1"
 	putAt(t, s, 1, repl)
 	putAt(t, s, 2, with(record("r1", "k", "A"), memory.Retired), record("r3", "k", "C"))
 	c := curator(s)
-	if _, err := c.Approve(ctx, "r2", memory.Approval{}); !errors.Is(err, memory.ErrMovedOn) {
+	if _, err := c.Approve(ctx, "r2", store.Approval{}); !errors.Is(err, memory.ErrMovedOn) {
 		t.Errorf("approving over what its author never saw: %v", err)
 	}
 	same(t, "visible", visible(t, s), []string{"C"})
@@ -269,11 +270,11 @@ func movedOn(t *testing.T, s memory.Store) {
 		"state": func(r *memory.Record) error { r.State = memory.Staged; return nil },
 		"error": func(*memory.Record) error { return errors.New("no key") },
 	} {
-		if _, err := c.Approve(ctx, "r2", memory.Approval{Anyway: true, Amend: amend}); err == nil {
+		if _, err := c.Approve(ctx, "r2", store.Approval{Anyway: true, Amend: amend}); err == nil {
 			t.Errorf("amending: %s was accepted", name)
 		}
 	}
-	r := must[memory.Record](t)(c.Approve(ctx, "r2", memory.Approval{Anyway: true, Amend: func(r *memory.Record) error {
+	r := must[memory.Record](t)(c.Approve(ctx, "r2", store.Approval{Anyway: true, Amend: func(r *memory.Record) error {
 		r.Scope, r.SignedBy, r.Signature = memory.PlanningAllowed, "k2", []byte{1}
 		return nil
 	}}))
@@ -312,7 +313,7 @@ func (g *spy) heard() []string {
 	return out
 }
 
-func newMemory(s memory.Store, g memory.Gate) *memory.Memory {
+func newMemory(s *store.History, g memory.Gate) *memory.Memory {
 	m := memory.New(memory.Options{Store: s, Start: atMinute(50), Stores: []memory.StoreSpec{
 		{Name: "memory", Title: "MEMORY.md"}, {Name: "skills", Title: "skills", Kind: memory.Skills}}})
 	m.Guard(g)
@@ -329,7 +330,7 @@ func write(t testing.TB, m *memory.Memory, d memory.Draft) {
 	}
 }
 
-func told(t *testing.T, s memory.Store) {
+func told(t *testing.T, s *store.History) {
 	g := &spy{verdict: func(p memory.Proposal) memory.Verdict {
 		if strings.Contains(p.Record.Text, "hold") {
 			return memory.Verdict{Action: memory.Defer, Held: true, Findings: []memory.Finding{{Check: "a"}, {Check: "b"}, {Check: "a"}}}
@@ -341,20 +342,26 @@ func told(t *testing.T, s memory.Store) {
 	write(t, m, memory.Draft{Text: "hold this"})
 	write(t, m, memory.Draft{Text: "hold that"})
 	same(t, "told of writes", g.heard(), []string{"add r1 live", "add r2 held", "add r3 held"})
-	c := m.Curator("ana")
-	same(t, "why it is pending", must[[]memory.Version](t)(c.Pending(ctx))[0].Why, "defer: a, b")
-	must[memory.Record](t)(c.Approve(ctx, "r2", memory.Approval{}))
+	c := curator(s)
+	same(t, "why it is pending", must[[]store.Version](t)(c.Pending(ctx))[0].Why, "defer: a, b")
+	must[memory.Record](t)(c.Approve(ctx, "r2", store.Approval{}))
 	must[memory.Record](t)(c.Reject(ctx, "r3", ""))
-	same(t, "told of decisions", g.heard(), []string{"add r2 live", "remove r3 retired after r3"})
-	q := must[memory.Outcome](t)(c.Quarantine(ctx, memory.Suspicion{IDs: []string{"r1"}}, ""))
-	must[memory.Outcome](t)(c.Undo(ctx, q.Seq, ""))
-	must[memory.Receipt](t)(c.Forget(ctx, "", "r1"))
-	same(t, "told of acts", g.heard(), []string{"replace r1 quarantined after r1", "replace r1 live after r1", "remove r1 retired after r1"})
+	write(t, m, memory.Draft{Text: "next"})
+	same(t, "told of decisions", g.heard(), []string{"replace r2 live after r2", "remove r3 retired after r3", "add r4 live"})
+	q := must[store.Outcome](t)(c.Quarantine(ctx, store.Suspicion{IDs: []string{"r1"}}, ""))
+	must[store.Outcome](t)(c.Undo(ctx, q.Seq, ""))
+	must[store.Receipt](t)(c.Forget(ctx, "", "r1"))
 	write(t, m, memory.Draft{Text: "two"})
-	same(t, "told once only", g.heard(), []string{"add r4 live"})
+	same(t, "told of acts", g.heard(), []string{"replace r1 quarantined after r1", "replace r1 live after r1", "remove r1 retired after r1", "add r5 live"})
+	if err := m.Withdraw(ctx, "r5", "its owner said so"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "told of a withdrawal", g.heard(), []string{"remove r5 retired after r5"})
+	write(t, m, memory.Draft{Text: "three"})
+	same(t, "told once only", g.heard(), []string{"add r6 live"})
 }
 
-func risks(t *testing.T, s memory.Store) {
+func risks(t *testing.T, s *store.History) {
 	block := false
 	g := &spy{verdict: func(memory.Proposal) memory.Verdict {
 		if block {
@@ -365,7 +372,7 @@ func risks(t *testing.T, s memory.Store) {
 	m := newMemory(s, g)
 	reasons := func() []string {
 		out := []string{}
-		for _, snap := range must[[]memory.Snapshot](t)(s.Snapshots(ctx)) {
+		for _, snap := range must[[]store.Snapshot](t)(s.Snapshots(ctx)) {
 			out = append(out, snap.Reason)
 		}
 		return out
@@ -389,21 +396,21 @@ func risks(t *testing.T, s memory.Store) {
 	write(t, m, memory.Draft{Text: "two"})
 	write(t, m, memory.Draft{Text: "three"})
 	same(t, "all", reasons(), []string{"external batch", "compaction", "session start"})
-	snap := must[memory.Snapshot](t)(memory.FindSnapshot(ctx, s, "s3"))
+	snap := must[store.Snapshot](t)(s.FindSnapshot(ctx, "s3"))
 	var before []string
-	for v := range s.AsOf(ctx, memory.Point{Seq: snap.Seq}) {
+	for v := range s.AsOf(ctx, store.Point{Seq: snap.Seq}) {
 		before = append(before, v.Record.Text)
 	}
 	same(t, "the session's snapshot", before[len(before)-1], "Summary.")
 }
 
-func others(t *testing.T, s memory.Store) {
+func others(t *testing.T, s *store.History) {
 	g := &spy{}
 	m := newMemory(s, g)
 	write(t, m, memory.Draft{Text: "one"})
 	g.heard()
 	putAt(t, s, 90, with(record("x1", "k", "held by somebody"), memory.Held))
-	if _, err := curator(s).Approve(ctx, "x1", memory.Approval{}); err != nil {
+	if _, err := curator(s).Approve(ctx, "x1", store.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	write(t, m, memory.Draft{Text: "two"})
@@ -412,7 +419,7 @@ func others(t *testing.T, s memory.Store) {
 	same(t, "told once only", g.heard(), []string{"add r3 live"})
 }
 
-func resume(t *testing.T, s memory.Store) {
+func resume(t *testing.T, s *store.History) {
 	r := record("r1", "k1", "one")
 	r.Lineage[0].Segment = 41
 	putAt(t, s, 0, r, with(record("r2", "k2", "two"), memory.Retired), with(record("r3", "k3", "three"), memory.Held))
@@ -431,7 +438,7 @@ func resume(t *testing.T, s memory.Store) {
 }
 
 // writers has 64 goroutines write through one Shared while others read and curate.
-func writers(t *testing.T, s memory.Store) {
+func writers(t *testing.T, s *store.History) {
 	const n, each = 64, 6
 	g := &spy{}
 	shared := memory.NewShared(memory.Options{Store: s, Start: atMinute(0), Recall: memory.RecallSpec{BM25: 1}, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
@@ -464,18 +471,14 @@ func writers(t *testing.T, s memory.Store) {
 					t.Error(err)
 				}
 			}
-			err := shared.Do(ctx, func(m *memory.Memory) error {
-				_, err := m.Curator("ana").Snapshot(ctx, fmt.Sprint("after ", w), "drill")
-				return err
-			})
-			if err != nil {
+			if _, err := store.NewCurator(s, "ana", nil).Snapshot(ctx, fmt.Sprint("after ", w), "drill"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for v := range s.Versions(ctx, memory.Filter{}) {
+	for v := range s.Versions(ctx, store.Filter{}) {
 		seen[v.Record.Principal+v.Record.Text] = true
 	}
 	if len(seen) != n*each || len(g.told) != n*each {
@@ -485,9 +488,9 @@ func writers(t *testing.T, s memory.Store) {
 
 // rollbackReplay checks, over random changes, that a rollback to any point gives the
 // state of that point again, but for what was forgotten and what came later.
-func rollbackReplay(t *testing.T, open func(testing.TB) memory.Store) {
+func rollbackReplay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t)
+		s := fresh(t)
 		defer s.Close()
 		var m model
 		for range rapid.IntRange(1, 20).Draw(rt, "changes") {
@@ -495,12 +498,12 @@ func rollbackReplay(t *testing.T, open func(testing.TB) memory.Store) {
 		}
 		seq := rapid.Uint64Range(1, uint64(len(m.log))).Draw(rt, "back to")
 		var want []string
-		for _, r := range m.asOf(memory.Point{Seq: seq}) {
+		for _, r := range m.asOf(store.Point{Seq: seq}) {
 			if r.State.Visible() && !m.forgotten(r.ID) {
 				want = append(want, r.ID+r.Text)
 			}
 		}
-		out, err := curator(s).Rollback(ctx, memory.Point{Seq: seq}, "drill")
+		out, err := curator(s).Rollback(ctx, store.Point{Seq: seq}, "drill")
 		if err != nil {
 			rt.Fatal(err)
 		}

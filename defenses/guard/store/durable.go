@@ -22,7 +22,7 @@
 //
 // FILE.head holds the number of the last entry of the log and a chain over the log up
 // to there, signed where the process has a key ([Store.Sign]). A log that ends before
-// is an error ([memory.ErrDamaged]) when the file is opened for writing; one that is
+// is an error ([ErrDamaged]) when the file is opened for writing; one that is
 // another is a finding of a verification. Nobody can tell a log that lost
 // its last entries from a crash if the head is as old as the log. A store from before
 // there were heads gets one when it is next opened for writing, for what comes then; an
@@ -87,6 +87,11 @@ var (
 	ErrNewer   = errors.New("written by a later memtox")
 	ErrBusy    = errors.New("another process is writing to the store")
 	ErrTorn    = errors.New("a version is not what was written")
+	// ErrDamaged is in the error of a store whose files are not what was written.
+	ErrDamaged = errors.New("the store is damaged")
+	// ErrChanged is what [History.PutPages] returns when the pages that the caller's
+	// rest on are no longer the ones that it read.
+	ErrChanged = errors.New("the pages were changed meanwhile")
 	// ErrNotErased comes with a receipt: the records are forgotten, but their
 	// content may still stand in unused parts of the file.
 	ErrNotErased = errors.New("forgotten, but not yet erased from the file")
@@ -105,8 +110,9 @@ type Options struct {
 	Disk disk.FS
 }
 
-// Store is a memory.Store in a file. It is safe for concurrent use.
-type Store struct {
+// History is a memory.Store in a file, with everything that its records ever were. It
+// is safe for concurrent use.
+type History struct {
 	path string
 	disk disk.FS
 	wait time.Duration
@@ -117,29 +123,26 @@ type Store struct {
 	mu   sync.Mutex // held by the writer
 	conn *sql.Conn
 	w    writes
-	mark memory.Mark // of the journal as this process knows it
+	mark Mark // of the journal as this process knows it
 
 	idMu         sync.Mutex
 	nextID, last int // ids that are reserved and not given out: nextID < id ≤ last
 
-	written atomic.Uint64               // transactions committed
-	journal atomic.Pointer[memory.Mark] // as the last of them left it
+	written atomic.Uint64        // transactions committed
+	journal atomic.Pointer[Mark] // as the last of them left it
 	syncMu  sync.Mutex
 	synced  uint64 // of written, those that are on disk
 	wal     disk.File
 	broken  error // what made a sync fail
 	head    disk.File
-	signed  memory.Mark
+	signed  Mark
 	sign    func([]byte) ([]byte, error) // nil for a process without the key
 }
 
-var (
-	_ memory.Grouped = (*Store)(nil)
-	_ memory.Pager   = (*Store)(nil)
-)
+var _ memory.Journal = (*History)(nil)
 
 // Open opens the store in a file, and makes the file if there is none.
-func Open(ctx context.Context, path string, o Options) (*Store, error) {
+func Open(ctx context.Context, path string, o Options) (*History, error) {
 	s, err := open(ctx, path, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening the memory store %s: %w", path, err)
@@ -147,7 +150,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
+func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 	if o.Wait == 0 {
 		o.Wait = 10 * time.Second
 	}
@@ -170,7 +173,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := check(ctx, path, o.Wait); err != nil {
 		return nil, wasOurs(path, err)
 	}
-	s := &Store{path: path, disk: o.Disk, wait: o.Wait}
+	s := &History{path: path, disk: o.Disk, wait: o.Wait}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -273,7 +276,7 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	case errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w: it is not a database", ErrForeign)
 	case errors.As(err, &failed) && slices.Contains(damage, failed.Code()&0xff):
-		return fmt.Errorf("%w: %w: %s", memory.ErrDamaged, err, remedy)
+		return fmt.Errorf("%w: %w: %s", ErrDamaged, err, remedy)
 	case err != nil:
 		return err
 	case app != applicationID:
@@ -290,8 +293,8 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 // it says that it was a store.
 func wasOurs(path string, err error) error {
 	for _, beside := range []string{HeadFile(path), path + ".verifier"} {
-		if _, gone := os.Stat(beside); gone == nil && !errors.Is(err, memory.ErrDamaged) {
-			return fmt.Errorf("%w: %v, and %s lies beside it: %s", memory.ErrDamaged, err, filepath.Base(beside),
+		if _, gone := os.Stat(beside); gone == nil && !errors.Is(err, ErrDamaged) {
+			return fmt.Errorf("%w: %v, and %s lies beside it: %s", ErrDamaged, err, filepath.Base(beside),
 				remedy)
 		}
 	}
@@ -302,7 +305,7 @@ func wasOurs(path string, err error) error {
 const remedy = "bring it back from a copy; `memtox memory verify` says what is left"
 
 // named gives SQLite's commonest errors their names.
-func (s *Store) named(err error) error {
+func (s *History) named(err error) error {
 	var failed *sqlite.Error
 	code := 0
 	if errors.As(err, &failed) {
@@ -311,10 +314,10 @@ func (s *Store) named(err error) error {
 	switch {
 	case code == sqlite3.SQLITE_BUSY:
 		return fmt.Errorf("%w: %s was locked for %s; try again, or stop the other process", ErrBusy, filepath.Base(s.path), s.wait)
-	case errors.Is(err, memory.ErrDamaged):
+	case errors.Is(err, ErrDamaged):
 	case slices.Contains(damage, code), err != nil && strings.Contains(err.Error(), "sql: Scan error"):
 		// A type that no column of ours has, a table that is not there: all of them were.
-		return fmt.Errorf("%w: %s: %w: %s", memory.ErrDamaged, filepath.Base(s.path), err, remedy)
+		return fmt.Errorf("%w: %s: %w: %s", ErrDamaged, filepath.Base(s.path), err, remedy)
 	}
 	return err
 }
@@ -324,10 +327,10 @@ var damage = []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_
 	sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_INTERNAL}
 
 // Path is the file that the store is in.
-func (s *Store) Path() string { return s.path }
+func (s *History) Path() string { return s.path }
 
 // Close releases the file. What was committed and not synced is synced first.
-func (s *Store) Close() error {
+func (s *History) Close() error {
 	var errs []error
 	if s.conn != nil {
 		errs = append(errs, s.Sync(context.Background()))
@@ -357,9 +360,9 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sync implements [memory.Grouped]. Those who call while another waits for the disk
+// Sync implements [memory.Journal]. Those who call while another waits for the disk
 // are served by the next wait, all together.
-func (s *Store) Sync(context.Context) error {
+func (s *History) Sync(context.Context) error {
 	mine := s.written.Load()
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()
@@ -389,7 +392,7 @@ func (s *Store) Sync(context.Context) error {
 	return nil
 }
 
-func (s *Store) syncWAL() (err error) {
+func (s *History) syncWAL() (err error) {
 	if s.wal == nil {
 		// The log file stays the same one while a connection is open.
 		if s.wal, err = s.disk.OpenFile(s.path+"-wal", os.O_RDWR); err != nil {
@@ -399,7 +402,7 @@ func (s *Store) syncWAL() (err error) {
 	return s.wal.Sync()
 }
 
-func (s *Store) isBroken() error {
+func (s *History) isBroken() error {
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()
 	return s.broken

@@ -18,7 +18,7 @@ import (
 
 var ctx = context.Background()
 
-func open(t testing.TB, path string) *store.Store {
+func open(t testing.TB, path string) *store.History {
 	t.Helper()
 	s, err := store.Open(ctx, path, store.Options{})
 	if err != nil {
@@ -27,14 +27,7 @@ func open(t testing.TB, path string) *store.Store {
 	return s
 }
 
-func fresh(t testing.TB) memory.Store { return open(t, filepath.Join(t.TempDir(), "memory.db")) }
-
-func inMemory(testing.TB) memory.Store { return memory.NewStore() }
-
-func TestStore(t *testing.T)           { runSuite(t, fresh) }
-func TestStoreInMemory(t *testing.T)   { runSuite(t, inMemory) }
-func TestCurator(t *testing.T)         { runCurator(t, fresh) }
-func TestCuratorInMemory(t *testing.T) { runCurator(t, inMemory) }
+func fresh(t testing.TB) *store.History { return open(t, filepath.Join(t.TempDir(), "memory.db")) }
 
 func put(t testing.TB, s memory.Store, rs ...memory.Record) {
 	t.Helper()
@@ -196,7 +189,7 @@ func TestWritersTakeTurns(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 300 {
-		for _, s := range []*store.Store{a, b} {
+		for _, s := range []*store.History{a, b} {
 			id, err := s.NextID(ctx)
 			if err != nil || seen[id] {
 				t.Fatalf("id %s given out twice (%v)", id, err)
@@ -233,7 +226,7 @@ func TestDecisionsOfAnotherProcessReachTheGate(t *testing.T) {
 		}
 	}
 	write("one")
-	if _, err := memory.NewCurator(b, "ana", nil).Approve(ctx, "r1", memory.Approval{Why: "known"}); err != nil {
+	if _, err := store.NewCurator(b, "ana", nil).Approve(ctx, "r1", store.Approval{Why: "known"}); err != nil {
 		t.Fatal(err)
 	}
 	write("two")
@@ -291,7 +284,7 @@ func TestForgettingErasesTheFile(t *testing.T) {
 	if n := found(); n < marks {
 		t.Fatalf("%d marks found before: the test shows nothing", n)
 	}
-	rec, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1"}, By: "ana", Why: "asked for"})
+	rec, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r1"}, By: "ana", Why: "asked for"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +320,7 @@ func TestForgettingUnderAReader(t *testing.T) {
 	if err := other.QueryRowContext(ctx, "SELECT last FROM state").Scan(new(int)); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1"}})
+	rec, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r1"}})
 	if !errors.Is(err, store.ErrNotErased) || len(rec.Tombstones) != 1 {
 		t.Fatalf("forgetting under a reader: %v, receipt %+v", err, rec)
 	}
@@ -369,16 +362,16 @@ func TestTamperedRows(t *testing.T) {
 		}
 	}
 	var got []string
-	for v, err := range s.Versions(ctx, memory.Filter{}) {
+	for v, err := range s.Versions(ctx, store.Filter{}) {
 		got = append(got, fmt.Sprint(v.Audit.Record, " ", err == nil, " ", err == nil && v.Intact()))
 	}
 	if want := "r1 true false, r2 false false, r3 true true"; strings.Join(got, ", ") != want {
 		t.Errorf("versions (id, readable, intact): %s, want %s", strings.Join(got, ", "), want)
 	}
-	if _, err := memory.NewCurator(s, "ana", nil).Quarantine(ctx, memory.Suspicion{IDs: []string{"r1"}}, "tampered with"); err != nil {
+	if _, err := store.NewCurator(s, "ana", nil).Quarantine(ctx, store.Suspicion{IDs: []string{"r1"}}, "tampered with"); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r2"}}); err != nil {
+	if _, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r2"}}); err != nil {
 		t.Error(err)
 	}
 	if rs, err := s.Visible(ctx); err != nil || len(rs) != 1 {
@@ -387,35 +380,34 @@ func TestTamperedRows(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	for name, s := range map[string]memory.Pager{"in memory": memory.NewStore().(memory.Pager), "durable": fresh(t).(memory.Pager)} {
-		data := []byte("a")
-		if err := s.PutPages(ctx, "one", nil, map[string][]byte{"one": data, "two\x00": nil}); err != nil {
-			t.Fatal(err)
+	s := fresh(t)
+	data := []byte("a")
+	if err := s.PutPages(ctx, "one", nil, map[string][]byte{"one": data, "two\x00": nil}); err != nil {
+		t.Fatal(err)
+	}
+	data[0] = 'b'
+	for page, was := range map[string][]byte{"one": []byte("b"), "two\x00": []byte("a"), "four": {}} {
+		if err := s.PutPages(ctx, page, was, map[string][]byte{"one": []byte("x"), "four": nil}); !errors.Is(err, store.ErrChanged) {
+			t.Errorf("written although page %q is not %q: %v", page, was, err)
 		}
-		data[0] = 'b'
-		for page, was := range map[string][]byte{"one": []byte("b"), "two\x00": []byte("a"), "four": {}} {
-			if err := s.PutPages(ctx, page, was, map[string][]byte{"one": []byte("x"), "four": nil}); !errors.Is(err, memory.ErrChanged) {
-				t.Errorf("%s: written although page %q is not %q: %v", name, page, was, err)
-			}
+	}
+	if err := s.PutPages(ctx, "two\x00", nil, map[string][]byte{"one": []byte("x")}); !errors.Is(err, store.ErrChanged) {
+		t.Errorf("written although an empty page is there and none should be: %v", err)
+	}
+	if err := s.PutPages(ctx, "one", []byte("a"), map[string][]byte{"three": []byte("c")}); err != nil {
+		t.Fatal(err)
+	}
+	if empty, ok, err := s.Page(ctx, "two\x00"); !ok || err != nil || empty == nil {
+		t.Errorf("an empty page is read as none: %v, %v", ok, err)
+	} else if err := s.PutPages(ctx, "two\x00", empty, nil); err != nil {
+		t.Errorf("after reading an empty page: %v", err)
+	}
+	for page, want := range map[string]string{"one": "a", "two\x00": "", "three": "c"} {
+		if got, ok, err := s.Page(ctx, page); !ok || err != nil || string(got) != want {
+			t.Errorf("page %q is %q (%v, %v)", page, got, ok, err)
 		}
-		if err := s.PutPages(ctx, "two\x00", nil, map[string][]byte{"one": []byte("x")}); !errors.Is(err, memory.ErrChanged) {
-			t.Errorf("%s: written although an empty page is there and none should be: %v", name, err)
-		}
-		if err := s.PutPages(ctx, "one", []byte("a"), map[string][]byte{"three": []byte("c")}); err != nil {
-			t.Fatal(err)
-		}
-		if empty, ok, err := s.Page(ctx, "two\x00"); !ok || err != nil || empty == nil {
-			t.Errorf("%s: an empty page is read as none: %v, %v", name, ok, err)
-		} else if err := s.PutPages(ctx, "two\x00", empty, nil); err != nil {
-			t.Errorf("%s: after reading an empty page: %v", name, err)
-		}
-		for page, want := range map[string]string{"one": "a", "two\x00": "", "three": "c"} {
-			if got, ok, err := s.Page(ctx, page); !ok || err != nil || string(got) != want {
-				t.Errorf("%s: page %q is %q (%v, %v)", name, page, got, ok, err)
-			}
-		}
-		if _, ok, err := s.Page(ctx, "four"); ok || err != nil {
-			t.Errorf("%s: a page that is not there: %v, %v", name, ok, err)
-		}
+	}
+	if _, ok, err := s.Page(ctx, "four"); ok || err != nil {
+		t.Errorf("a page that is not there: %v, %v", ok, err)
 	}
 }

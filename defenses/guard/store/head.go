@@ -13,8 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/memtox/memtox/agents/memory"
 )
 
 // FILE.head says outside the database how far the journal went when it was last on
@@ -33,10 +31,10 @@ func HeadFile(store string) string { return store + ".head" }
 
 // encodeHead writes the marks, each as its entries, chain and signature, with a digest
 // of the line.
-func encodeHead(now, signed memory.Mark) []byte {
+func encodeHead(now, signed Mark) []byte {
 	var b strings.Builder
 	b.WriteString("memtox head 1")
-	for _, m := range []memory.Mark{now, signed} {
+	for _, m := range []Mark{now, signed} {
 		fmt.Fprintf(&b, " %d %d %s %s", m.After, m.Entry, base64.RawStdEncoding.EncodeToString(m.Chain[:]),
 			base64.StdEncoding.EncodeToString(m.Signature))
 	}
@@ -45,10 +43,10 @@ func encodeHead(now, signed memory.Mark) []byte {
 	return fmt.Appendf(nil, "%-*s", headSize, b.String())
 }
 
-func decodeHead(b []byte) (now, signed memory.Mark, err error) {
+func decodeHead(b []byte) (now, signed Mark, err error) {
 	f := strings.Split(string(b), " ")
 	if len(f) >= 11 {
-		for i, m := range []*memory.Mark{&now, &signed} {
+		for i, m := range []*Mark{&now, &signed} {
 			at := 3 + 4*i
 			_, a := fmt.Sscan(f[at]+" "+f[at+1], &m.After, &m.Entry)
 			chain, c := base64.RawStdEncoding.DecodeString(f[at+2])
@@ -60,12 +58,12 @@ func decodeHead(b []byte) (now, signed memory.Mark, err error) {
 	}
 	// Its one form: not a bit of it can be another.
 	if len(f) < 11 || err != nil || string(encodeHead(now, signed)) != string(b) {
-		return now, signed, fmt.Errorf("%w: its head is not what was written", memory.ErrDamaged)
+		return now, signed, fmt.Errorf("%w: its head is not what was written", ErrDamaged)
 	}
 	return now, signed, nil
 }
 
-func readHead(path string) (now, signed memory.Mark, err error) {
+func readHead(path string) (now, signed Mark, err error) {
 	f, err := os.Open(HeadFile(path))
 	if err != nil {
 		return now, signed, err
@@ -83,7 +81,7 @@ func readHead(path string) (now, signed memory.Mark, err error) {
 }
 
 // openHead takes the head up, or makes it for a store that has none.
-func (s *Store) openHead(ctx context.Context) error {
+func (s *History) openHead(ctx context.Context) error {
 	var last uint64
 	if err := s.conn.QueryRowContext(ctx, "SELECT last FROM state").Scan(&last); err != nil {
 		return s.named(err)
@@ -97,7 +95,7 @@ func (s *Store) openHead(ctx context.Context) error {
 		now.After, now.Entry = last, last
 	case now.Entry > last:
 		return fmt.Errorf("%w: its journal ends with entry %d, and %s knows of entry %d: bring both back from a copy, "+
-			"or move %[3]s away to do without the entries that are gone", memory.ErrDamaged, last, filepath.Base(HeadFile(s.path)), now.Entry)
+			"or move %[3]s away to do without the entries that are gone", ErrDamaged, last, filepath.Base(HeadFile(s.path)), now.Entry)
 	}
 	s.mark, s.signed = now, signed
 	if absent {
@@ -119,14 +117,14 @@ func (s *Store) openHead(ctx context.Context) error {
 
 // makeHead puts the first head there whole. Where somebody else was quicker, theirs
 // stays.
-func (s *Store) makeHead(now memory.Mark) error {
+func (s *History) makeHead(now Mark) error {
 	tmp := HeadFile(s.path) + ".new-" + rand.Text()
 	f, err := s.disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
 	defer s.disk.Remove(tmp)
-	_, err = f.WriteAt(encodeHead(now, memory.Mark{}), 0)
+	_, err = f.WriteAt(encodeHead(now, Mark{}), 0)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -141,7 +139,7 @@ func (s *Store) makeHead(now memory.Mark) error {
 
 // writeHead writes the head. The signed mark of a process that has a key is kept by
 // one that has none.
-func (s *Store) writeHead(now memory.Mark) error {
+func (s *History) writeHead(now Mark) error {
 	if s.sign != nil {
 		sig, err := s.sign(now.Text())
 		if err != nil {
@@ -157,7 +155,7 @@ func (s *Store) writeHead(now memory.Mark) error {
 }
 
 // Sign has every state of the journal signed from now on, first the one that is.
-func (s *Store) Sign(sign func(text []byte) ([]byte, error)) error {
+func (s *History) Sign(sign func(text []byte) ([]byte, error)) error {
 	s.mu.Lock()
 	err := s.follow(context.Background(), nil)
 	now := s.mark
@@ -176,20 +174,20 @@ func (s *Store) Sign(sign func(text []byte) ([]byte, error)) error {
 // Marks returns what the head says: how the journal stood when it was last on disk,
 // and when somebody with a key last signed it. Since is the entry behind which the
 // store has had a head, or had says that it never had one.
-func (s *Store) Marks(ctx context.Context) (now, signed memory.Mark, since uint64, had bool, err error) {
+func (s *History) Marks(ctx context.Context) (now, signed Mark, since uint64, had bool, err error) {
 	b, had, err := s.Page(ctx, headPage)
 	if err != nil {
 		return now, signed, 0, had, err
 	}
 	if had && len(b) != 8 {
-		return now, signed, 0, had, fmt.Errorf("%w: page %s has %d bytes", memory.ErrDamaged, headPage, len(b))
+		return now, signed, 0, had, fmt.Errorf("%w: page %s has %d bytes", ErrDamaged, headPage, len(b))
 	}
 	if had {
 		since = binary.BigEndian.Uint64(b)
 	}
 	now, signed, err = readHead(s.path)
 	if errors.Is(err, fs.ErrNotExist) && had {
-		err = fmt.Errorf("%w: %s is gone", memory.ErrDamaged, filepath.Base(HeadFile(s.path)))
+		err = fmt.Errorf("%w: %s is gone", ErrDamaged, filepath.Base(HeadFile(s.path)))
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -198,7 +196,7 @@ func (s *Store) Marks(ctx context.Context) (now, signed memory.Mark, since uint6
 
 // follow brings the chain up to what other processes have written, within a
 // transaction; c is nil outside of one.
-func (s *Store) follow(ctx context.Context, c *counters) error {
+func (s *History) follow(ctx context.Context, c *counters) error {
 	if c != nil && uint64(c.last) == s.mark.Entry {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // themselves, and tells each version for which they differ. A digest covers the
 // record alone: whoever changes a column from outside could show a quarantined
 // record, or hide what derives from a bad one.
-func (s *Store) CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error {
+func (s *History) CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error {
 	if err := s.checkIndex(ctx, told); err != nil {
 		return fmt.Errorf("comparing the index with the records: %w", s.named(err))
 	}
@@ -24,14 +24,14 @@ func (s *Store) CheckIndex(ctx context.Context, told func(seq uint64, record, wh
 
 // CheckFile looks at what no digest covers: the pages of the file, its tables, its
 // counters, snapshots that are not sealed yet.
-func (s *Store) CheckFile(ctx context.Context, told func(what string)) error {
+func (s *History) CheckFile(ctx context.Context, told func(what string)) error {
 	if err := s.checkFile(ctx, told); err != nil {
 		return fmt.Errorf("checking the file: %w", s.named(err))
 	}
 	return nil
 }
 
-func (s *Store) checkFile(ctx context.Context, told func(what string)) error {
+func (s *History) checkFile(ctx context.Context, told func(what string)) error {
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *Store) checkFile(ctx context.Context, told func(what string)) error {
 	return nil
 }
 
-func (s *Store) checkIndex(ctx context.Context, told func(seq uint64, record, what string)) error {
+func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, what string)) error {
 	cited, err := s.read.PrepareContext(ctx, `SELECT EXISTS (SELECT 1 FROM cite WHERE record = ? AND seq = ?)`)
 	if err != nil {
 		return err

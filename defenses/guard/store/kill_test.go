@@ -154,7 +154,7 @@ func survived(t *testing.T, path string, acked map[string]memory.State, whole bo
 }
 
 // holds checks what stands in the store.
-func holds(t *testing.T, s *store.Store, acked map[string]memory.State, whole bool) {
+func holds(t *testing.T, s *store.History, acked map[string]memory.State, whole bool) {
 	t.Helper()
 	states := map[string]memory.State{}
 	used := 0
@@ -187,7 +187,7 @@ func holds(t *testing.T, s *store.Store, acked map[string]memory.State, whole bo
 	}
 	// Every batch is there wholly, and the log has no gap.
 	size, want := map[uint64]int{}, map[uint64]int{}
-	for v, err := range s.Versions(ctx, memory.Filter{Causes: []memory.Cause{memory.CauseWrite}}) {
+	for v, err := range s.Versions(ctx, store.Filter{Causes: []memory.Cause{memory.CauseWrite}}) {
 		if err != nil || !v.Intact() {
 			t.Fatalf("entry %d: %v", v.Seq, err)
 		}
@@ -200,7 +200,7 @@ func holds(t *testing.T, s *store.Store, acked map[string]memory.State, whole bo
 		}
 	}
 	var seqs []uint64
-	for a, err := range s.Log(ctx, memory.Filter{}) {
+	for a, err := range s.Log(ctx, store.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

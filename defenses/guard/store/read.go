@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // timeKey is an instant as 12 bytes that sort as instants do: seconds since 1970
@@ -71,7 +72,7 @@ type scanner interface{ Scan(...any) error }
 
 // record reads the columns of bare, and checks the digest.
 func record(row scanner, r *memory.Record) (seq int64, err error) {
-	var v memory.Version
+	var v Version
 	var id, enc, digest []byte
 	if err := row.Scan(&seq, &id, &v.Forgotten, &v.Salt, &enc, &digest); err != nil {
 		return 0, err
@@ -91,7 +92,7 @@ func record(row scanner, r *memory.Record) (seq int64, err error) {
 
 // blank reports whether what a forgotten version keeps is what forgetting left, and
 // takes its digest away. Versions that an earlier memtox forgot have none.
-func blank(v *memory.Version, enc []byte) bool {
+func blank(v *Version, enc []byte) bool {
 	if !v.Forgotten || len(v.Salt) == 0 {
 		return true
 	}
@@ -100,7 +101,7 @@ func blank(v *memory.Version, enc []byte) bool {
 	return bytes.Equal(sum, blankSum(enc))
 }
 
-func (s *Store) one(row *sql.Row) (r memory.Record, ok bool, err error) {
+func (s *History) one(row *sql.Row) (r memory.Record, ok bool, err error) {
 	_, err = record(row, &r)
 	if errors.Is(err, sql.ErrNoRows) {
 		return memory.Record{}, false, nil
@@ -112,17 +113,17 @@ func (s *Store) one(row *sql.Row) (r memory.Record, ok bool, err error) {
 }
 
 // Get implements [memory.Store].
-func (s *Store) Get(ctx context.Context, id string) (memory.Record, bool, error) {
+func (s *History) Get(ctx context.Context, id string) (memory.Record, bool, error) {
 	return s.one(s.q.get.QueryRowContext(ctx, []byte(id)))
 }
 
 // ByKey implements [memory.Store].
-func (s *Store) ByKey(ctx context.Context, store, key string) (memory.Record, bool, error) {
+func (s *History) ByKey(ctx context.Context, store, key string) (memory.Record, bool, error) {
 	return s.one(s.q.byKey.QueryRowContext(ctx, []byte(store), []byte(key)))
 }
 
 // Visible implements [memory.Store].
-func (s *Store) Visible(ctx context.Context, stores ...string) (out []memory.Record, err error) {
+func (s *History) Visible(ctx context.Context, stores ...string) (out []memory.Record, err error) {
 	each := func(r *memory.Record) bool { out = append(out, *r); return true }
 	if len(stores) == 1 {
 		rows, err := s.q.visible.QueryContext(ctx, []byte(stores[0]))
@@ -141,12 +142,12 @@ func (s *Store) Visible(ctx context.Context, stores ...string) (out []memory.Rec
 }
 
 // Each implements [memory.Store].
-func (s *Store) Each(ctx context.Context, yield func(*memory.Record) bool) error {
+func (s *History) Each(ctx context.Context, yield func(*memory.Record) bool) error {
 	rows, err := s.q.all.QueryContext(ctx)
 	return s.each(rows, err, yield)
 }
 
-func (s *Store) each(rows *sql.Rows, err error, yield func(*memory.Record) bool) error {
+func (s *History) each(rows *sql.Rows, err error, yield func(*memory.Record) bool) error {
 	if err != nil {
 		return s.named(err)
 	}
@@ -164,7 +165,7 @@ func (s *Store) each(rows *sql.Rows, err error, yield func(*memory.Record) bool)
 }
 
 // number reads one number; def is for no row.
-func (s *Store) number(ctx context.Context, st *sql.Stmt, def int64, args ...any) (n int64, err error) {
+func (s *History) number(ctx context.Context, st *sql.Stmt, def int64, args ...any) (n int64, err error) {
 	err = st.QueryRowContext(ctx, args...).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return def, nil
@@ -173,25 +174,25 @@ func (s *Store) number(ctx context.Context, st *sql.Stmt, def int64, args ...any
 }
 
 // Len implements [memory.Store].
-func (s *Store) Len(ctx context.Context) (int, error) {
+func (s *History) Len(ctx context.Context) (int, error) {
 	n, err := s.number(ctx, s.q.count, 0)
 	return int(n), err
 }
 
 // Used implements [memory.Store].
-func (s *Store) Used(ctx context.Context, store string) (int, error) {
+func (s *History) Used(ctx context.Context, store string) (int, error) {
 	n, err := s.number(ctx, s.q.used, 0, []byte(store))
 	return int(n), err
 }
 
-// Last implements [memory.Store].
-func (s *Store) Last(ctx context.Context) (uint64, error) {
+// Last implements [memory.Journal].
+func (s *History) Last(ctx context.Context) (uint64, error) {
 	n, err := s.number(ctx, s.q.last, 0)
 	return uint64(n), err
 }
 
-// Snapshots implements [memory.Store].
-func (s *Store) Snapshots(ctx context.Context) (out []memory.Snapshot, err error) {
+// Snapshots lists the snapshots, oldest first.
+func (s *History) Snapshots(ctx context.Context) (out []Snapshot, err error) {
 	rows, err := s.q.snapshots.QueryContext(ctx)
 	if err != nil {
 		return nil, s.named(err)
@@ -203,7 +204,7 @@ func (s *Store) Snapshots(ctx context.Context) (out []memory.Snapshot, err error
 		if err := rows.Scan(&n, &name, &reason, &by, &seq, &at, &root); err != nil {
 			return nil, s.named(err)
 		}
-		snap := memory.Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq), At: keyTime(at)}
+		snap := Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq), At: keyTime(at)}
 		if len(root) > 0 {
 			snap.Root = root
 		}
@@ -212,8 +213,8 @@ func (s *Store) Snapshots(ctx context.Context) (out []memory.Snapshot, err error
 	return out, s.named(rows.Err())
 }
 
-// Tombstones implements [memory.Store].
-func (s *Store) Tombstones(ctx context.Context) (out []memory.Tombstone, err error) {
+// Tombstones lists what was forgotten, oldest first.
+func (s *History) Tombstones(ctx context.Context) (out []Tombstone, err error) {
 	rows, err := s.q.tombstones.QueryContext(ctx)
 	if err != nil {
 		return nil, s.named(err)
@@ -225,7 +226,7 @@ func (s *Store) Tombstones(ctx context.Context) (out []memory.Tombstone, err err
 		if err := rows.Scan(&seq, &rec, &at, &by, &why, &erased); err != nil {
 			return nil, s.named(err)
 		}
-		t := memory.Tombstone{Seq: uint64(seq), Record: string(rec), At: keyTime(at), By: string(by), Why: string(why)}
+		t := Tombstone{Seq: uint64(seq), Record: string(rec), At: keyTime(at), By: string(by), Why: string(why)}
 		if err := json.Unmarshal(erased, &t.Erased); err != nil {
 			return nil, fmt.Errorf("%w: the tombstone of entry %d: %w", ErrTorn, seq, err)
 		}
@@ -234,13 +235,63 @@ func (s *Store) Tombstones(ctx context.Context) (out []memory.Tombstone, err err
 	return out, s.named(rows.Err())
 }
 
-// Page implements [memory.Pager].
-func (s *Store) Page(ctx context.Context, name string) (data []byte, ok bool, err error) {
+// Page implements [Pager].
+func (s *History) Page(ctx context.Context, name string) (data []byte, ok bool, err error) {
 	err = s.q.page.QueryRowContext(ctx, []byte(name)).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
 	return bytesOf(data), err == nil, s.named(err)
+}
+
+// FindSnapshot returns the snapshot with an id, or with a name if only one has it. The
+// error of an unknown one wraps [memory.ErrNotFound].
+func (s *History) FindSnapshot(ctx context.Context, name string) (Snapshot, error) {
+	all, err := s.Snapshots(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var found []Snapshot
+	for _, have := range all {
+		if have.ID == name {
+			return have, nil
+		}
+		if have.Name == name {
+			found = append(found, have)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Snapshot{}, fmt.Errorf("snapshot %q: %w; the store has %d", text.Clip(name, 80), memory.ErrNotFound, len(all))
+	}
+	return Snapshot{}, fmt.Errorf("snapshot %q: %d snapshots have that name, the newest is %s; give the id",
+		text.Clip(name, 80), len(found), found[len(found)-1].ID)
+}
+
+// Changes implements [memory.Journal].
+func (s *History) Changes(ctx context.Context, from, to uint64) iter.Seq2[memory.Change, error] {
+	return func(yield func(memory.Change, error) bool) {
+		for v, err := range s.Versions(ctx, Filter{From: from, To: to}) {
+			var prior *memory.Record
+			if err == nil && v.Seq > 1 {
+				for before, failed := range s.Versions(ctx, Filter{ID: v.Record.ID, To: v.Seq - 1}) {
+					prior, err = &before.Record, errors.Join(err, failed)
+				}
+			}
+			c := memory.Change{Op: memory.Add, Route: v.Route, Record: v.Record}
+			switch {
+			case v.Record.State == memory.Retired:
+				c.Op, c.Prior = memory.Remove, prior
+			case prior != nil && prior.State != memory.Retired:
+				c.Op, c.Prior = memory.Replace, prior
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 }
 
 // where collects the conditions of a query.
@@ -271,7 +322,7 @@ func in[T ~uint8](column string, list []T) string {
 
 // bounds narrows seq by the bounds of a filter. Times become sequence numbers: the
 // log is in the order of both.
-func (s *Store) bounds(ctx context.Context, w *where, seq string, f *memory.Filter) error {
+func (s *History) bounds(ctx context.Context, w *where, seq string, f *Filter) error {
 	if f.From > 0 {
 		w.and(seq+" >= ?", clamp(f.From))
 	}
@@ -298,16 +349,17 @@ func (s *Store) bounds(ctx context.Context, w *where, seq string, f *memory.Filt
 func clamp(n uint64) int64 { return int64(min(n, uint64(current)-1)) }
 
 // before is the last entry before a time.
-func (s *Store) before(ctx context.Context, t time.Time) (int64, error) {
+func (s *History) before(ctx context.Context, t time.Time) (int64, error) {
 	return s.number(ctx, s.q.at, 0, timeKey(t.Add(-1)))
 }
 
-// Log implements [memory.Store].
-func (s *Store) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit, error] {
-	return func(yield func(memory.Audit, error) bool) {
+// Log visits the entries of the log that the filter names, oldest first. Fields of a
+// filter that only versions have exclude entries without one.
+func (s *History) Log(ctx context.Context, f Filter) iter.Seq2[Audit, error] {
+	return func(yield func(Audit, error) bool) {
 		var w where
 		if err := s.bounds(ctx, &w, "e.seq", &f); err != nil {
-			yield(memory.Audit{}, err)
+			yield(Audit{}, err)
 			return
 		}
 		q := `SELECT e.seq, e.grp, e.at, e.cause, e.route, e.by, e.why, e.record, e.snapshot, e.target, e.digest FROM entry e`
@@ -328,7 +380,7 @@ func (s *Store) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit
 		}
 		rows, err := s.read.QueryContext(ctx, q, w.args...)
 		if err != nil {
-			yield(memory.Audit{}, s.named(err))
+			yield(Audit{}, s.named(err))
 			return
 		}
 		defer rows.Close()
@@ -336,7 +388,7 @@ func (s *Store) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit
 			var x entryRow
 			var seq int64
 			if err := rows.Scan(append([]any{&seq}, x.columns()...)...); err != nil {
-				yield(memory.Audit{}, s.named(err))
+				yield(Audit{}, s.named(err))
 				return
 			}
 			if !yield(x.audit(seq), nil) {
@@ -344,7 +396,7 @@ func (s *Store) Log(ctx context.Context, f memory.Filter) iter.Seq2[memory.Audit
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(memory.Audit{}, s.named(err))
+			yield(Audit{}, s.named(err))
 		}
 	}
 }
@@ -359,20 +411,20 @@ func (x *entryRow) columns() []any {
 	return []any{&x.group, &x.at, &x.cause, &x.route, &x.by, &x.why, &x.rec, &x.snapshot, &x.target, &x.digest}
 }
 
-func (x *entryRow) audit(seq int64) memory.Audit {
-	a := memory.Audit{Seq: uint64(seq), Group: uint64(x.group), At: keyTime(x.at), Cause: memory.Cause(x.cause), Route: memory.Route(x.route),
+func (x *entryRow) audit(seq int64) Audit {
+	a := Audit{Seq: uint64(seq), Group: uint64(x.group), At: keyTime(x.at), Cause: memory.Cause(x.cause), Route: memory.Route(x.route),
 		By: string(x.by), Why: string(x.why), Record: string(x.rec), Snapshot: string(x.snapshot), Target: uint64(x.target)}
 	copy(a.Digest[:], x.digest)
 	return a
 }
 
-// Versions implements [memory.Store]. A version that cannot be read comes with an
+// Versions visits the versions that the filter names, oldest first. A version that cannot be read comes with an
 // error that is ErrTorn, and the next ones follow.
-func (s *Store) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.Version, error] {
-	return func(yield func(memory.Version, error) bool) {
+func (s *History) Versions(ctx context.Context, f Filter) iter.Seq2[Version, error] {
+	return func(yield func(Version, error) bool) {
 		var w where
 		if err := s.bounds(ctx, &w, "v.seq", &f); err != nil {
-			yield(memory.Version{}, err)
+			yield(Version{}, err)
 			return
 		}
 		for column, value := range map[string]string{"v.id": f.ID, "v.key": f.Key, "v.principal": f.Principal, "v.source": f.Source, "v.store": f.Store} {
@@ -401,7 +453,7 @@ func (s *Store) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.
 			w.and("v.until = 9223372036854775807")
 		}
 		n := 0
-		s.versions(ctx, w.String()+" ORDER BY v.seq", w.args, 0, func(v memory.Version, err error) bool {
+		s.versions(ctx, w.String()+" ORDER BY v.seq", w.args, 0, func(v Version, err error) bool {
 			if err == nil && !f.Matches(&v) {
 				return true // SQL found the words in another field than the text
 			}
@@ -411,9 +463,10 @@ func (s *Store) Versions(ctx context.Context, f memory.Filter) iter.Seq2[memory.
 	}
 }
 
-// AsOf implements [memory.Store].
-func (s *Store) AsOf(ctx context.Context, p memory.Point) iter.Seq2[memory.Version, error] {
-	return func(yield func(memory.Version, error) bool) {
+// AsOf visits every record as it stood at a point in time, in the order of first
+// commits.
+func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
+	return func(yield func(Version, error) bool) {
 		to := clamp(p.Seq)
 		if p.Seq == 0 {
 			var err error
@@ -423,33 +476,33 @@ func (s *Store) AsOf(ctx context.Context, p memory.Point) iter.Seq2[memory.Versi
 				to, err = s.number(ctx, s.q.at, 0, timeKey(p.System))
 			}
 			if err != nil {
-				yield(memory.Version{}, err)
+				yield(Version{}, err)
 				return
 			}
 		}
 		// The plus keeps SQLite from sorting all of them: the index version_first has
 		// them in the right order.
-		s.versions(ctx, " WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", []any{to}, to, func(v memory.Version, err error) bool {
+		s.versions(ctx, " WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", []any{to}, to, func(v Version, err error) bool {
 			return err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) || yield(v, err)
 		})
 	}
 }
 
 // versions reads versions. What came after the entry known (0: nothing) is not told.
-func (s *Store) versions(ctx context.Context, where string, args []any, known int64, yield func(memory.Version, error) bool) {
+func (s *History) versions(ctx context.Context, where string, args []any, known int64, yield func(Version, error) bool) {
 	rows, err := s.read.QueryContext(ctx, columns+" FROM version v JOIN entry e ON e.seq = v.seq LEFT JOIN entry n ON n.seq = v.until"+where, args...)
 	if err != nil {
-		yield(memory.Version{}, s.named(err))
+		yield(Version{}, s.named(err))
 		return
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var x entryRow
-		var v memory.Version
+		var v Version
 		var seq, until int64
 		var salt, enc, next sql.RawBytes
 		if err := rows.Scan(append([]any{&seq, &until, &v.Forgotten, &salt, &enc, &next}, x.columns()...)...); err != nil {
-			yield(memory.Version{}, s.named(err))
+			yield(Version{}, s.named(err))
 			return
 		}
 		v.Audit = x.audit(seq)
@@ -471,6 +524,6 @@ func (s *Store) versions(ctx context.Context, where string, args []any, known in
 		}
 	}
 	if err := rows.Err(); err != nil {
-		yield(memory.Version{}, s.named(err))
+		yield(Version{}, s.named(err))
 	}
 }

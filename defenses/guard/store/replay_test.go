@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // replay checks, over random changes, that reading as of any point gives what a
 // naive model gives that keeps every change and replays them from the start.
-func replay(t *testing.T, open func(testing.TB) memory.Store) {
+func replay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := open(t)
+		s := fresh(t)
 		defer s.Close()
 		var m model
 		n := rapid.IntRange(1, 25).Draw(rt, "changes")
@@ -23,9 +24,9 @@ func replay(t *testing.T, open func(testing.TB) memory.Store) {
 			m.step(rt, s)
 		}
 		for range 8 {
-			p := memory.Point{Seq: rapid.Uint64Range(0, uint64(len(m.log))+1).Draw(rt, "seq")}
+			p := store.Point{Seq: rapid.Uint64Range(0, uint64(len(m.log))+1).Draw(rt, "seq")}
 			if rapid.Bool().Draw(rt, "by time") {
-				p = memory.Point{System: atMinute(rapid.IntRange(-1, 40).Draw(rt, "system time"))}
+				p = store.Point{System: atMinute(rapid.IntRange(-1, 40).Draw(rt, "system time"))}
 			}
 			if rapid.Bool().Draw(rt, "facts") {
 				p.Fact = atMinute(rapid.IntRange(-1, 40).Draw(rt, "fact time"))
@@ -43,7 +44,7 @@ func replay(t *testing.T, open func(testing.TB) memory.Store) {
 		if err := s.Each(ctx, func(r *memory.Record) bool { now = append(now, *r); return true }); err != nil {
 			rt.Fatal(err)
 		}
-		same(rt, "now", now, m.asOf(memory.Point{}))
+		same(rt, "now", now, m.asOf(store.Point{}))
 		var used int
 		for _, r := range now {
 			if r.State.Visible() {
@@ -74,24 +75,24 @@ type change struct {
 	forgotten string
 }
 
-func (m *model) step(t *rapid.T, s memory.Store) {
+func (m *model) step(t *rapid.T, s *store.History) {
 	m.minute += rapid.IntRange(-2, 3).Draw(t, "minutes")
 	when := atMinute(m.minute)
 	if n := len(m.log); n > 0 && when.Before(m.log[n-1].at) {
 		when = m.log[n-1].at
 	}
-	known := m.asOf(memory.Point{})
+	known := m.asOf(store.Point{})
 	b := memory.Batch{At: atMinute(m.minute), Cause: memory.CauseWrite}
 	switch kind := rapid.IntRange(0, 9).Draw(t, "kind"); {
 	case kind == 0:
-		b.Cause, b.Snapshot = memory.CauseSnapshot, &memory.Snapshot{Name: "x"}
+		b.Cause, b.Snapshot = memory.CauseSnapshot, &memory.SnapshotName{Name: "x"}
 		m.log = append(m.log, change{at: when})
 	case kind == 1 && len(known) > 0:
 		r := rapid.SampledFrom(known).Draw(t, "forgotten")
 		if m.forgotten(r.ID) {
 			return
 		}
-		if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{r.ID}, At: atMinute(m.minute)}); err != nil {
+		if _, err := s.Forget(ctx, store.Forgetting{IDs: []string{r.ID}, At: atMinute(m.minute)}); err != nil {
 			t.Fatal(err)
 		}
 		r.State = memory.Retired
@@ -99,7 +100,7 @@ func (m *model) step(t *rapid.T, s memory.Store) {
 		return
 	default:
 		if kind == 2 {
-			b.Snapshot = &memory.Snapshot{Reason: "before"}
+			b.Snapshot = &memory.SnapshotName{Reason: "before"}
 			m.log = append(m.log, change{at: when})
 		}
 		if kind == 3 {
@@ -142,7 +143,7 @@ func (m *model) forgotten(id string) bool {
 	return slices.ContainsFunc(m.log, func(c change) bool { return c.forgotten == id })
 }
 
-func (m *model) asOf(p memory.Point) []memory.Record {
+func (m *model) asOf(p store.Point) []memory.Record {
 	var out []memory.Record
 	for i, c := range m.log {
 		if p.Seq > 0 && uint64(i) >= p.Seq || p.Seq == 0 && !p.System.IsZero() && c.at.After(p.System) {
@@ -153,7 +154,7 @@ func (m *model) asOf(p memory.Point) []memory.Record {
 		}
 		r := *c.record
 		if m.forgotten(r.ID) {
-			r = r.Forgotten()
+			r = store.Bare(r)
 		}
 		if j := slices.IndexFunc(out, func(o memory.Record) bool { return o.ID == r.ID }); j >= 0 {
 			out[j] = r
@@ -162,7 +163,7 @@ func (m *model) asOf(p memory.Point) []memory.Record {
 		}
 	}
 	if !p.Fact.IsZero() {
-		out = slices.DeleteFunc(out, func(r memory.Record) bool { return !(&memory.Version{Record: r}).Holds(p.Fact) })
+		out = slices.DeleteFunc(out, func(r memory.Record) bool { return !(&store.Version{Record: r}).Holds(p.Fact) })
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // start is the system time of the first change in the suite.
@@ -30,13 +31,26 @@ func record(id, key, text string) memory.Record {
 		Principal: "user-1", Created: start, ValidFrom: start, Version: 1}
 }
 
-// runSuite runs the behaviour that every [memory.Store] must show. Open returns a new, empty store; the suite closes it.
-func runSuite(t *testing.T, open func(testing.TB) memory.Store) {
+// What every [memory.Store] must show.
+func TestStore(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, memory.Store){
-		"what is put can be read":                   reads,
-		"nothing is kept of a refused batch":        refusals,
-		"a key stands for what is live":             keys,
-		"ids are not given out twice":               ids,
+		"what is put can be read":            reads,
+		"nothing is kept of a refused batch": refusals,
+		"a key stands for what is live":      keys,
+		"ids are not given out twice":        ids,
+		"every field of a record comes back": fields,
+	} {
+		for kind, s := range map[string]memory.Store{"a trial's": memory.NewStore(), "with a history": fresh(t)} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				defer s.Close()
+				test(t, s)
+			})
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, *store.History){
 		"time never runs backwards":                 clock,
 		"the log says who, what, when and why":      log,
 		"the past can be read":                      past,
@@ -44,14 +58,13 @@ func runSuite(t *testing.T, open func(testing.TB) memory.Store) {
 		"snapshots name states":                     snapshots,
 		"forgetting leaves a tombstone alone":       forgetting,
 		"a version is committed to by its digest":   digests,
-		"every field of a record comes back":        fields,
 		"iterators stop when they are told":         stops,
 		"a batch of many is one group":              groups,
 		"a record that comes back from retirement":  revival,
-		"read as of equals a replay of the changes": func(t *testing.T, s memory.Store) { s.Close(); replay(t, open) },
+		"read as of equals a replay of the changes": func(t *testing.T, s *store.History) { s.Close(); replay(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
+			s := fresh(t)
 			defer s.Close()
 			test(t, s)
 		})
@@ -108,7 +121,7 @@ func texts(rs []memory.Record) []string {
 	return out
 }
 
-func versionTexts(vs []memory.Version) []string {
+func versionTexts(vs []store.Version) []string {
 	out := []string{}
 	for _, v := range vs {
 		out = append(out, v.Record.Text)
@@ -169,16 +182,18 @@ func refusals(t *testing.T, s memory.Store) {
 		"forgetting":    {Cause: memory.CauseForget},
 		"no snapshot":   {Cause: memory.CauseSnapshot},
 		"an odd cause":  {Cause: 99},
-		"one too many":  {Cause: memory.CauseSnapshot, Snapshot: &memory.Snapshot{}, Records: []memory.Record{good}},
-		"a snapshotted": {Snapshot: &memory.Snapshot{Name: "n"}, Records: []memory.Record{good, moved}},
+		"one too many":  {Cause: memory.CauseSnapshot, Snapshot: &memory.SnapshotName{}, Records: []memory.Record{good}},
+		"a snapshotted": {Snapshot: &memory.SnapshotName{Name: "n"}, Records: []memory.Record{good, moved}},
 	} {
 		if _, err := s.Commit(ctx, &b); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	same(t, "last", must[uint64](t)(s.Last(ctx)), uint64(1))
 	same(t, "length", must[int](t)(s.Len(ctx)), 1)
-	same(t, "snapshots", must[[]memory.Snapshot](t)(s.Snapshots(ctx)), []memory.Snapshot(nil))
+	if h, ok := s.(*store.History); ok {
+		same(t, "last", must[uint64](t)(h.Last(ctx)), uint64(1))
+		same(t, "snapshots", must[[]store.Snapshot](t)(h.Snapshots(ctx)), []store.Snapshot(nil))
+	}
 }
 
 func keys(t *testing.T, s memory.Store) {
@@ -236,25 +251,25 @@ func ids(t *testing.T, s memory.Store) {
 	same(t, "the next id", must[string](t)(s.NextID(ctx)), "r602")
 }
 
-func clock(t *testing.T, s memory.Store) {
+func clock(t *testing.T, s *store.History) {
 	putAt(t, s, 5, record("r1", "k1", "one"))
 	c := putAt(t, s, 3, record("r2", "k2", "two"))
 	if !c.At.Equal(atMinute(5)) {
 		t.Errorf("committed at %s, want the time of the entry before", c.At)
 	}
-	for _, a := range collect(t, s.Log(ctx, memory.Filter{})) {
+	for _, a := range collect(t, s.Log(ctx, store.Filter{})) {
 		if !a.At.Equal(atMinute(5)) {
 			t.Errorf("entry %d at %s", a.Seq, a.At)
 		}
 	}
 }
 
-func log(t *testing.T, s memory.Store) {
+func log(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"))
 	held := record("r2", "k2", "two")
 	held.State = memory.Held
 	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Target: 1,
-		Snapshot: &memory.Snapshot{Name: "before", Reason: "quarantine"}, Records: []memory.Record{held}})
+		Snapshot: &memory.SnapshotName{Name: "before", Reason: "quarantine"}, Records: []memory.Record{held}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,37 +277,37 @@ func log(t *testing.T, s memory.Store) {
 	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"}); err != nil {
 		t.Fatal(err)
 	}
-	got := collect(t, s.Log(ctx, memory.Filter{}))
+	got := collect(t, s.Log(ctx, store.Filter{}))
 	for i := range got {
-		if (got[i].Digest == memory.Digest{}) == (got[i].Record != "") {
+		if (got[i].Digest == store.Digest{}) == (got[i].Record != "") {
 			t.Errorf("entry %d of record %q has digest %x", got[i].Seq, got[i].Record, got[i].Digest)
 		}
-		got[i].Digest = memory.Digest{}
+		got[i].Digest = store.Digest{}
 	}
-	same(t, "the log", got, []memory.Audit{
+	same(t, "the log", got, []store.Audit{
 		{Seq: 1, Group: 1, At: atMinute(0), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Record: "r1"},
 		{Seq: 2, Group: 2, At: atMinute(1), Cause: memory.CauseSnapshot, By: "ana", Why: "quarantine", Snapshot: "s1"},
 		{Seq: 3, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1},
 		{Seq: 4, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1, Record: "r2"},
 		{Seq: 5, Group: 5, At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"},
 	})
-	seqs := func(f memory.Filter) []uint64 {
+	seqs := func(f store.Filter) []uint64 {
 		out := []uint64{}
 		for _, a := range collect(t, s.Log(ctx, f)) {
 			out = append(out, a.Seq)
 		}
 		return out
 	}
-	same(t, "of one cause", seqs(memory.Filter{Causes: []memory.Cause{memory.CauseSnapshot, memory.CauseReject}}), []uint64{2, 5})
-	same(t, "of one record", seqs(memory.Filter{ID: "r2"}), []uint64{4})
-	same(t, "since", seqs(memory.Filter{Since: atMinute(1), Until: atMinute(2)}), []uint64{2, 3, 4})
-	same(t, "from and to", seqs(memory.Filter{From: 2, To: 3}), []uint64{2, 3})
-	same(t, "limited", seqs(memory.Filter{From: 2, Limit: 1}), []uint64{2})
-	same(t, "with a state", seqs(memory.Filter{States: []memory.State{memory.Held}}), []uint64{4})
+	same(t, "of one cause", seqs(store.Filter{Causes: []memory.Cause{memory.CauseSnapshot, memory.CauseReject}}), []uint64{2, 5})
+	same(t, "of one record", seqs(store.Filter{ID: "r2"}), []uint64{4})
+	same(t, "since", seqs(store.Filter{Since: atMinute(1), Until: atMinute(2)}), []uint64{2, 3, 4})
+	same(t, "from and to", seqs(store.Filter{From: 2, To: 3}), []uint64{2, 3})
+	same(t, "limited", seqs(store.Filter{From: 2, Limit: 1}), []uint64{2})
+	same(t, "with a state", seqs(store.Filter{States: []memory.State{memory.Held}}), []uint64{4})
 	same(t, "last", must[uint64](t)(s.Last(ctx)), uint64(5))
 }
 
-func past(t *testing.T, s memory.Store) {
+func past(t *testing.T, s *store.History) {
 	old := record("r1", "k", "the meeting is on Monday")
 	putAt(t, s, 10, old)
 	retired, next := old, record("r2", "k", "the meeting is on Tuesday")
@@ -303,31 +318,31 @@ func past(t *testing.T, s memory.Store) {
 	held.State = memory.Held
 	putAt(t, s, 40, held)
 
-	asOf := func(p memory.Point) []string { return versionTexts(collect(t, s.AsOf(ctx, p))) }
+	asOf := func(p store.Point) []string { return versionTexts(collect(t, s.AsOf(ctx, p))) }
 	monday, tuesday := old.Text, next.Text
-	same(t, "before everything", asOf(memory.Point{System: atMinute(9)}), []string{})
-	same(t, "at the first change", asOf(memory.Point{System: atMinute(10)}), []string{monday})
-	same(t, "as of entry 1", asOf(memory.Point{Seq: 1}), []string{monday})
-	same(t, "as of entry 3", asOf(memory.Point{Seq: 3}), []string{monday, tuesday})
-	same(t, "now", asOf(memory.Point{}), []string{monday, tuesday, held.Text})
-	same(t, "beyond the end", asOf(memory.Point{Seq: 99}), []string{monday, tuesday, held.Text})
+	same(t, "before everything", asOf(store.Point{System: atMinute(9)}), []string{})
+	same(t, "at the first change", asOf(store.Point{System: atMinute(10)}), []string{monday})
+	same(t, "as of entry 1", asOf(store.Point{Seq: 1}), []string{monday})
+	same(t, "as of entry 3", asOf(store.Point{Seq: 3}), []string{monday, tuesday})
+	same(t, "now", asOf(store.Point{}), []string{monday, tuesday, held.Text})
+	same(t, "beyond the end", asOf(store.Point{Seq: 99}), []string{monday, tuesday, held.Text})
 	// Fact time: on minute 25 the meeting was on Tuesday, but at minute 29 nobody knew.
-	same(t, "of minute 25, as known at 29", asOf(memory.Point{System: atMinute(29), Fact: atMinute(25)}), []string{monday})
-	same(t, "of minute 25, as known now", asOf(memory.Point{Fact: atMinute(25)}), []string{tuesday})
-	same(t, "of minute 15, as known now", asOf(memory.Point{Fact: atMinute(15)}), []string{monday})
-	same(t, "of before", asOf(memory.Point{Fact: atMinute(-1)}), []string{})
+	same(t, "of minute 25, as known at 29", asOf(store.Point{System: atMinute(29), Fact: atMinute(25)}), []string{monday})
+	same(t, "of minute 25, as known now", asOf(store.Point{Fact: atMinute(25)}), []string{tuesday})
+	same(t, "of minute 15, as known now", asOf(store.Point{Fact: atMinute(15)}), []string{monday})
+	same(t, "of before", asOf(store.Point{Fact: atMinute(-1)}), []string{})
 
-	then := collect(t, s.AsOf(ctx, memory.Point{Seq: 1}))[0]
+	then := collect(t, s.AsOf(ctx, store.Point{Seq: 1}))[0]
 	if !then.Current() || !then.Until.IsZero() || then.Record.State != memory.Live {
 		t.Errorf("the version as it was known then: %+v", then)
 	}
-	h := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"}))
+	h := collect(t, s.Versions(ctx, store.Filter{ID: "r1"}))
 	if len(h) != 2 || h[0].UntilSeq != 2 || !h[0].Until.Equal(atMinute(30)) || h[1].Seq != 2 || !h[1].Current() {
 		t.Errorf("the history of r1: %+v", h)
 	}
 }
 
-func filters(t *testing.T, s memory.Store) {
+func filters(t *testing.T, s *store.History) {
 	for i := range 12 {
 		r := record(fmt.Sprint("r", i+1), fmt.Sprint("k", i%3), fmt.Sprintf("text %d of them, 100%% _sure_", i))
 		r.Principal = fmt.Sprint("p", i%2)
@@ -349,30 +364,30 @@ func filters(t *testing.T, s memory.Store) {
 	changed.Principal, changed.Origin, changed.State = "p0", user, memory.Staged
 	putAt(t, s, 20, changed)
 	for name, c := range map[string]struct {
-		f    memory.Filter
+		f    store.Filter
 		want []string
 	}{
-		"id":           {memory.Filter{ID: "r1"}, []string{"r1", "r1"}},
-		"id, current":  {memory.Filter{ID: "r1", Current: true}, []string{"r1"}},
-		"no such id":   {memory.Filter{ID: "r99"}, nil},
-		"key":          {memory.Filter{Key: "k0"}, []string{"r1", "r4", "r7", "r10", "r1"}},
-		"key in store": {memory.Filter{Key: "k2", Store: "notes"}, []string{"r6", "r12"}},
-		"principal":    {memory.Filter{Principal: "p1", Limit: 3}, []string{"r2", "r4", "r6"}},
-		"source":       {memory.Filter{Source: "user"}, []string{"r1", "r5", "r9", "r1"}},
-		"any source":   {memory.Filter{AnySource: "user"}, []string{"r1", "r5", "r9", "r1"}},
-		"of a link":    {memory.Filter{AnySource: "elsewhere"}, []string{"r8"}},
-		"contains":     {memory.Filter{Contains: "text 1"}, []string{"r2", "r11", "r12"}},
-		"no wildcards": {memory.Filter{Contains: "100% _s", Limit: 1}, []string{"r1"}},
-		"not a match":  {memory.Filter{Contains: "1_"}, nil},
-		"cites":        {memory.Filter{Cites: "r3"}, []string{"r8", "r10"}},
-		"cites, since": {memory.Filter{Cites: "r3", From: 9}, []string{"r10"}},
-		"cites nobody": {memory.Filter{Cites: "r1"}, nil},
-		"state":        {memory.Filter{States: []memory.State{memory.Staged, memory.Held}}, []string{"r1"}},
-		"since":        {memory.Filter{Since: atMinute(9), Until: atMinute(11)}, []string{"r10", "r11"}},
-		"from":         {memory.Filter{From: 12}, []string{"r12", "r1"}},
-		"to":           {memory.Filter{To: 2}, []string{"r1", "r2"}},
-		"beyond":       {memory.Filter{From: 14}, nil},
-		"all of it":    {memory.Filter{Key: "k0", Principal: "p0", Source: "user", Current: true}, []string{"r1"}},
+		"id":           {store.Filter{ID: "r1"}, []string{"r1", "r1"}},
+		"id, current":  {store.Filter{ID: "r1", Current: true}, []string{"r1"}},
+		"no such id":   {store.Filter{ID: "r99"}, nil},
+		"key":          {store.Filter{Key: "k0"}, []string{"r1", "r4", "r7", "r10", "r1"}},
+		"key in store": {store.Filter{Key: "k2", Store: "notes"}, []string{"r6", "r12"}},
+		"principal":    {store.Filter{Principal: "p1", Limit: 3}, []string{"r2", "r4", "r6"}},
+		"source":       {store.Filter{Source: "user"}, []string{"r1", "r5", "r9", "r1"}},
+		"any source":   {store.Filter{AnySource: "user"}, []string{"r1", "r5", "r9", "r1"}},
+		"of a link":    {store.Filter{AnySource: "elsewhere"}, []string{"r8"}},
+		"contains":     {store.Filter{Contains: "text 1"}, []string{"r2", "r11", "r12"}},
+		"no wildcards": {store.Filter{Contains: "100% _s", Limit: 1}, []string{"r1"}},
+		"not a match":  {store.Filter{Contains: "1_"}, nil},
+		"cites":        {store.Filter{Cites: "r3"}, []string{"r8", "r10"}},
+		"cites, since": {store.Filter{Cites: "r3", From: 9}, []string{"r10"}},
+		"cites nobody": {store.Filter{Cites: "r1"}, nil},
+		"state":        {store.Filter{States: []memory.State{memory.Staged, memory.Held}}, []string{"r1"}},
+		"since":        {store.Filter{Since: atMinute(9), Until: atMinute(11)}, []string{"r10", "r11"}},
+		"from":         {store.Filter{From: 12}, []string{"r12", "r1"}},
+		"to":           {store.Filter{To: 2}, []string{"r1", "r2"}},
+		"beyond":       {store.Filter{From: 14}, nil},
+		"all of it":    {store.Filter{Key: "k0", Principal: "p0", Source: "user", Current: true}, []string{"r1"}},
 	} {
 		var got []string
 		for _, v := range collect(t, s.Versions(ctx, c.f)) {
@@ -382,67 +397,67 @@ func filters(t *testing.T, s memory.Store) {
 	}
 }
 
-func snapshots(t *testing.T, s memory.Store) {
+func snapshots(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"))
-	take := func(minute int, name string) memory.Snapshot {
+	take := func(minute int, name string) store.Snapshot {
 		t.Helper()
-		snap, err := takeSnapshot(ctx, s, atMinute(minute), "ana", memory.Snapshot{Name: name, Reason: "drill"})
+		snap, err := takeSnapshot(ctx, s, atMinute(minute), "ana", memory.SnapshotName{Name: name, Reason: "drill"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return snap
 	}
 	first := take(1, "monday")
-	same(t, "a snapshot", first, memory.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2, At: atMinute(1)})
+	same(t, "a snapshot", first, store.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2, At: atMinute(1)})
 	putAt(t, s, 2, record("r2", "k2", "two"))
 	take(3, "tuesday")
 	take(4, "tuesday")
-	same(t, "as of the snapshot", versionTexts(collect(t, s.AsOf(ctx, memory.Point{Seq: first.Seq}))), []string{"one"})
-	find := must[memory.Snapshot](t)
-	same(t, "by name", find(memory.FindSnapshot(ctx, s, "monday")).ID, "s1")
-	same(t, "by id", find(memory.FindSnapshot(ctx, s, "s3")).Seq, uint64(5))
-	if _, err := memory.FindSnapshot(ctx, s, "tuesday"); err == nil || !strings.Contains(err.Error(), "s3") {
+	same(t, "as of the snapshot", versionTexts(collect(t, s.AsOf(ctx, store.Point{Seq: first.Seq}))), []string{"one"})
+	find := must[store.Snapshot](t)
+	same(t, "by name", find(s.FindSnapshot(ctx, "monday")).ID, "s1")
+	same(t, "by id", find(s.FindSnapshot(ctx, "s3")).Seq, uint64(5))
+	if _, err := s.FindSnapshot(ctx, "tuesday"); err == nil || !strings.Contains(err.Error(), "s3") {
 		t.Errorf("a name that two snapshots have: %v", err)
 	}
-	if _, err := memory.FindSnapshot(ctx, s, "friday"); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := s.FindSnapshot(ctx, "friday"); !errors.Is(err, memory.ErrNotFound) {
 		t.Errorf("a name that none has: %v", err)
 	}
 	if err := errors.Join(s.Seal(ctx, "s1", []byte("root")), s.Seal(ctx, "s1", []byte("root"))); err != nil {
 		t.Error(err)
 	}
-	same(t, "root", find(memory.FindSnapshot(ctx, s, "s1")).Root, []byte("root"))
+	same(t, "root", find(s.FindSnapshot(ctx, "s1")).Root, []byte("root"))
 	if s.Seal(ctx, "s1", []byte("other")) == nil || s.Seal(ctx, "s2", nil) == nil || s.Seal(ctx, "s9", []byte("x")) == nil {
 		t.Error("a second root, an empty one, or one of no snapshot was accepted")
 	}
 }
 
-func forgetting(t *testing.T, s memory.Store) {
+func forgetting(t *testing.T, s *store.History) {
 	secret := record("r1", "contact/ana", "Ana lives at Elm Row 4.")
 	secret.Signature, secret.SignedBy, secret.Intents = []byte("sig"), "key", []string{"identity"}
 	putAt(t, s, 0, secret, record("r2", "k2", "The office closes at six."))
-	first := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"}))[0]
+	first := collect(t, s.Versions(ctx, store.Filter{ID: "r1"}))[0]
 	changed := secret
 	changed.Text = "Ana lives at Oak Lane 9."
 	putAt(t, s, 1, changed)
-	snap := must[memory.Snapshot](t)(takeSnapshot(ctx, s, atMinute(2), "ana", memory.Snapshot{Name: "with ana"}))
+	snap := must[store.Snapshot](t)(takeSnapshot(ctx, s, atMinute(2), "ana", memory.SnapshotName{Name: "with ana"}))
 
 	for _, ids := range [][]string{nil, {"r9"}, {"r1", "r9"}} {
-		if _, err := s.Forget(ctx, memory.Forgetting{IDs: ids, At: atMinute(3)}); err == nil {
+		if _, err := s.Forget(ctx, store.Forgetting{IDs: ids, At: atMinute(3)}); err == nil {
 			t.Errorf("forgetting %q was accepted", ids)
 		}
 	}
-	rec, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1", "r1"}, At: atMinute(3), By: "bo", Why: "she asked"})
+	rec, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r1", "r1"}, At: atMinute(3), By: "bo", Why: "she asked"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Forget(ctx, memory.Forgetting{IDs: []string{"r1"}, At: atMinute(3)}); err == nil {
+	if _, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r1"}, At: atMinute(3)}); err == nil {
 		t.Error("forgotten twice")
 	}
 	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(4), Records: []memory.Record{secret}}); err == nil {
 		t.Error("a forgotten record was put back")
 	}
 
-	stones := must[[]memory.Tombstone](t)(s.Tombstones(ctx))
+	stones := must[[]store.Tombstone](t)(s.Tombstones(ctx))
 	if len(stones) != 1 || len(stones[0].Erased) != 2 || stones[0].By != "bo" || stones[0].Why != "she asked" || !stones[0].At.Equal(atMinute(3)) {
 		t.Fatalf("tombstones: %+v", stones)
 	}
@@ -457,13 +472,13 @@ func forgetting(t *testing.T, s memory.Store) {
 				t.Errorf("opening %d proves text %d: %v", i, j, !(i == j))
 			}
 		}
-		o.Salt = bytes.Repeat([]byte{1}, memory.SaltSize)
+		o.Salt = bytes.Repeat([]byte{1}, store.SaltSize)
 		if stone.Proves(o, secret.Text) {
 			t.Error("another salt proves it too")
 		}
 	}
 
-	vs := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"}))
+	vs := collect(t, s.Versions(ctx, store.Filter{ID: "r1"}))
 	if len(vs) != 3 || vs[0].Digest != first.Digest {
 		t.Fatalf("versions: %+v", vs)
 	}
@@ -477,11 +492,11 @@ func forgetting(t *testing.T, s memory.Store) {
 	if cur := vs[2]; cur.Record.State != memory.Retired || cur.Seq != stone.Seq || cur.Cause != memory.CauseForget {
 		t.Errorf("the version that forgetting made: %+v", cur)
 	}
-	entry := collect(t, s.Log(ctx, memory.Filter{Causes: []memory.Cause{memory.CauseForget}}))[0]
-	if entry.Digest != memory.SumTombstones(stones) {
+	entry := collect(t, s.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseForget}}))[0]
+	if entry.Digest != store.SumTombstones(stones) {
 		t.Error("the log does not commit to the tombstone")
 	}
-	for name, f := range map[string]memory.Filter{"text": {Contains: "lives"}, "key": {Key: "contact/ana"}} {
+	for name, f := range map[string]store.Filter{"text": {Contains: "lives"}, "key": {Key: "contact/ana"}} {
 		if got := collect(t, s.Versions(ctx, f)); len(got) > 0 {
 			t.Errorf("found by %s: %+v", name, got)
 		}
@@ -489,7 +504,7 @@ func forgetting(t *testing.T, s memory.Store) {
 	if _, ok, _ := s.ByKey(ctx, "memory", "contact/ana"); ok {
 		t.Error("found by key")
 	}
-	for _, v := range collect(t, s.AsOf(ctx, memory.Point{Seq: snap.Seq})) {
+	for _, v := range collect(t, s.AsOf(ctx, store.Point{Seq: snap.Seq})) {
 		if strings.Contains(v.Record.Text, "Ana") {
 			t.Error("the past still has it")
 		}
@@ -497,16 +512,16 @@ func forgetting(t *testing.T, s memory.Store) {
 	same(t, "what else there is", texts(must[[]memory.Record](t)(s.Visible(ctx))), []string{"The office closes at six."})
 }
 
-func digests(t *testing.T, s memory.Store) {
+func digests(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"), record("r2", "k2", "one"))
-	before := collect(t, s.Versions(ctx, memory.Filter{}))
+	before := collect(t, s.Versions(ctx, store.Filter{}))
 	changed := record("r1", "k1", "one")
 	changed.State = memory.Held
 	putAt(t, s, 1, changed)
-	after := collect(t, s.Versions(ctx, memory.Filter{}))
-	seen := map[memory.Digest]bool{}
+	after := collect(t, s.Versions(ctx, store.Filter{}))
+	seen := map[store.Digest]bool{}
 	for i, v := range after {
-		if !v.Intact() || v.Digest != v.Sum() || len(v.Salt) != memory.SaltSize || seen[v.Digest] {
+		if !v.Intact() || v.Digest != v.Sum() || len(v.Salt) != store.SaltSize || seen[v.Digest] {
 			t.Errorf("version %d: %+v", v.Seq, v)
 		}
 		seen[v.Digest] = true
@@ -547,20 +562,20 @@ func fields(t *testing.T, s memory.Store) {
 	}
 }
 
-func stops(t *testing.T, s memory.Store) {
+func stops(t *testing.T, s *store.History) {
 	for i := range 5 {
 		putAt(t, s, i, record(fmt.Sprint("r", i), "k", "x"))
 	}
 	n := 0
-	for range s.Log(ctx, memory.Filter{}) {
+	for range s.Log(ctx, store.Filter{}) {
 		n++
 		break
 	}
-	for range s.Versions(ctx, memory.Filter{}) {
+	for range s.Versions(ctx, store.Filter{}) {
 		n++
 		break
 	}
-	for range s.AsOf(ctx, memory.Point{}) {
+	for range s.AsOf(ctx, store.Point{}) {
 		n++
 		break
 	}
@@ -570,14 +585,14 @@ func stops(t *testing.T, s memory.Store) {
 	putAt(t, s, 9, record("r9", "k", "the store still works"))
 }
 
-func groups(t *testing.T, s memory.Store) {
+func groups(t *testing.T, s *store.History) {
 	var rs []memory.Record
 	for i := range 500 {
 		rs = append(rs, record(fmt.Sprint("r", i+1), fmt.Sprint("k", i), "x"))
 	}
 	c := putAt(t, s, 0, rs...)
 	same(t, "committed", c, memory.Committed{First: 1, Last: 500, At: atMinute(0)})
-	got := collect(t, s.Versions(ctx, memory.Filter{}))
+	got := collect(t, s.Versions(ctx, store.Filter{}))
 	for i, v := range got {
 		if v.Seq != uint64(i+1) || v.Group != 1 {
 			t.Fatalf("version %d of group %d", v.Seq, v.Group)
@@ -596,7 +611,7 @@ func groups(t *testing.T, s memory.Store) {
 	}
 }
 
-func revival(t *testing.T, s memory.Store) {
+func revival(t *testing.T, s *store.History) {
 	r := record("r1", "k", "one")
 	for i := range 6 {
 		r.State = memory.Live
@@ -613,7 +628,7 @@ func revival(t *testing.T, s memory.Store) {
 	if len(got) != 7 || got[0].ID != "r1" {
 		t.Errorf("visible: %q", texts(got))
 	}
-	if vs := collect(t, s.Versions(ctx, memory.Filter{ID: "r1"})); len(vs) != 7 || !slices.IsSortedFunc(vs, func(a, b memory.Version) int { return int(a.Seq) - int(b.Seq) }) {
+	if vs := collect(t, s.Versions(ctx, store.Filter{ID: "r1"})); len(vs) != 7 || !slices.IsSortedFunc(vs, func(a, b store.Version) int { return int(a.Seq) - int(b.Seq) }) {
 		t.Errorf("%d versions", len(vs))
 	}
 }
@@ -627,10 +642,10 @@ type failing interface {
 
 // takeSnapshot takes a snapshot: a name for the state that the store has now. It
 // costs one entry of the log and copies nothing.
-func takeSnapshot(ctx context.Context, s memory.Store, at time.Time, by string, snap memory.Snapshot) (memory.Snapshot, error) {
+func takeSnapshot(ctx context.Context, s *store.History, at time.Time, by string, snap memory.SnapshotName) (store.Snapshot, error) {
 	c, err := s.Commit(ctx, &memory.Batch{At: at, Cause: memory.CauseSnapshot, By: by, Snapshot: &snap})
 	if err != nil {
-		return memory.Snapshot{}, err
+		return store.Snapshot{}, err
 	}
-	return memory.FindSnapshot(ctx, s, c.Snapshot)
+	return s.FindSnapshot(ctx, c.Snapshot)
 }

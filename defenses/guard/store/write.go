@@ -84,7 +84,7 @@ type counters struct {
 }
 
 // transact runs f in a transaction that writes, alone among all processes.
-func (s *Store) transact(ctx context.Context, f func(context.Context, *counters) error) error {
+func (s *History) transact(ctx context.Context, f func(context.Context, *counters) error) error {
 	if s.conn == nil {
 		return errors.New("the store is open for reading only, or closed")
 	}
@@ -131,13 +131,13 @@ func (s *Store) transact(ctx context.Context, f func(context.Context, *counters)
 
 // inTransaction reports whether a transaction is open: SQLite ends one by itself
 // after some errors, and then ROLLBACK fails for no reason.
-func (s *Store) inTransaction(ctx context.Context) bool {
+func (s *History) inTransaction(ctx context.Context) bool {
 	_, err := s.conn.ExecContext(ctx, "BEGIN; ROLLBACK")
 	return err != nil
 }
 
 // Commit implements [memory.Store].
-func (s *Store) Commit(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
+func (s *History) Commit(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
 	c, err := s.CommitLater(ctx, b)
 	if err != nil {
 		return c, err
@@ -145,8 +145,8 @@ func (s *Store) Commit(ctx context.Context, b *memory.Batch) (memory.Committed, 
 	return c, s.Sync(ctx)
 }
 
-// CommitLater implements [memory.Grouped].
-func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
+// CommitLater implements [memory.Journal].
+func (s *History) CommitLater(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
 	if err := b.Check(); err != nil {
 		return memory.Committed{}, err
 	}
@@ -154,7 +154,7 @@ func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Commit
 	defer s.mu.Unlock()
 	var out memory.Committed
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
-		out, err = s.put(ctx, c, b, memory.Digest{})
+		out, err = s.put(ctx, c, b, Digest{})
 		return err
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) CommitLater(ctx context.Context, b *memory.Batch) (memory.Commit
 }
 
 // put writes a batch. The digest is that of the entry that is about no record.
-func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch, whole memory.Digest) (memory.Committed, error) {
+func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole Digest) (memory.Committed, error) {
 	at := timeKey(b.At)
 	if len(c.at) > 0 && string(at) < string(c.at) {
 		at = c.at
@@ -174,23 +174,23 @@ func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch, whole mem
 	if b.Snapshot != nil {
 		c.snaps++
 		out.Snapshot = "s" + strconv.FormatInt(c.snaps, 10)
-		if _, err := s.w.snapshot.ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, bytesOf(b.Snapshot.Root)); err != nil {
+		if _, err := s.w.snapshot.ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, []byte{}); err != nil {
 			return out, err
 		}
 	}
-	snap, entries := b.Entries(uint64(c.last+1), out.At, out.Snapshot)
+	snap, list := entries(b, uint64(c.last+1), out.At, out.Snapshot)
 	if snap != nil {
 		if err := s.log(ctx, snap, b.Snapshot.Name); err != nil {
 			return out, err
 		}
 		out.First, out.Last = snap.Seq, snap.Seq
 	}
-	if len(entries) > 0 {
-		out.First, out.Last = entries[0].Seq, entries[len(entries)-1].Seq
+	if len(list) > 0 {
+		out.First, out.Last = list[0].Seq, list[len(list)-1].Seq
 	}
 	records := b.Records
-	for i := range entries {
-		a := &entries[i]
+	for i := range list {
+		a := &list[i]
 		if a.Record == "" {
 			a.Digest = whole
 			if err := s.log(ctx, a, ""); err != nil {
@@ -207,10 +207,10 @@ func (s *Store) put(ctx context.Context, c *counters, b *memory.Batch, whole mem
 	return out, nil
 }
 
-func (s *Store) log(ctx context.Context, a *memory.Audit, snapshot string) error {
+func (s *History) log(ctx context.Context, a *Audit, snapshot string) error {
 	s.mark.Follow(a, snapshot)
 	digest := []byte{}
-	if a.Digest != (memory.Digest{}) {
+	if a.Digest != (Digest{}) {
 		digest = a.Digest[:]
 	}
 	_, err := s.w.entry.ExecContext(ctx, int64(a.Seq), int64(a.Group), timeKey(a.At), int64(a.Cause), int64(a.Route),
@@ -219,7 +219,7 @@ func (s *Store) log(ctx context.Context, a *memory.Audit, snapshot string) error
 }
 
 // change gives a record a new version.
-func (s *Store) change(ctx context.Context, c *counters, a *memory.Audit, r *memory.Record) error {
+func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.Record) error {
 	var seq, first, state, size int64
 	var store, key []byte
 	var forgotten bool
@@ -248,7 +248,7 @@ func (s *Store) change(ctx context.Context, c *counters, a *memory.Audit, r *mem
 			return err
 		}
 	}
-	v := memory.Version{Audit: *a, Record: *r, Salt: make([]byte, memory.SaltSize)}
+	v := Version{Audit: *a, Record: *r, Salt: make([]byte, SaltSize)}
 	rand.Read(v.Salt)
 	a.Digest = v.Sum()
 	if err := s.log(ctx, a, ""); err != nil {
@@ -268,7 +268,7 @@ func (s *Store) change(ctx context.Context, c *counters, a *memory.Audit, r *mem
 }
 
 // cite notes that a version names a record.
-func (s *Store) cite(ctx context.Context, id string, seq uint64) error {
+func (s *History) cite(ctx context.Context, id string, seq uint64) error {
 	if id == "" {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (s *Store) cite(ctx context.Context, id string, seq uint64) error {
 const block = 256
 
 // NextID implements [memory.Store].
-func (s *Store) NextID(ctx context.Context) (string, error) {
+func (s *History) NextID(ctx context.Context) (string, error) {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
 	for {
@@ -312,7 +312,7 @@ func (s *Store) NextID(ctx context.Context) (string, error) {
 
 // giveBackIDs returns the reserved ids that were not given out, if nobody has
 // reserved more since.
-func (s *Store) giveBackIDs() {
+func (s *History) giveBackIDs() {
 	s.idMu.Lock()
 	defer s.idMu.Unlock()
 	if s.nextID == s.last {
@@ -330,13 +330,14 @@ func (s *Store) giveBackIDs() {
 	s.last = s.nextID
 }
 
-// Seal implements [memory.Store].
-func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
+// Seal sets the root of a snapshot, once. Another root for a snapshot that has one is
+// an error.
+func (s *History) Seal(ctx context.Context, id string, root []byte) error {
 	all, err := s.Snapshots(ctx)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(snap memory.Snapshot) bool { return snap.ID == id })
+	i := slices.IndexFunc(all, func(snap Snapshot) bool { return snap.ID == id })
 	if i < 0 {
 		return fmt.Errorf("sealing snapshot %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 	}
@@ -345,8 +346,11 @@ func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
 		if err := s.conn.QueryRowContext(ctx, "SELECT root FROM snapshot WHERE n = ?", i+1).Scan(&all[i].Root); err != nil {
 			return err
 		}
-		if err := memory.SetRoot(&all[i], root); err != nil {
-			return err
+		switch was := all[i].Root; {
+		case len(root) == 0:
+			return fmt.Errorf("sealing snapshot %s: the root is empty", id)
+		case len(was) > 0 && !bytes.Equal(was, root):
+			return fmt.Errorf("sealing snapshot %s: it already has another root (%x)", id, was)
 		}
 		_, err := s.conn.ExecContext(ctx, "UPDATE snapshot SET root = ? WHERE n = ?", root, i+1)
 		return err
@@ -358,8 +362,8 @@ func (s *Store) Seal(ctx context.Context, id string, root []byte) error {
 	return s.Sync(ctx)
 }
 
-// PutPages implements [memory.Pager].
-func (s *Store) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
+// PutPages implements [Pager].
+func (s *History) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
 	s.mu.Lock()
 	err := s.transact(ctx, func(ctx context.Context, _ *counters) error {
 		// On the connection that writes: no other process can write until this is done.
@@ -369,7 +373,7 @@ func (s *Store) PutPages(ctx context.Context, name string, was []byte, pages map
 		case err != nil && !absent:
 			return err
 		case absent != (was == nil) || !bytes.Equal(now, was):
-			return memory.ErrChanged
+			return ErrChanged
 		}
 		put, err := s.conn.PrepareContext(ctx, "INSERT INTO page VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = ?2")
 		if err != nil {
@@ -390,15 +394,16 @@ func (s *Store) PutPages(ctx context.Context, name string, was []byte, pages map
 	return s.Sync(ctx)
 }
 
-// Forget implements [memory.Store]. If the error is [ErrNotErased] the receipt is
+// Forget erases records: their content leaves every version. What stays is the
+// tombstone. If the error is [ErrNotErased] the receipt is
 // good: the records are forgotten, and Erase, or opening the store again, erases
 // what the file may still hold of them.
-func (s *Store) Forget(ctx context.Context, f memory.Forgetting) (memory.Receipt, error) {
+func (s *History) Forget(ctx context.Context, f Forgetting) (Receipt, error) {
 	ids := slices.Compact(slices.Sorted(slices.Values(f.IDs)))
 	if len(ids) == 0 {
-		return memory.Receipt{}, errors.New("forgetting: no record is named")
+		return Receipt{}, errors.New("forgetting: no record is named")
 	}
-	var out memory.Receipt
+	var out Receipt
 	s.mu.Lock()
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
 		out, err = s.forget(ctx, c, f, ids)
@@ -406,7 +411,7 @@ func (s *Store) Forget(ctx context.Context, f memory.Forgetting) (memory.Receipt
 	})
 	s.mu.Unlock()
 	if err != nil {
-		return memory.Receipt{}, err
+		return Receipt{}, err
 	}
 	if err := s.Sync(ctx); err != nil {
 		return out, err
@@ -414,7 +419,7 @@ func (s *Store) Forget(ctx context.Context, f memory.Forgetting) (memory.Receipt
 	return out, s.Erase(ctx)
 }
 
-func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, ids []string) (out memory.Receipt, err error) {
+func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []string) (out Receipt, err error) {
 	b := memory.Batch{At: f.At, Cause: memory.CauseForget, By: f.By, Why: f.Why}
 	type past struct {
 		seq    int64
@@ -433,7 +438,7 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 		case forgotten:
 			return out, fmt.Errorf("forgetting record %q: it is forgotten already", id)
 		}
-		t := memory.Tombstone{Record: id, By: f.By, Why: f.Why}
+		t := Tombstone{Record: id, By: f.By, Why: f.Why}
 		rows, err := s.w.history.QueryContext(ctx, []byte(id))
 		if err != nil {
 			return out, err
@@ -448,17 +453,17 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 			// Content that cannot be read any more is erased too.
 			last, _ = memory.ParseCanonical(enc)
 			last.ID, last.Store = id, string(store)
-			e := memory.Erased{Seq: uint64(seq), Content: memory.SumContent(salt, uint64(seq), last.Text)}
+			e := Erased{Seq: uint64(seq), Content: SumContent(salt, uint64(seq), last.Text)}
 			copy(e.Digest[:], digest)
 			t.Erased = append(t.Erased, e)
-			out.Openings = append(out.Openings, memory.Opening{Record: id, Seq: uint64(seq), Salt: salt})
-			blank = append(blank, past{seq, last.Forgotten()})
+			out.Openings = append(out.Openings, Opening{Record: id, Seq: uint64(seq), Salt: salt})
+			blank = append(blank, past{seq, Bare(last)})
 		}
 		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
 			return out, err
 		}
 		out.Tombstones = append(out.Tombstones, t)
-		last = last.Forgotten()
+		last = Bare(last)
 		last.State, last.Key = memory.Retired, string(key)
 		b.Records = append(b.Records, last)
 	}
@@ -470,7 +475,7 @@ func (s *Store) forget(ctx context.Context, c *counters, f memory.Forgetting, id
 		t := &out.Tombstones[n]
 		t.Seq, t.At = uint64(c.last)+2+uint64(n), keyTime(at)
 	}
-	if _, err := s.put(ctx, c, &b, memory.SumTombstones(out.Tombstones)); err != nil {
+	if _, err := s.put(ctx, c, &b, SumTombstones(out.Tombstones)); err != nil {
 		return out, err
 	}
 	for n := range out.Tombstones {
@@ -505,7 +510,7 @@ func blankSum(enc []byte) []byte {
 
 // Erase rewrites the file so that nothing of what was forgotten stands in its unused
 // parts, nor in the log file. Forget calls it.
-func (s *Store) Erase(ctx context.Context) error {
+func (s *History) Erase(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.isBroken()
@@ -518,7 +523,7 @@ func (s *Store) Erase(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) rewrite(ctx context.Context) error {
+func (s *History) rewrite(ctx context.Context) error {
 	if s.conn == nil {
 		return errors.New("the store is open for reading only, or closed")
 	}
@@ -537,7 +542,7 @@ func (s *Store) rewrite(ctx context.Context) error {
 
 // emptyLog moves the log file's pages into the file and cuts it to nothing. A reader
 // that still looks at an old state is waited for.
-func (s *Store) emptyLog(ctx context.Context) error {
+func (s *History) emptyLog(ctx context.Context) error {
 	until := time.Now().Add(s.wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		var busy, pages, moved int

@@ -1,9 +1,10 @@
-package memory
+package store
 
 import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"github.com/memtox/memtox/agents/memory"
 	"time"
 )
 
@@ -103,16 +104,16 @@ func SumTombstones(ts []Tombstone) Digest {
 	return sha256.Sum256(b)
 }
 
-// Forgotten returns what forgetting leaves of a record: which one it was, in which
+// Bare returns what forgetting leaves of a record: which one it was, in which
 // store and whose, its times, its state, and the shape of its lineage. Content,
 // key, sources, signature and everything else that a person could be known by is
 // gone.
-func (r Record) Forgotten() Record {
-	bare := func(o Origin) Origin { return Origin{Class: o.Class, Medium: o.Medium} }
-	out := Record{ID: r.ID, Store: r.Store, Origin: bare(r.Origin), Principal: r.Principal, Asked: r.Asked, Created: r.Created,
+func Bare(r memory.Record) memory.Record {
+	bare := func(o memory.Origin) memory.Origin { return memory.Origin{Class: o.Class, Medium: o.Medium} }
+	out := memory.Record{ID: r.ID, Store: r.Store, Origin: bare(r.Origin), Principal: r.Principal, Asked: r.Asked, Created: r.Created,
 		ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent, State: r.State, Scope: r.Scope}
 	for _, l := range r.Lineage {
-		out.Lineage = append(out.Lineage, Link{Segment: l.Segment, Record: l.Record, Origin: bare(l.Origin)})
+		out.Lineage = append(out.Lineage, memory.Link{Segment: l.Segment, Record: l.Record, Origin: bare(l.Origin)})
 	}
 	return out
 }

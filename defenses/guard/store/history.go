@@ -1,47 +1,15 @@
-package memory
+package store
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"github.com/memtox/memtox/agents/memory"
 	"slices"
 	"strings"
 	"time"
 )
-
-// Cause says what an entry of the log is about.
-type Cause uint8
-
-// The causes.
-const (
-	CauseWrite      Cause = iota // a proposal that the gate let pass, in whatever state
-	CauseSeed                    // a background memory, from before the first session
-	CauseInject                  // put in around the gate
-	CauseApprove                 // a staged or held record made live
-	CauseReject                  // a staged or held record turned down
-	CauseQuarantine              // records withheld from every session
-	CauseRetire                  // records retired by a predicate
-	CauseRollback                // back to an earlier state
-	CauseUndo                    // one earlier group of changes taken back
-	CauseForget                  // content erased
-	CauseSnapshot                // a snapshot taken
-)
-
-var causeNames = [...]string{"write", "seed", "inject", "approve", "reject", "quarantine", "retire", "rollback", "undo", "forget", "snapshot"}
-
-// String returns the cause's name.
-func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (c *Cause) UnmarshalText(b []byte) error {
-	i, err := indexOf("cause", causeNames[:], b)
-	*c = Cause(i)
-	return err
-}
 
 // Digest is what a version is committed to by: see [Version.Sum].
 type Digest [sha256.Size]byte
@@ -64,13 +32,13 @@ func (d *Digest) UnmarshalText(b []byte) error {
 // Audit is one entry of the append-only log: who changed what, when and why. An
 // entry that stays for ever says nothing of the content but its digest.
 type Audit struct {
-	Seq   uint64    `json:"seq"`   // 1, 2, 3 …: no gaps
-	Group uint64    `json:"group"` // Seq of the first entry of the batch that this one came with
-	At    time.Time `json:"at"`    // system time: never before that of the entry before
-	Cause Cause     `json:"cause"`
-	Route Route     `json:"route,omitempty"`
-	By    string    `json:"by,omitempty"`
-	Why   string    `json:"why,omitempty"`
+	Seq   uint64       `json:"seq"`   // 1, 2, 3 …: no gaps
+	Group uint64       `json:"group"` // Seq of the first entry of the batch that this one came with
+	At    time.Time    `json:"at"`    // system time: never before that of the entry before
+	Cause memory.Cause `json:"cause"`
+	Route memory.Route `json:"route,omitempty"`
+	By    string       `json:"by,omitempty"`
+	Why   string       `json:"why,omitempty"`
 	// Record is the id of the record that this entry gives a new version; "" for
 	// an entry about a snapshot or about an operation as a whole.
 	Record string `json:"record,omitempty"`
@@ -88,7 +56,7 @@ type Audit struct {
 // [At, Until); its fact time is the record's own [ValidFrom, ValidTo).
 type Version struct {
 	Audit
-	Record Record `json:"version"`
+	Record memory.Record `json:"version"`
 	// Until is the system time at which the next version replaced this one, and
 	// UntilSeq that version's number; zero while it is current.
 	Until    time.Time `json:"until,omitzero"`
@@ -114,7 +82,7 @@ func (v *Version) Sum() Digest { return sumVersion(v.Salt, v.Seq, &v.Record) }
 // one has nothing left to check.
 func (v *Version) Intact() bool { return v.Forgotten || v.Sum() == v.Digest }
 
-func sumVersion(salt []byte, seq uint64, r *Record) Digest {
+func sumVersion(salt []byte, seq uint64, r *memory.Record) Digest {
 	b := make([]byte, 0, 512+len(r.Text))
 	b = append(b, "memtox version 1\x00"...)
 	b = append(b, salt...)
@@ -136,7 +104,7 @@ func (v *Version) Holds(fact time.Time) bool {
 	case fact.Before(r.ValidFrom):
 		return false
 	case !r.ValidTo.IsZero():
-		return (r.State.Visible() || r.State == Retired) && fact.Before(r.ValidTo)
+		return (r.State.Visible() || r.State == memory.Retired) && fact.Before(r.ValidTo)
 	}
 	return r.State.Visible()
 }
@@ -177,8 +145,8 @@ type Filter struct {
 	AnySource string // of its origin, or of anything in its lineage
 	Contains  string // a part of the content, byte for byte
 	Cites     string // a record that its lineage names, or that it supersedes
-	Causes    []Cause
-	States    []State
+	Causes    []memory.Cause
+	States    []memory.State
 	From, To  uint64 // sequence numbers, both included; 0 is open
 	// Since and Until bound the system time at which the version came to be:
 	// Since ≤ At < Until.
@@ -221,7 +189,7 @@ func (f *Filter) MatchesEntry(a *Audit) bool {
 
 // AppendCanonical appends the canonical encoding of an entry, as a log with
 // proofs may commit to it: "memtox audit 1\x00", then every field in the order of
-// the struct, as [Record.AppendSigned] writes its own.
+// the struct, as [memory.Record.AppendSigned] writes its own.
 func (a *Audit) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, "memtox audit 1\x00"...)
 	dst = binary.AppendUvarint(dst, a.Seq)
@@ -235,20 +203,30 @@ func (a *Audit) AppendCanonical(dst []byte) []byte {
 	return append(dst, a.Digest[:]...)
 }
 
-// Entries lays a batch out as entries of the log, the first with the given number
-// and all with the given time. It is what every Store writes: an entry for the
-// snapshot, one for an operation as a whole, one a record.
-func (b *Batch) Entries(first uint64, at time.Time, snapshot string) (snap *Audit, rest []Audit) {
+// operation reports whether batches of this cause are one act on several records,
+// which has an entry of its own before those of the records.
+func operation(c memory.Cause) bool {
+	switch c {
+	case memory.CauseQuarantine, memory.CauseRetire, memory.CauseRollback, memory.CauseUndo, memory.CauseForget:
+		return true
+	}
+	return false
+}
+
+// entries lays a batch out as entries of the log, the first with the given number
+// and all with the given time: an entry for the snapshot, one for an operation as a
+// whole, one a record.
+func entries(b *memory.Batch, first uint64, at time.Time, snapshot string) (snap *Audit, rest []Audit) {
 	base := Audit{At: at, Cause: b.Cause, Route: b.Route, By: b.By, Why: b.Why, Snapshot: snapshot, Target: b.Target}
 	if b.Snapshot != nil {
-		snap = &Audit{Seq: first, Group: first, At: at, Cause: CauseSnapshot, By: b.By, Why: b.Snapshot.Reason, Snapshot: snapshot}
+		snap = &Audit{Seq: first, Group: first, At: at, Cause: memory.CauseSnapshot, By: b.By, Why: b.Snapshot.Reason, Snapshot: snapshot}
 		first++
 	}
-	if b.Cause == CauseSnapshot {
+	if b.Cause == memory.CauseSnapshot {
 		return snap, nil
 	}
 	base.Group = first
-	if b.Cause.Operation() || len(b.Records) == 0 {
+	if operation(b.Cause) || len(b.Records) == 0 {
 		base.Seq = first
 		rest = append(rest, base)
 		first++
@@ -258,4 +236,14 @@ func (b *Batch) Entries(first uint64, at time.Time, snapshot string) (snap *Audi
 		rest = append(rest, base)
 	}
 	return snap, rest
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// appendTime writes an instant as seconds and nanoseconds, as a record has it.
+func appendTime(dst []byte, t time.Time) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(t.Unix()))
+	return binary.BigEndian.AppendUint32(dst, uint32(t.Nanosecond()))
 }

@@ -1,13 +1,13 @@
-package memory
+package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 	"slices"
 	"time"
-
-	"github.com/memtox/memtox/internal/text"
 )
 
 // Curator does what a person or an incident response does to a store. Every act
@@ -15,30 +15,21 @@ import (
 // and leaves a tombstone. An act on several records is one batch behind a snapshot
 // of its own, so it can be taken back with Undo or Rollback.
 //
-// It belongs to one goroutine. A curator of a [Memory] tells the gate of every
-// change; one of a bare store has no gate to tell, and a Memory over the same store
-// learns of its changes before its next decision.
+// It belongs to one goroutine. It asks and tells no gate: a [memory.Memory] over the
+// same store learns of its changes before its next decision.
 type Curator struct {
-	store  Store
-	by     string
-	now    func() time.Time
-	commit func(context.Context, *Batch) (Committed, error)
-	forget func(context.Context, Forgetting) (Receipt, error)
-	told   func(Change)
+	store *History
+	by    string
+	now   func() time.Time
 }
 
-// NewCurator returns a curator of a bare store, who acts in the name of by. The
-// clock is time.Now if it is nil.
-func NewCurator(s Store, by string, now func() time.Time) *Curator {
+// NewCurator returns a curator of a store, who acts in the name of by. The clock is
+// time.Now if it is nil.
+func NewCurator(s *History, by string, now func() time.Time) *Curator {
 	if now == nil {
 		now = time.Now
 	}
-	return &Curator{store: s, by: by, now: now, commit: s.Commit, forget: s.Forget, told: func(Change) {}}
-}
-
-// Curator returns a curator of the memory's store, who acts in the name of by.
-func (m *Memory) Curator(by string) *Curator {
-	return &Curator{store: m.store, by: by, now: m.Now, commit: m.core.commit, forget: m.core.forget, told: m.gate.Committed}
+	return &Curator{store: s, by: by, now: now}
 }
 
 // Outcome is what an act on several records did.
@@ -65,38 +56,37 @@ func (o *Outcome) keep(id, why string, args ...any) {
 
 // step is one record's change.
 type step struct {
-	prior *Record // as it is now; nil for one that the gate need not know of
-	now   Record
+	prior *memory.Record // as it is now
+	now   memory.Record
 }
 
 // act commits an operation.
-func (c *Curator) act(ctx context.Context, cause Cause, why string, target uint64, steps []step, out Outcome) (Outcome, error) {
-	b := Batch{At: c.now(), Cause: cause, Route: RouteOperator, By: c.by, Why: why, Target: target, Snapshot: &Snapshot{Reason: cause.String()}}
+func (c *Curator) act(ctx context.Context, cause memory.Cause, why string, target uint64, steps []step, out Outcome) (Outcome, error) {
+	b := memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why, Target: target, Snapshot: &memory.SnapshotName{Reason: cause.String()}}
 	for _, s := range steps {
 		b.Records = append(b.Records, s.now)
 	}
-	done, err := c.commit(ctx, &b)
+	done, err := c.store.Commit(ctx, &b)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("%s: %w", cause, err)
 	}
 	out.Seq, out.Snapshot = done.First, done.Snapshot
 	for _, s := range steps {
 		out.Changed = append(out.Changed, s.now.ID)
-		if s.now.State.Visible() && (s.prior == nil || !s.prior.State.Visible()) {
+		if s.now.State.Visible() && !s.prior.State.Visible() {
 			out.Revived = append(out.Revived, s.now.ID)
 		}
-		c.told(change(RouteOperator, s.prior, s.now))
 	}
 	return out, nil
 }
 
 // Snapshot gives the state of the store a name.
 func (c *Curator) Snapshot(ctx context.Context, name, reason string) (Snapshot, error) {
-	done, err := c.commit(ctx, &Batch{At: c.now(), Cause: CauseSnapshot, By: c.by, Snapshot: &Snapshot{Name: name, Reason: reason}})
+	done, err := c.store.Commit(ctx, &memory.Batch{At: c.now(), Cause: memory.CauseSnapshot, By: c.by, Snapshot: &memory.SnapshotName{Name: name, Reason: reason}})
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
-	return FindSnapshot(ctx, c.store, done.Snapshot)
+	return c.store.FindSnapshot(ctx, done.Snapshot)
 }
 
 // version returns the last version of a record up to an entry of the log (0: the
@@ -113,8 +103,8 @@ func (c *Curator) version(ctx context.Context, id string, to uint64) (last Versi
 
 // never is a record as it is once it counts as never having held: retired, with an
 // empty fact time.
-func never(r Record) Record {
-	r.State, r.ValidTo = Retired, r.ValidFrom
+func never(r memory.Record) memory.Record {
+	r.State, r.ValidTo = memory.Retired, r.ValidFrom
 	return r
 }
 
@@ -178,10 +168,10 @@ func (c *Curator) Rollback(ctx context.Context, p Point, why string) (Outcome, e
 			steps = append(steps, step{&now.Record, want})
 		}
 	}
-	return c.act(ctx, CauseRollback, why, p.Seq, steps, out)
+	return c.act(ctx, memory.CauseRollback, why, p.Seq, steps, out)
 }
 
-func sameRecord(a, b *Record) bool {
+func sameRecord(a, b *memory.Record) bool {
 	return string(a.AppendCanonical(nil)) == string(b.AppendCanonical(nil))
 }
 
@@ -198,7 +188,7 @@ func (c *Curator) Undo(ctx context.Context, group uint64, why string) (Outcome, 
 		if a.Group != group {
 			break
 		}
-		if found = true; a.Cause == CauseForget {
+		if found = true; a.Cause == memory.CauseForget {
 			return Outcome{}, fmt.Errorf("undo: entry %d is a forgetting, which cannot be undone", group)
 		}
 		if a.Record == "" {
@@ -225,9 +215,9 @@ func (c *Curator) Undo(ctx context.Context, group uint64, why string) (Outcome, 
 		steps = append(steps, step{&now.Record, want})
 	}
 	if !found {
-		return Outcome{}, fmt.Errorf("undo: no group of changes begins at entry %d: %w", group, ErrNotFound)
+		return Outcome{}, fmt.Errorf("undo: no group of changes begins at entry %d: %w", group, memory.ErrNotFound)
 	}
-	return c.act(ctx, CauseUndo, why, group, steps, out)
+	return c.act(ctx, memory.CauseUndo, why, group, steps, out)
 }
 
 // Suspicion names records to quarantine.
@@ -262,7 +252,7 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 			return err
 		}
 		switch st := now.Record.State; {
-		case !st.Visible() && st != Held:
+		case !st.Visible() && st != memory.Held:
 			return nil
 		case s.If != nil && !s.If(now):
 			return nil
@@ -271,11 +261,11 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 			return nil
 		}
 		want := now.Record
-		want.State = Quarantined
+		want.State = memory.Quarantined
 		steps = append(steps, step{&now.Record, want})
 		return nil
 	}
-	came := []Cause{CauseWrite, CauseSeed, CauseInject, CauseApprove}
+	came := []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}
 	filters := []Filter{{Since: s.Since, Causes: came}}
 	if len(s.IDs) > 0 {
 		filters = filters[:0]
@@ -303,14 +293,14 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 		}
 		steps = append(steps, back...)
 	}
-	return c.act(ctx, CauseQuarantine, why, 0, steps, out)
+	return c.act(ctx, memory.CauseQuarantine, why, 0, steps, out)
 }
 
 func notFound(ok bool) error {
 	if ok {
 		return nil
 	}
-	return ErrNotFound
+	return memory.ErrNotFound
 }
 
 // superseded finds what to bring back for live records that are taken away: the
@@ -321,16 +311,16 @@ func (c *Curator) superseded(ctx context.Context, steps []step, since time.Time)
 		gone[s.now.ID] = true
 	}
 	var out []step
-	back := make(map[storeKey]bool)
+	back := make(map[[2]string]bool)
 	for _, s := range steps {
-		if s.prior.State != Live {
+		if s.prior.State != memory.Live {
 			continue
 		}
-		if k := (storeKey{s.now.Store, s.now.Key}); back[k] {
+		if k := ([2]string{s.now.Store, s.now.Key}); back[k] {
 			continue
-		} else if cur, ok, err := c.store.ByKey(ctx, k.store, k.key); err != nil {
+		} else if cur, ok, err := c.store.ByKey(ctx, k[0], k[1]); err != nil {
 			return nil, err
-		} else if ok && cur.State == Live && !gone[cur.ID] {
+		} else if ok && cur.State == memory.Live && !gone[cur.ID] {
 			continue
 		}
 		for id, hops := s.now.Parent, 0; id != "" && hops < 1000; hops++ {
@@ -349,9 +339,9 @@ func (c *Curator) superseded(ctx context.Context, steps []step, since time.Time)
 				id = now.Record.Parent
 				continue
 			}
-			if now.Record.State == Retired && !now.Forgotten && before.Record.State == Live && !gone[id] {
+			if now.Record.State == memory.Retired && !now.Forgotten && before.Record.State == memory.Live && !gone[id] {
 				out = append(out, step{&now.Record, before.Record})
-				back[storeKey{s.now.Store, s.now.Key}], gone[id] = true, true
+				back[[2]string{s.now.Store, s.now.Key}], gone[id] = true, true
 			}
 			break
 		}
@@ -362,7 +352,7 @@ func (c *Curator) superseded(ctx context.Context, steps []step, since time.Time)
 // Retirement names records to retire.
 type Retirement struct {
 	// If says which. A record for which it returns an error or panics is kept.
-	If func(Record) (bool, error)
+	If func(memory.Record) (bool, error)
 	// Protected are globs of keys that are kept, and that If is not asked about.
 	// "*" stands for any run of characters, "?" for one.
 	Protected []string
@@ -377,8 +367,8 @@ func (c *Curator) RetireIf(ctx context.Context, rule Retirement, why string) (Ou
 	var out Outcome
 	var steps []step
 	now := c.now()
-	err := c.store.Each(ctx, func(r *Record) bool {
-		if r.State == Retired {
+	err := c.store.Each(ctx, func(r *memory.Record) bool {
+		if r.State == memory.Retired {
 			return true
 		}
 		if protected(rule.Protected, r.Key) {
@@ -391,7 +381,7 @@ func (c *Curator) RetireIf(ctx context.Context, rule Retirement, why string) (Ou
 			out.keep(r.ID, "the predicate failed: %v", err)
 		} else if yes {
 			want := prior
-			want.State, want.ValidTo = Retired, now
+			want.State, want.ValidTo = memory.Retired, now
 			steps = append(steps, step{&prior, want})
 		}
 		return ctx.Err() == nil
@@ -399,10 +389,10 @@ func (c *Curator) RetireIf(ctx context.Context, rule Retirement, why string) (Ou
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return Outcome{}, fmt.Errorf("retire: %w", err)
 	}
-	return c.act(ctx, CauseRetire, why, 0, steps, out)
+	return c.act(ctx, memory.CauseRetire, why, 0, steps, out)
 }
 
-func ask(predicate func(Record) (bool, error), r Record) (yes bool, err error) {
+func ask(predicate func(memory.Record) (bool, error), r memory.Record) (yes bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			yes, err = false, fmt.Errorf("panic: %v", p)
@@ -448,7 +438,7 @@ func Glob(pattern, key string) bool {
 // first. Each version says by whom and why it was deferred.
 func (c *Curator) Pending(ctx context.Context) ([]Version, error) {
 	var out []Version
-	for v, err := range c.store.Versions(ctx, Filter{States: []State{Staged, Held}, Current: true}) {
+	for v, err := range c.store.Versions(ctx, Filter{States: []memory.State{memory.Staged, memory.Held}, Current: true}) {
 		if err != nil {
 			return nil, fmt.Errorf("listing what is pending: %w", err)
 		}
@@ -456,10 +446,6 @@ func (c *Curator) Pending(ctx context.Context) ([]Version, error) {
 	}
 	return out, nil
 }
-
-// ErrMovedOn is what Approve returns where the record would supersede something
-// else than what its author saw.
-var ErrMovedOn = errors.New("the key has moved on")
 
 // ErrDecided is what Approve and Reject return where a record is live or retired.
 var ErrDecided = errors.New("nothing waits for a decision")
@@ -472,80 +458,73 @@ type Approval struct {
 	Anyway bool
 	// Amend may change the Scope, Trust, Signature and SignedBy of the record that
 	// goes live, and nothing else: a signature covers the scope. Nil leaves it.
-	Amend func(*Record) error
+	Amend func(*memory.Record) error
 }
 
 // Approve makes a record live that is staged, held or quarantined. If it was to
 // replace another, it does so now.
-func (c *Curator) Approve(ctx context.Context, id string, a Approval) (Record, error) {
+func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Record, error) {
 	now, err := c.undecided(ctx, id)
 	if err != nil {
-		return Record{}, fmt.Errorf("approving record %q: %w", text.Clip(id, 80), err)
+		return memory.Record{}, fmt.Errorf("approving record %q: %w", text.Clip(id, 80), err)
 	}
 	want := now
-	want.State = Live
+	want.State = memory.Live
 	if a.Amend != nil {
 		if err := a.Amend(&want); err != nil {
-			return Record{}, fmt.Errorf("approving record %q: %w", id, err)
+			return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
 		}
 		other := want
 		other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust, now.Signature, now.SignedBy
-		if want.State != Live || !sameRecord(&other, &now) {
-			return Record{}, fmt.Errorf("approving record %q: amending may change its scope, trust and signature alone", id)
+		if want.State != memory.Live || !sameRecord(&other, &now) {
+			return memory.Record{}, fmt.Errorf("approving record %q: amending may change its scope, trust and signature alone", id)
 		}
 	}
-	b := Batch{At: c.now(), Cause: CauseApprove, Route: RouteOperator, By: c.by, Why: a.Why}
-	told := change(RouteOperator, &now, want)
-	if now.State == Held || now.State == Quarantined {
-		told = Change{Op: Add, Route: RouteOperator, Record: want}
-	}
+	b := memory.Batch{At: c.now(), Cause: memory.CauseApprove, Route: memory.RouteOperator, By: c.by, Why: a.Why}
 	if now.Parent != "" {
 		cur, ok, err := c.store.ByKey(ctx, now.Store, now.Key)
 		if err != nil {
-			return Record{}, fmt.Errorf("approving record %q: %w", id, err)
+			return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
 		}
-		if ok && cur.State == Live && cur.ID != id {
+		if ok && cur.State == memory.Live && cur.ID != id {
 			if cur.ID != now.Parent && !a.Anyway {
-				return Record{}, fmt.Errorf("approving record %q: %w: it was to replace record %q, but %q is live now; reject it, or approve it anyway",
-					id, ErrMovedOn, now.Parent, cur.ID)
+				return memory.Record{}, fmt.Errorf("approving record %q: %w: it was to replace record %q, but %q is live now; reject it, or approve it anyway",
+					id, memory.ErrMovedOn, now.Parent, cur.ID)
 			}
-			cur.State, cur.ValidTo = Retired, want.ValidFrom
+			cur.State, cur.ValidTo = memory.Retired, want.ValidFrom
 			b.Records = append(b.Records, cur)
-			told.Op, told.Prior = Replace, &cur
 		}
 	}
 	b.Records = append(b.Records, want)
-	if _, err := c.commit(ctx, &b); err != nil {
-		return Record{}, fmt.Errorf("approving record %q: %w", id, err)
+	if _, err := c.store.Commit(ctx, &b); err != nil {
+		return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
 	}
-	c.told(told)
 	return want, nil
 }
 
 // Reject turns a record down that is staged, held or quarantined. It is retired and
 // counts as never having held; its history keeps it.
-func (c *Curator) Reject(ctx context.Context, id, why string) (Record, error) {
+func (c *Curator) Reject(ctx context.Context, id, why string) (memory.Record, error) {
 	now, err := c.undecided(ctx, id)
 	if err != nil {
-		return Record{}, fmt.Errorf("rejecting record %q: %w", text.Clip(id, 80), err)
+		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", text.Clip(id, 80), err)
 	}
 	want := never(now)
-	b := Batch{At: c.now(), Cause: CauseReject, Route: RouteOperator, By: c.by, Why: why, Records: []Record{want}}
-	if _, err := c.commit(ctx, &b); err != nil {
-		return Record{}, fmt.Errorf("rejecting record %q: %w", id, err)
+	b := memory.Batch{At: c.now(), Cause: memory.CauseReject, Route: memory.RouteOperator, By: c.by, Why: why, Records: []memory.Record{want}}
+	if _, err := c.store.Commit(ctx, &b); err != nil {
+		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", id, err)
 	}
-	c.told(change(RouteOperator, &now, want))
 	return want, nil
 }
 
-func (c *Curator) undecided(ctx context.Context, id string) (Record, error) {
+func (c *Curator) undecided(ctx context.Context, id string) (memory.Record, error) {
 	r, ok, err := c.store.Get(ctx, id)
 	switch {
 	case err != nil:
 		return r, err
 	case !ok:
-		return r, ErrNotFound
-	case r.State == Live || r.State == Retired:
+		return r, memory.ErrNotFound
+	case r.State == memory.Live || r.State == memory.Retired:
 		return r, fmt.Errorf("it is %s: %w", r.State, ErrDecided)
 	}
 	return r, nil
@@ -554,22 +533,5 @@ func (c *Curator) undecided(ctx context.Context, id string) (Record, error) {
 // Forget erases records for good. The receipt has the openings of their tombstones,
 // which nothing else has.
 func (c *Curator) Forget(ctx context.Context, why string, ids ...string) (Receipt, error) {
-	var was []Record
-	for _, id := range ids {
-		r, ok, err := c.store.Get(ctx, id)
-		if err != nil || !ok {
-			return Receipt{}, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), errors.Join(err, notFound(ok)))
-		}
-		was = append(was, r)
-	}
-	rec, err := c.forget(ctx, Forgetting{IDs: ids, At: c.now(), By: c.by, Why: why})
-	if err != nil {
-		return Receipt{}, err
-	}
-	for i := range was {
-		now := was[i].Forgotten()
-		now.State = Retired
-		c.told(change(RouteOperator, &was[i], now))
-	}
-	return rec, nil
+	return c.store.Forget(ctx, Forgetting{IDs: ids, At: c.now(), By: c.by, Why: why})
 }

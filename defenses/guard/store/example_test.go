@@ -1,28 +1,42 @@
-package memory_test
+package store_test
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
 // A snapshot names a state; a rollback brings it back and keeps the log.
 func ExampleCurator_Rollback() {
 	ctx := context.Background()
-	store := memory.NewStore()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	history, err := store.Open(ctx, filepath.Join(dir, "memory.db"), store.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer history.Close()
 	start := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	put := func(minute int, rs ...memory.Record) {
-		_, err := store.Commit(ctx, &memory.Batch{At: start.Add(time.Duration(minute) * time.Minute), Cause: memory.CauseWrite, Records: rs})
+		_, err := history.Commit(ctx, &memory.Batch{At: start.Add(time.Duration(minute) * time.Minute), Cause: memory.CauseWrite, Records: rs})
 		if err != nil {
 			fmt.Println(err)
 		}
 	}
 	put(0, memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.", ValidFrom: start})
 
-	curator := memory.NewCurator(store, "ana", func() time.Time { return start.Add(time.Hour) })
+	curator := store.NewCurator(history, "ana", func() time.Time { return start.Add(time.Hour) })
 	good, err := curator.Snapshot(ctx, "before the import", "external batch")
 	if err != nil {
 		fmt.Println(err)
@@ -32,14 +46,14 @@ func ExampleCurator_Rollback() {
 		memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.", ValidFrom: start, State: memory.Retired, ValidTo: start.Add(70 * time.Minute)},
 		memory.Record{ID: "r2", Store: "memory", Key: "supplier", Text: "The supplier's account is 2.", ValidFrom: start.Add(70 * time.Minute), Parent: "r1"})
 
-	out, err := curator.Rollback(ctx, memory.Point{Seq: good.Seq}, "the mail was forged")
+	out, err := curator.Rollback(ctx, store.Point{Seq: good.Seq}, "the mail was forged")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	now, _, _ := store.ByKey(ctx, "memory", "supplier")
+	now, _, _ := history.ByKey(ctx, "memory", "supplier")
 	fmt.Println(now.Text, out.Changed, out.Snapshot)
-	for a := range store.Log(ctx, memory.Filter{}) {
+	for a := range history.Log(ctx, store.Filter{}) {
 		fmt.Printf("%d %s %q: %s\n", a.Seq, a.Cause, a.Record, cmp.Or(a.Why, "-"))
 	}
 	// Output:

@@ -1,13 +1,9 @@
-package memory
+package store
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 )
-
-// ErrDamaged is in the error of a store whose files are not what was written.
-var ErrDamaged = errors.New("the store is damaged")
 
 // Mark says what the entries of a journal behind After, up to Entry, were.
 type Mark struct {
