@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -134,9 +133,8 @@ type Siege struct {
 	Campaign
 	x        *Experiment
 	rewriter model.Model
-	cache    *memory.Cache
-	scratch  sync.Pool
-	learn    []int // cases of the split tune
+	runners  sync.Pool // of *Runner
+	learn    []int     // cases of the split tune
 	report   []int
 	fresh    int // 0 for a deterministic model
 
@@ -188,8 +186,9 @@ func PrepareCampaign(ctx context.Context, c Campaign, cat Catalog) (*Siege, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Siege{Campaign: c, x: x, cache: memory.NewCache(cacheBytes), learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}, reasons: map[string]int{}}
-	s.scratch.New = func() any { return new(scratch) }
+	s := &Siege{Campaign: c, x: x, learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}, reasons: map[string]int{}}
+	cache := memory.NewCache(cacheBytes)
+	s.runners.New = func() any { return &Runner{x: x, cache: cache} }
 	if n, ok := x.Model.(model.Namer); !ok || !n.Deterministic() {
 		s.fresh = c.Fresh
 	}
@@ -390,9 +389,9 @@ func (s *Siege) cases(list []int, arm int) []datasets.Case {
 // try is the target as the attacker sees it.
 func (s *Siege) try(arm, epoch int, p *CampaignProgress) attacks.Try {
 	return func(ctx context.Context, c datasets.Case) (attacks.Outcome, error) {
-		own := s.scratch.Get().(*scratch)
-		defer s.scratch.Put(own)
-		f, err := s.x.runTrial(ctx, s.cache, own, s.x.stageFor(&c), Trial{Arm: arm, Epoch: epoch})
+		r := s.runners.Get().(*Runner)
+		defer s.runners.Put(r)
+		f, err := r.RunCase(ctx, &c, Trial{Arm: arm, Epoch: epoch})
 		if remote.StopsRun(err) {
 			return attacks.Outcome{}, fmt.Errorf("the attack stops here: %w", err)
 		}
@@ -400,7 +399,7 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) attacks.Try {
 			return attacks.Outcome{}, err
 		}
 		p.Queries.Add(1)
-		t := &f.row
+		t := f.Trial
 		if t.Status != results.Scored {
 			s.mu.Lock()
 			s.reasons[t.Reason]++
@@ -417,29 +416,15 @@ func (s *Siege) try(arm, epoch int, p *CampaignProgress) attacks.Try {
 // for those in flight; when ctx ends it abandons them. done is false where
 // something is left to do; the directory holds what was done.
 func (s *Siege) Run(ctx context.Context, p *CampaignProgress, stop <-chan struct{}) (done bool, err error) {
-	workers := cmp.Or(s.Config.Concurrency, runtime.GOMAXPROCS(0))
-	if _, ok := s.x.Model.(*server); ok && s.Config.Concurrency == 0 {
-		workers = remoteWorkers
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	halted := func() bool {
-		select {
-		case <-stop:
-			return true
-		default:
-			return ctx.Err() != nil
-		}
-	}
 	for arm := range s.x.Plan.Arms {
 		p.Planned.Add(int64(len(s.cases(s.report, arm))))
 	}
 	for arm := range s.x.Plan.Arms {
 		name := s.armName(arm)
 		p.Arm.Store(&name)
-		o := attacks.Options{Budget: s.Budget, Seed: s.Config.Seed, Workers: workers}
+		o := attacks.Options{Budget: s.Budget, Seed: s.Config.Seed, Workers: s.x.Workers()}
 		portfolio, err := s.portfolio(ctx, arm, name, o, p, stop)
-		if halted() {
+		if halted(ctx, stop) {
 			return false, nil
 		}
 		if err != nil {
@@ -448,28 +433,13 @@ func (s *Siege) Run(ctx context.Context, p *CampaignProgress, stop <-chan struct
 		if s.rewriter != nil {
 			o.Rewrite = s.rewrite
 		}
-		var next atomic.Int64
-		var failed atomic.Pointer[error]
-		var group sync.WaitGroup
 		cases := s.cases(s.report, arm)
-		for range min(workers, len(cases)) {
-			group.Go(func() {
-				for !halted() && failed.Load() == nil {
-					i := int(next.Add(1)) - 1
-					if i >= len(cases) {
-						return
-					}
-					if err := s.one(ctx, arm, name, cases[i], portfolio, o, p); err != nil && ctx.Err() == nil {
-						failed.CompareAndSwap(nil, &err)
-					}
-				}
-			})
+		if err := Pool(ctx, o.Workers, stop, slices.Values(cases), func(ctx context.Context, _ int, c datasets.Case) error {
+			return s.one(ctx, arm, name, c, portfolio, o, p)
+		}); err != nil {
+			return false, err
 		}
-		group.Wait()
-		if err := failed.Load(); err != nil {
-			return false, *err
-		}
-		if halted() {
+		if halted(ctx, stop) {
 			return len(s.found[name]) == len(cases) && arm == len(s.x.Plan.Arms)-1, nil
 		}
 	}

@@ -1,12 +1,12 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
@@ -63,23 +63,6 @@ func (b *Behaviour) OK() bool {
 	return true
 }
 
-// rows keeps the trials of a run in memory.
-type rows struct {
-	mu     sync.Mutex
-	trials []results.Trial
-}
-
-// Done implements [Sink].
-func (r *rows) Done(string) bool { return false }
-
-// Append implements [Sink].
-func (r *rows) Append(t *results.Trial, _ []results.Decision, _ []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.trials = append(r.trials, *t)
-	return nil
-}
-
 // CheckBehaviour runs a set, every split, on the two product profiles.
 func CheckBehaviour(ctx context.Context, set *datasets.Set) (*Behaviour, error) {
 	b := &Behaviour{injected: make(map[string]bool)}
@@ -127,14 +110,12 @@ func runSet(ctx context.Context, set *datasets.Set, model string, arms ...string
 	if err != nil {
 		return nil, fmt.Errorf("preparing %s on %s: %w", model, set.Name, err)
 	}
-	out := &rows{}
-	if err := x.Run(ctx, out, &Progress{}, nil); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return out.trials, nil
+	var trials []results.Trial
+	err = x.Run(ctx, SinkOf(func(f results.Finished) error {
+		trials = append(trials, *f.Trial)
+		return nil
+	}), new(Progress), nil)
+	return trials, cmp.Or(err, ctx.Err())
 }
 
 func of(all []results.Trial, agent, defense string) []results.Trial {

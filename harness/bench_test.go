@@ -8,10 +8,7 @@ import (
 )
 
 // nowhere is a Sink that drops everything.
-type nowhere struct{}
-
-func (nowhere) Done(string) bool                                        { return false }
-func (nowhere) Append(*results.Trial, []results.Decision, []byte) error { return nil }
+func nowhere() Sink { return SinkOf(func(results.Finished) error { return nil }) }
 
 // BenchmarkTrials runs the smoke set, every arm of a case after another on one
 // worker, and reports the time a trial takes.
@@ -26,7 +23,7 @@ func BenchmarkTrials(b *testing.B) {
 			}
 			trials := int64(0)
 			for b.Loop() {
-				if err := x.Run(context.Background(), nowhere{}, new(Progress), nil); err != nil {
+				if err := x.Run(context.Background(), nowhere(), new(Progress), nil); err != nil {
 					b.Fatal(err)
 				}
 				trials += x.Plan.Len()

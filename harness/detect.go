@@ -206,35 +206,34 @@ func (t *texts) units(k *datasets.Case, value *score.Value) []unit {
 }
 
 // runText runs one trial of detect: the texts of one case against one defense.
-func (x *Experiment) runText(ctx context.Context, own *scratch, st *stage, t Trial) (*finished, error) {
-	own.text.row = x.known(st.subject, t)
-	f := &own.text
-	f.decisions = f.decisions[:0]
-	row := &f.row
+func (x *Experiment) runText(ctx context.Context, own *scratch, st *stage, t Trial) (results.Finished, error) {
+	own.text = x.known(st.subject, t)
+	row := &own.text
+	f := results.Finished{Trial: row, Decisions: own.rows[:0]}
 	sizes := own.sizes[:0]
 	began := time.Now()
-	err := x.classify(ctx, own, st, t, f, &sizes)
-	own.sizes = sizes
+	err := x.classify(ctx, own, st, t, &f, &sizes)
+	own.sizes, own.rows = sizes, f.Decisions
 	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+		return f, ctx.Err()
 	}
 	row.WallUS = time.Since(began).Microseconds()
 	row.Status = results.Scored
 	if err != nil {
 		row.Status, row.Reason = results.Error, reason(err)
 	} else {
-		x.verdict(row, f.decisions, st, own.stops)
+		x.verdict(row, f.Decisions, st, own.stops)
 	}
-	row.Digest = results.OutcomeDigest(row, f.decisions)
+	row.Digest = results.OutcomeDigest(row, f.Decisions)
 	if x.texts.Observe != nil {
-		own.entry.Trial, own.entry.Decisions = *row, f.decisions
+		own.entry.Trial, own.entry.Decisions = *row, f.Decisions
 		x.texts.Observe(&own.entry, sizes)
 	}
 	return f, nil
 }
 
 // classify shows every text of the case to the arm's gate.
-func (x *Experiment) classify(ctx context.Context, own *scratch, st *stage, t Trial, f *finished, sizes *[]int) (err error) {
+func (x *Experiment) classify(ctx context.Context, own *scratch, st *stage, t Trial, f *results.Finished, sizes *[]int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v (%s)", p, panicSite(debug.Stack()))
@@ -244,7 +243,7 @@ func (x *Experiment) classify(ctx context.Context, own *scratch, st *stage, t Tr
 	own.stops = own.stops[:0]
 	ctx, meter := memory.WithMeter(ctx)
 	defer func() {
-		f.row.DefenseCalls, f.row.DefenseTokens = int32(meter.ModelCalls), int64(meter.Tokens)
+		f.Trial.DefenseCalls, f.Trial.DefenseTokens = int32(meter.ModelCalls), int64(meter.Tokens)
 	}()
 	g, done, err := x.textGate(ctx, own, t)
 	if err != nil {
@@ -272,10 +271,10 @@ func (x *Experiment) classify(ctx context.Context, own *scratch, st *stage, t Tr
 			score := v.Score
 			d.Score = &score
 		}
-		d.Poison = u.payload && f.row.Label == results.Attack
-		d.Legit = f.row.Label == results.Benign
+		d.Poison = u.payload && f.Trial.Label == results.Attack
+		d.Legit = f.Trial.Label == results.Benign
 		own.stops = append(own.stops, v.Action.Stops() || v.Action == memory.Redact && v.Text != u.text && !(!st.value.Empty() && st.value.In(v.Text)))
-		f.decisions = append(f.decisions, d)
+		f.Decisions = append(f.Decisions, d)
 		*sizes = append(*sizes, len(u.text))
 	}
 	return nil

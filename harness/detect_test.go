@@ -82,16 +82,14 @@ func textCase(id string, label datasets.Label, class, content, origin string) da
 }
 
 type keep struct {
-	sync.Mutex
 	rows []results.Trial
 }
 
-func (k *keep) Done(string) bool { return false }
-func (k *keep) Append(t *results.Trial, _ []results.Decision, _ []byte) error {
-	k.Lock()
-	defer k.Unlock()
-	k.rows = append(k.rows, *t)
-	return nil
+func (k *keep) sink() Sink {
+	return SinkOf(func(f results.Finished) error {
+		k.rows = append(k.rows, *f.Trial)
+		return nil
+	})
 }
 
 func detected(t *testing.T, cat Catalog, o DetectOptions, c Config) (*detection.Summary, []results.Trial) {
@@ -104,7 +102,7 @@ func detected(t *testing.T, cat Catalog, o DetectOptions, c Config) (*detection.
 	}
 	a = detection.New(x.Record("id", "test", trialStart))
 	k := new(keep)
-	if err := x.Run(t.Context(), k, new(Progress), nil); err != nil {
+	if err := x.Run(t.Context(), k.sink(), new(Progress), nil); err != nil {
 		t.Fatal(err)
 	}
 	sort.Slice(k.rows, func(i, j int) bool { return k.rows[i].Index < k.rows[j].Index })
@@ -260,7 +258,7 @@ func TestWhatCannotBeDetectedIsRefused(t *testing.T) {
 	}
 	defer x.Close()
 	k := new(keep)
-	if err := x.Run(t.Context(), k, new(Progress), nil); err != nil {
+	if err := x.Run(t.Context(), k.sink(), new(Progress), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range k.rows {
@@ -287,14 +285,9 @@ func BenchmarkDetect(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := x.Run(b.Context(), new(discard), new(Progress), nil); err != nil {
+		if err := x.Run(b.Context(), nowhere(), new(Progress), nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*texts), "ns/verdict")
 }
-
-type discard struct{}
-
-func (discard) Done(string) bool                                        { return false }
-func (discard) Append(*results.Trial, []results.Decision, []byte) error { return nil }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/memtox/memtox/agents/model"
@@ -141,12 +140,12 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	e.Detectable = detectable(float64(e.Attacks), float64(e.Families))
 
 	began := time.Now()
-	walked, err := x.walk(ctx, perFamily, mostWalked)
+	walked, err := x.walk(ctx, x.Plan.someOfEach(c.Seed, perFamily, mostWalked))
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(began).Seconds()
-	e.Walked = walked.trials
+	e.Walked = walked.all
 	all := walked.scaled(x.Plan).times(float64(c.Epochs))
 	if x.Plan.shard.count > 0 {
 		all = all.times(float64(x.Plan.Len()) / float64(x.Plan.Whole()))
@@ -155,13 +154,13 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	exactly := func(v float64) Span { return Span{v, v, v} }
 	e.Calls, e.PromptTokens, e.CompletionTokens = exactly(all.calls), exactly(all.prompt), exactly(all.completion)
 	if !llm {
-		e.Basis = fmt.Sprintf("%d trials walked through with %s; cases of one family take the same, within some percent", walked.trials, name)
-		perTrial := took / float64(max(1, walked.trials))
+		e.Basis = fmt.Sprintf("%d trials walked through with %s; cases of one family take the same, within some percent", walked.all, name)
+		perTrial := took / float64(max(1, walked.all))
 		e.SecondsPerCall, e.Concurrency = 0, cmp.Or(c.Concurrency, 1)
 		e.Seconds = exactly(perTrial * float64(e.Trials))
 		return e, nil
 	}
-	e.Basis = fmt.Sprintf("%d trials walked through with the reference model, no call made. low: one call for each user turn; high: twice the calls of the reference model. An LLM may take more: --pilot N measures", walked.trials)
+	e.Basis = fmt.Sprintf("%d trials walked through with the reference model, no call made. low: one call for each user turn; high: twice the calls of the reference model. An LLM may take more: --pilot N measures", walked.all)
 	least := all.turns / max(all.calls, 1)
 	widen := func(s Span) Span { return Span{s.Expected * least, s.Expected, 2 * s.Expected} }
 	e.Calls, e.PromptTokens, e.CompletionTokens = widen(e.Calls), widen(e.PromptTokens), widen(e.CompletionTokens)
@@ -215,105 +214,106 @@ func detectable(cases, families float64) []Detectable {
 }
 
 // takings are sums over trials.
-type takings struct {
-	cases                            float64
-	calls, prompt, completion, turns float64
-}
+type takings struct{ trials, calls, prompt, completion, turns float64 }
 
 func (t takings) times(f float64) takings {
-	return takings{t.cases * f, t.calls * f, t.prompt * f, t.completion * f, t.turns * f}
+	return takings{t.trials * f, t.calls * f, t.prompt * f, t.completion * f, t.turns * f}
 }
 
-func (t *takings) add(o takings) {
-	t.cases += o.cases
-	t.calls += o.calls
-	t.prompt += o.prompt
-	t.completion += o.completion
-	t.turns += o.turns
+func (t takings) plus(o takings) takings {
+	return takings{t.trials + o.trials, t.calls + o.calls, t.prompt + o.prompt, t.completion + o.completion, t.turns + o.turns}
 }
 
-// walk is what a sample of the cases took, by family.
+// walk is what the trials of some cases took.
 type walk struct {
-	mu     sync.Mutex
-	family map[string]*takings
-	all    takings
-	trials int64
-	of     map[string]*datasets.Case // by id, the cases that were walked
+	cases         []int
+	all, excluded int64
+	sum           takings            // of those that were scored
+	by            map[string]takings // the same by case
+	seconds       float64
+	reason        string // why the last that failed was not scored
 }
 
-// Done implements [Sink].
-func (w *walk) Done(string) bool { return false }
-
-// Append implements [Sink].
-func (w *walk) Append(t *results.Trial, _ []results.Decision, _ []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.trials++
-	k := w.of[t.Case]
-	x := takings{calls: float64(t.ModelCalls), prompt: float64(t.PromptTokens), completion: float64(t.CompletionTokens)}
-	if t.Status != results.Excluded {
-		x.turns = float64(len(k.Write))
+// walk runs some cases of the plan and keeps only what they took.
+func (x *Experiment) walk(ctx context.Context, cases []int) (*walk, error) {
+	w := &walk{cases: cases, by: map[string]takings{}}
+	part := *x.Plan
+	part.Cases, part.shard = cases, shard{}
+	part.len = part.Whole()
+	y := *x
+	y.Plan = &part
+	turns := map[string]float64{}
+	for _, i := range cases {
+		k := &x.Plan.Set.Cases[i]
+		turns[k.ID] = float64(len(k.Write))
 		if k.Retrieval != nil {
-			x.turns++
+			turns[k.ID]++
 		}
 	}
-	w.family[familyOf(k)].add(x)
-	w.all.add(x)
-	return nil
+	err := y.Run(ctx, SinkOf(func(f results.Finished) error {
+		t := f.Trial
+		w.all++
+		switch t.Status {
+		case results.Excluded:
+			w.excluded++
+			return nil
+		case results.Error:
+			w.reason = t.Reason
+			return nil
+		}
+		took := takings{1, float64(t.ModelCalls), float64(t.PromptTokens), float64(t.CompletionTokens), turns[t.Case]}
+		w.by[t.Case] = w.by[t.Case].plus(took)
+		w.sum = w.sum.plus(took)
+		w.seconds += float64(t.WallUS) / 1e6
+		return nil
+	}), new(Progress), nil)
+	return w, cmp.Or(err, ctx.Err())
 }
 
 func familyOf(k *datasets.Case) string { return cmp.Or(k.Family, "\x00"+k.Class+"\x00"+k.Kind) }
 
-// walk runs a sample of the plan and keeps only what it took.
-func (x *Experiment) walk(ctx context.Context, each, most int) (*walk, error) {
-	w := &walk{family: map[string]*takings{}, of: map[string]*datasets.Case{}}
-	part := *x.Plan
-	part.Cases, part.shard = nil, shard{}
-	order := slices.Clone(x.Plan.Cases)
+// someOfEach are at most each cases of every family, and at most most of all.
+func (p *Plan) someOfEach(seed uint64, each, most int) []int {
+	order := slices.Clone(p.Cases)
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Compare(draw(x.Config.Seed, x.Plan.Set.Cases[a].ID), draw(x.Config.Seed, x.Plan.Set.Cases[b].ID))
+		return cmp.Compare(draw(seed, p.Set.Cases[a].ID), draw(seed, p.Set.Cases[b].ID))
 	})
+	var out []int
+	taken := map[string]int{}
 	for _, i := range order {
-		k := &x.Plan.Set.Cases[i]
-		f := w.family[familyOf(k)]
-		if f == nil {
-			f = &takings{}
-			w.family[familyOf(k)] = f
+		if f := familyOf(&p.Set.Cases[i]); taken[f] < each && len(out) < most {
+			taken[f]++
+			out = append(out, i)
 		}
-		if f.cases >= float64(each) || len(part.Cases) >= most {
-			continue
-		}
-		f.cases++
-		w.all.cases++
-		w.of[k.ID] = k
-		part.Cases = append(part.Cases, i)
 	}
-	slices.Sort(part.Cases)
-	part.len = part.Whole()
-	y := *x
-	y.Plan = &part
-	var p Progress
-	if err := y.Run(ctx, w, &p, nil); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return w, nil
+	slices.Sort(out)
+	return out
 }
 
 // scaled is what all cases of the plan take, once.
 func (w *walk) scaled(p *Plan) takings {
-	count := map[string]float64{}
+	type family struct {
+		walked, planned float64 // cases
+		took            takings
+	}
+	families := map[string]family{}
 	for _, i := range p.Cases {
-		count[familyOf(&p.Set.Cases[i])]++
+		f := families[familyOf(&p.Set.Cases[i])]
+		f.planned++
+		families[familyOf(&p.Set.Cases[i])] = f
+	}
+	for _, i := range w.cases {
+		k := &p.Set.Cases[i]
+		f := families[familyOf(k)]
+		f.walked, f.took = f.walked+1, f.took.plus(w.by[k.ID])
+		families[familyOf(k)] = f
 	}
 	var sum takings
-	for f, n := range count {
-		if t := w.family[f]; t.cases > 0 {
-			sum.add(t.times(n / t.cases))
+	for _, f := range families {
+		if f.walked > 0 {
+			sum = sum.plus(f.took.times(f.planned / f.walked))
 		} else {
-			sum.add(w.all.times(n / w.all.cases))
+			sum = sum.plus(w.sum.times(f.planned / float64(len(w.cases))))
 		}
 	}
 	return sum
@@ -322,86 +322,38 @@ func (w *walk) scaled(p *Plan) takings {
 // pilot runs trials with the model itself and scales the estimate by how much
 // more, or less, it took than the reference model on the same trials.
 func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *Experiment) error {
-	c.Limit = max(1, (n+len(x.Plan.Arms)-1)/len(x.Plan.Arms))
+	c.Limit = min(len(x.Plan.Cases), max(1, (n+len(x.Plan.Arms)-1)/len(x.Plan.Arms)))
 	c.Epochs, c.Shard, c.Transcripts = 1, "", "none"
-	if len(x.Plan.Cases) < c.Limit {
-		c.Limit = len(x.Plan.Cases)
-	}
 	real, err := Prepare(ctx, c, cat)
 	if err != nil {
 		return err
 	}
 	defer real.Close()
 	began := time.Now()
-	sink := &pilotSink{by: map[string]takings{}}
-	var p Progress
-	if err := real.Run(ctx, sink, &p, nil); err != nil {
+	took, err := real.walk(ctx, real.Plan.Cases)
+	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	wall := time.Since(began).Seconds()
+	tried := took.all - took.excluded
+	if e.Pilot = int64(took.sum.trials); e.Pilot == 0 {
+		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s", tried, took.reason), Hint: "try `memtox doctor`"}
 	}
-	if sink.scored == 0 {
-		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s", sink.trials, sink.reason), Hint: "try `memtox doctor`"}
-	}
-	local := *x
-	plan := *x.Plan
-	plan.Cases, plan.shard = real.Plan.Cases, shard{}
-	plan.len = plan.Whole()
-	local.Plan = &plan
-	same := &pilotSink{by: map[string]takings{}}
-	if err := local.Run(ctx, same, new(Progress), nil); err != nil {
+	same, err := x.walk(ctx, real.Plan.Cases)
+	if err != nil {
 		return err
 	}
-	e.Pilot = sink.scored
-	e.SecondsPerCall = sink.seconds / max(sink.sum.calls, 1)
-	if e.SecondsPerCall == 0 {
-		e.SecondsPerCall = time.Since(began).Seconds() * float64(e.Concurrency) / max(sink.sum.calls, 1)
+	if e.SecondsPerCall = took.seconds / max(took.sum.calls, 1); e.SecondsPerCall == 0 {
+		e.SecondsPerCall = wall * float64(e.Concurrency) / max(took.sum.calls, 1)
 	}
-	e.Calls = scaledBy(e.Calls.Expected, sink.by, same.by, func(t takings) float64 { return t.calls })
-	e.PromptTokens = scaledBy(e.PromptTokens.Expected, sink.by, same.by, func(t takings) float64 { return t.prompt })
-	e.CompletionTokens = scaledBy(e.CompletionTokens.Expected, sink.by, same.by, func(t takings) float64 { return t.completion })
+	e.Calls = scaledBy(e.Calls.Expected, took.by, same.by, func(t takings) float64 { return t.calls })
+	e.PromptTokens = scaledBy(e.PromptTokens.Expected, took.by, same.by, func(t takings) float64 { return t.prompt })
+	e.CompletionTokens = scaledBy(e.CompletionTokens.Expected, took.by, same.by, func(t takings) float64 { return t.completion })
 	e.Basis = fmt.Sprintf("a pilot of %d trials with %s, which took %.0f calls, %.0f prompt and %.0f completion tokens; scaled by %d trials walked through with the reference model; low and high are a 95%% interval by cases",
-		sink.scored, e.Model, sink.sum.calls, sink.sum.prompt, sink.sum.completion, e.Walked)
-	if sink.trials > sink.scored {
-		e.Notes = append(e.Notes, fmt.Sprintf("%d of the pilot's %d trials were not scored: %s", sink.trials-sink.scored, sink.trials, sink.reason))
+		e.Pilot, e.Model, took.sum.calls, took.sum.prompt, took.sum.completion, e.Walked)
+	if tried > e.Pilot {
+		e.Notes = append(e.Notes, fmt.Sprintf("%d of the pilot's %d trials were not scored: %s", tried-e.Pilot, tried, took.reason))
 	}
-	return nil
-}
-
-// pilotSink keeps what each case took.
-type pilotSink struct {
-	mu             sync.Mutex
-	by             map[string]takings
-	sum            takings
-	scored, trials int64
-	seconds        float64
-	reason         string
-}
-
-// Done implements [Sink].
-func (s *pilotSink) Done(string) bool { return false }
-
-// Append implements [Sink].
-func (s *pilotSink) Append(t *results.Trial, _ []results.Decision, _ []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch t.Status {
-	case results.Excluded:
-		return nil
-	case results.Error:
-		s.trials++
-		s.reason = t.Reason
-		return nil
-	}
-	s.trials++
-	s.scored++
-	x := takings{cases: 1, calls: float64(t.ModelCalls), prompt: float64(t.PromptTokens), completion: float64(t.CompletionTokens)}
-	k := s.by[t.Case]
-	k.add(x)
-	s.by[t.Case] = k
-	s.sum.add(x)
-	s.seconds += float64(t.WallUS) / 1e6
 	return nil
 }
 
@@ -410,8 +362,8 @@ func (s *pilotSink) Append(t *results.Trial, _ []results.Decision, _ []byte) err
 func scaledBy(expected float64, measured, assumed map[string]takings, of func(takings) float64) Span {
 	var y, x []float64
 	for id, t := range measured {
-		if r := assumed[id]; r.cases > 0 {
-			y, x = append(y, of(t)/t.cases), append(x, of(r)/r.cases)
+		if r := assumed[id]; r.trials > 0 {
+			y, x = append(y, of(t)/t.trials), append(x, of(r)/r.trials)
 		}
 	}
 	ratio, lo, hi, ok := stats.Ratio(y, x, stats.DefaultLevel)

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -111,47 +111,23 @@ func (x *Rejudging) Workers() int {
 	return remoteWorkers
 }
 
-// rejudgeJob is one trial with what is stored of it.
-type rejudgeJob struct {
-	row        results.Trial
-	decisions  []results.Decision
-	transcript []byte
-}
-
 // Judge judges every trial that the sink does not hold yet and hands it over. Like
 // [Experiment.Run] it begins no further trial once stop is closed or ctx has ended.
 func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}) error {
 	progress.Planned.Store(x.from.Trials())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	jobs := make(chan *rejudgeJob)
-	var group sync.WaitGroup
-	for range x.Workers() {
-		group.Go(func() {
-			for j := range jobs {
-				err := x.one(ctx, j)
-				if err == nil {
-					err = sink.Append(&j.row, j.decisions, j.transcript)
-				}
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				progress.Finished.Add(1)
-			}
-		})
-	}
-	err := x.hand(ctx, sink, progress, stop, jobs)
-	close(jobs)
-	group.Wait()
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	return err
+	var unread error
+	left := func(yield func(results.Finished) bool) { unread = x.left(sink, progress, yield) }
+	err := Pool(ctx, x.Workers(), stop, left, func(ctx context.Context, _ int, f results.Finished) error {
+		if err := x.one(ctx, &f); err != nil {
+			return err
+		}
+		return Hand(sink, []results.Finished{f}, progress)
+	})
+	return cmp.Or(err, unread)
 }
 
-// hand gives the rows to the workers.
-func (x *Rejudging) hand(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}, jobs chan<- *rejudgeJob) error {
+// left visits the rows that the sink does not hold yet, with what is stored of them.
+func (x *Rejudging) left(sink Sink, progress *Progress, yield func(results.Finished) bool) error {
 	rows := x.plan.Rows()
 	for e, err := range x.from.Entries(results.Everything) {
 		if err != nil {
@@ -164,24 +140,14 @@ func (x *Rejudging) hand(ctx context.Context, sink Sink, progress *Progress, sto
 			progress.Resumed.Add(1)
 			continue
 		}
-		j := &rejudgeJob{row: e.Trial, decisions: slices.Clone(e.Decisions)}
+		row := e.Trial
+		f := results.Finished{Trial: &row, Decisions: slices.Clone(e.Decisions)}
 		if e.HasTranscript() {
-			if j.transcript, err = x.from.Transcript(e.Trial.ID); err != nil && !errors.Is(err, results.ErrNoTranscript) {
+			if f.Transcript, err = x.from.Transcript(row.ID); err != nil && !errors.Is(err, results.ErrNoTranscript) {
 				return err
 			}
 		}
-		select {
-		case <-stop:
-			return nil
-		case <-ctx.Done():
-			return nil
-		default:
-		}
-		select {
-		case jobs <- j:
-		case <-stop:
-			return nil
-		case <-ctx.Done():
+		if !yield(f) {
 			return nil
 		}
 	}
@@ -189,11 +155,11 @@ func (x *Rejudging) hand(ctx context.Context, sink Sink, progress *Progress, sto
 }
 
 // one judges a trial.
-func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
-	t := &j.row
+func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
+	t := f.Trial
 	t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered = "", nil, nil, 0, 0, 0
-	if len(j.transcript) > 0 { // of a run that had a judge
-		j.transcript = rejudged(j.transcript, nil)
+	if len(f.Transcript) > 0 { // of a run that had a judge
+		f.Transcript = rejudged(f.Transcript, nil)
 	}
 	if t.Label != results.Attack || t.Status == results.Excluded {
 		return nil
@@ -210,16 +176,16 @@ func (x *Rejudging) one(ctx context.Context, j *rejudgeJob) error {
 	if t.Status != results.Scored {
 		return nil
 	}
-	if len(j.transcript) == 0 {
+	if len(f.Transcript) == 0 {
 		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge", Hint: "run it with transcripts: all"}
 	}
-	records, answers, calls, err := told(j.transcript)
+	records, answers, calls, err := told(f.Transcript)
 	if err != nil {
 		return fmt.Errorf("reading the transcript of trial %s: %w", t.ID, err)
 	}
 	verdicts, err := x.Reader.Score(ctx, t, s.StoredEvidence(records, answers, calls))
 	if err == nil {
-		j.transcript = rejudged(j.transcript, verdicts)
+		f.Transcript = rejudged(f.Transcript, verdicts)
 	}
 	return err
 }

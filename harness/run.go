@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 )
@@ -21,21 +22,86 @@ import (
 type Sink interface {
 	// Done reports whether the trial was finished earlier.
 	Done(id string) bool
-	// Append takes a finished trial; once it returns nil the trial survives the
-	// death of the process. It keeps neither the decisions nor the transcript.
-	Append(t *results.Trial, ds []results.Decision, transcript []byte) error
-}
-
-// Grouped is a Sink that can take several trials at once, which costs less: the
-// arms of a case are much alike. AppendAll keeps Append's promise for all of them
-// once it returns nil.
-type Grouped interface {
-	Sink
+	// AppendAll takes finished trials; once it returns nil they survive the death of
+	// the process. It keeps neither the decisions nor the transcripts. Several at once
+	// cost less: the arms of a case are much alike.
 	AppendAll([]results.Finished) error
 }
 
+// SinkOf returns a Sink that has nothing yet and hands each trial to take, one at a
+// time.
+func SinkOf(take func(results.Finished) error) Sink { return &taker{take: take} }
+
+type taker struct {
+	mu   sync.Mutex
+	take func(results.Finished) error
+}
+
+func (s *taker) Done(string) bool { return false }
+
+func (s *taker) AppendAll(batch []results.Finished) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range batch {
+		if err := s.take(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pool hands out jobs in their order to so many workers, which are numbered from 0.
+// Once stop is closed, ctx has ended or a job has failed it hands out no further one,
+// and it returns when those in flight are over. The first failure ends the context of
+// the others and is what Pool returns; an error after the end of ctx is an
+// interruption, and none.
+func Pool[J any](ctx context.Context, workers int, stop <-chan struct{}, jobs iter.Seq[J], do func(ctx context.Context, worker int, job J) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed atomic.Pointer[error]
+	var group sync.WaitGroup
+	handed := make(chan J)
+	for worker := range workers {
+		group.Go(func() {
+			for job := range handed {
+				if err := do(ctx, worker, job); err != nil && ctx.Err() == nil && failed.CompareAndSwap(nil, &err) {
+					cancel()
+				}
+			}
+		})
+	}
+	for job := range jobs {
+		if halted(ctx, stop) {
+			break
+		}
+		select {
+		case handed <- job:
+			continue
+		case <-stop:
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(handed)
+	group.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// halted reports whether nothing more is to be begun.
+func halted(ctx context.Context, stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
 // Trials of one case that were run by one worker wait for each other on the way to
-// a Grouped sink. What waits is lost with the process, so that it is never more than
+// the sink. What waits is lost with the process, so that it is never more than
 // about groupWait of work: one that took long does not wait. Quick ones may wait as
 // long as the slow one behind them takes.
 const (
@@ -55,26 +121,22 @@ type group struct {
 	batch     []results.Finished
 }
 
-func (g *group) add(f *finished) {
+// add reports whether what was added before has waited long enough.
+func (g *group) add(f results.Finished) (full bool) {
 	if len(g.rows) == 0 {
 		g.began = time.Now()
 	}
-	g.rows = append(g.rows, f.row)
-	g.decisions = append(g.decisions, f.decisions...)
+	g.rows = append(g.rows, *f.Trial)
+	g.decisions = append(g.decisions, f.Decisions...)
 	g.ends = append(g.ends, len(g.decisions))
-	g.lines = append(g.lines, f.transcript...)
+	g.lines = append(g.lines, f.Transcript...)
 	g.marks = append(g.marks, len(g.lines))
-}
-
-// full reports whether what add was given has waited long enough.
-func (g *group) full() bool {
-	last := &g.rows[len(g.rows)-1]
-	return len(g.lines) >= groupBytes || time.Since(g.began) >= groupWait || last.WallUS >= groupSlow.Microseconds()
+	return len(g.lines) >= groupBytes || time.Since(g.began) >= groupWait || f.Trial.WallUS >= groupSlow.Microseconds()
 }
 
 // hand gives everything to the sink and counts it. What a sink could not take is not
 // handed to it again: its error ends the run.
-func (g *group) hand(sink Grouped, progress *Progress) error {
+func (g *group) hand(sink Sink, progress *Progress) error {
 	if len(g.rows) == 0 {
 		return nil
 	}
@@ -93,40 +155,6 @@ func (g *group) hand(sink Grouped, progress *Progress) error {
 		g.lines = nil
 	}
 	return err
-}
-
-// Runner runs single trials, for whoever hands them out in another way than Run
-// does. Runners of one process share a cache; each belongs to one goroutine.
-type Runner struct {
-	x     *Experiment
-	cache *memory.Cache
-	own   *scratch
-	of    int // case of the stage
-	stage *stage
-}
-
-// Runners returns n runners that share a cache.
-func (x *Experiment) Runners(n int) []*Runner {
-	cache := memory.NewCache(cacheBytes)
-	out := make([]*Runner, n)
-	for i := range out {
-		out[i] = &Runner{x: x, cache: cache, own: new(scratch), of: -1}
-	}
-	return out
-}
-
-// Run runs one trial. What it returns is valid until the next. An error means
-// that there is no row: the trial was interrupted, or the model's caps are used
-// up ([remote.StopsRun]).
-func (r *Runner) Run(ctx context.Context, t Trial) (row *results.Trial, ds []results.Decision, transcript []byte, err error) {
-	if r.of != t.Case || r.stage == nil {
-		r.stage, r.of = r.x.stageFor(&r.x.Plan.Set.Cases[t.Case]), t.Case
-	}
-	f, err := r.x.runTrial(ctx, r.cache, r.own, r.stage, t)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return &f.row, f.decisions, f.transcript, nil
 }
 
 // Workers is how many cases, or trials of a server's model, are worked on at
@@ -165,21 +193,12 @@ type Progress struct {
 // Done is how many trials of the plan are done.
 func (p *Progress) Done() int64 { return p.Resumed.Load() + p.Finished.Load() }
 
-// Hand gives finished trials to a sink, together where it takes them so, and counts
-// them.
+// Hand gives finished trials to a sink and counts them.
 func Hand(sink Sink, batch []results.Finished, progress *Progress) error {
-	together, ok := sink.(Grouped)
-	if ok {
-		if err := together.AppendAll(batch); err != nil {
-			return err
-		}
+	if err := sink.AppendAll(batch); err != nil {
+		return err
 	}
 	for _, f := range batch {
-		if !ok {
-			if err := sink.Append(f.Trial, f.Decisions, f.Transcript); err != nil {
-				return err
-			}
-		}
 		progress.finished(f.Trial)
 	}
 	return nil
@@ -195,98 +214,85 @@ func (p *Progress) finished(row *results.Trial) {
 	}
 }
 
+// Runner runs single trials, for whoever hands them out in another way than Run
+// does. Runners of one process share a cache; each belongs to one goroutine.
+type Runner struct {
+	x       *Experiment
+	cache   *memory.Cache
+	of      *datasets.Case // of the stage
+	stage   *stage
+	scratch scratch
+	group   group
+}
+
+// Runners returns n runners that share a cache.
+func (x *Experiment) Runners(n int) []*Runner {
+	cache := memory.NewCache(cacheBytes)
+	out := make([]*Runner, n)
+	for i := range out {
+		out[i] = &Runner{x: x, cache: cache}
+	}
+	return out
+}
+
+// Run runs one trial. What it returns is valid until the next. An error means
+// that there is no row: the trial was interrupted, or the model's caps are used
+// up ([remote.StopsRun]).
+func (r *Runner) Run(ctx context.Context, t Trial) (results.Finished, error) {
+	return r.RunCase(ctx, &r.x.Plan.Set.Cases[t.Case], t)
+}
+
+// RunCase is Run with a case that need not be in the plan.
+func (r *Runner) RunCase(ctx context.Context, k *datasets.Case, t Trial) (results.Finished, error) {
+	if r.of != k { // prepared only once there is something to run
+		r.of, r.stage = k, r.x.stageFor(k)
+	}
+	return r.x.runTrial(ctx, r, r.stage, t)
+}
+
 // Run runs every trial of the plan that the sink does not hold yet. When stop is
 // closed it begins no further trial and waits for those in flight; when ctx ends
 // it abandons them. Either way it returns nil, and the sink holds what was
 // finished: compare Progress.Done with Plan.Len. An error is one of the sink.
 func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}) error {
-	workers := x.Workers()
 	progress.Planned.Store(x.Plan.Len())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-
-	halted := func() bool {
-		select {
-		case <-stop:
-			return true
-		case <-ctx.Done():
-			return true
-		default:
-			return false
-		}
-	}
-	cache := memory.NewCache(cacheBytes)
 	unit := x.Unit()
 	units := x.Plan.Whole() / unit
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	var group sync.WaitGroup
-	for range min(int64(workers), max(1, units)) {
-		group.Go(func() {
-			own := new(scratch)
-			for !halted() {
-				n := next.Add(1) - 1
-				if n >= units {
-					return
-				}
-				if err := x.runTrials(ctx, cache, own, x.Plan.Span(n*unit, unit), sink, progress, halted); err != nil {
-					failed.CompareAndSwap(nil, &err)
-					cancel(err)
-					return
-				}
+	spans := func(yield func(iter.Seq[Trial]) bool) {
+		for n := range units {
+			if !yield(x.Plan.Span(n*unit, unit)) {
+				return
 			}
-		})
+		}
 	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+	runners := x.Runners(int(min(int64(x.Workers()), max(1, units))))
+	return Pool(ctx, len(runners), stop, spans, func(ctx context.Context, worker int, span iter.Seq[Trial]) error {
+		return runners[worker].span(ctx, span, sink, progress, stop)
+	})
 }
 
-// runTrials runs trials of one case. It prepares the case only if there is
-// something left to run. What was finished reaches the sink, however it ends.
-func (x *Experiment) runTrials(ctx context.Context, cache *memory.Cache, own *scratch, trials iter.Seq[Trial], sink Sink, progress *Progress, halted func() bool) (err error) {
-	var st *stage
-	grouped, together := sink.(Grouped)
-	together = together && x.Unit() > 1
-	defer func() {
-		if together {
-			err = cmp.Or(err, own.group.hand(grouped, progress))
-		}
-	}()
+// span runs trials of one case. What was finished reaches the sink, however it ends.
+func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, progress *Progress, stop <-chan struct{}) (err error) {
+	defer func() { err = cmp.Or(err, r.group.hand(sink, progress)) }()
 	for t := range trials {
-		if halted() {
+		if halted(ctx, stop) {
 			return nil
 		}
-		if sink.Done(x.Plan.ID(t)) {
+		if sink.Done(r.x.Plan.ID(t)) {
 			progress.Resumed.Add(1)
 			continue
 		}
-		if st == nil {
-			if x.texts != nil {
-				st = x.textStage(&x.Plan.Set.Cases[t.Case])
-			} else {
-				st = x.stageFor(&x.Plan.Set.Cases[t.Case])
-			}
-		}
-		f, err := x.runTrial(ctx, cache, own, st, t)
+		f, err := r.Run(ctx, t)
 		if remote.StopsRun(err) {
 			return fmt.Errorf("the run stops here: %w", err)
 		}
 		if err != nil {
 			return nil // interrupted: the trial is abandoned and will be run again
 		}
-		if together {
-			if own.group.add(f); own.group.full() {
-				if err := own.group.hand(grouped, progress); err != nil {
-					return err
-				}
+		if r.group.add(f) {
+			if err := r.group.hand(sink, progress); err != nil {
+				return err
 			}
-			continue
-		}
-		if err := Hand(sink, []results.Finished{{Trial: &f.row, Decisions: f.decisions, Transcript: f.transcript}}, progress); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -42,14 +42,16 @@ func (s *shelf) Done(id string) bool {
 	return ok
 }
 
-func (s *shelf) Append(t *results.Trial, ds []results.Decision, transcript []byte) error {
+func (s *shelf) AppendAll(batch []results.Finished) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, twice := s.entries[t.ID]; twice {
-		return fmt.Errorf("trial %s was run twice", t.ID)
+	for _, f := range batch {
+		if _, twice := s.entries[f.Trial.ID]; twice {
+			return fmt.Errorf("trial %s was run twice", f.Trial.ID)
+		}
+		s.entries[f.Trial.ID] = results.Entry{Trial: *f.Trial, Decisions: slices.Clone(f.Decisions)}
+		s.scripts[f.Trial.ID] = slices.Clone(f.Transcript)
 	}
-	s.entries[t.ID] = results.Entry{Trial: *t, Decisions: slices.Clone(ds)}
-	s.scripts[t.ID] = slices.Clone(transcript)
 	return nil
 }
 
@@ -139,8 +141,8 @@ type stopper struct {
 	once  sync.Once
 }
 
-func (s *stopper) Append(t *results.Trial, ds []results.Decision, tr []byte) error {
-	err := s.shelf.Append(t, ds, tr)
+func (s *stopper) AppendAll(batch []results.Finished) error {
+	err := s.shelf.AppendAll(batch)
 	s.mu.Lock()
 	n := len(s.entries)
 	s.mu.Unlock()
@@ -184,15 +186,20 @@ type full struct {
 	left atomic.Int64
 }
 
-func (f *full) Append(t *results.Trial, ds []results.Decision, tr []byte) error {
-	if f.left.Add(-1) < 0 {
-		return errors.New("the disk is full")
+func (f *full) AppendAll(batch []results.Finished) error {
+	for i := range batch {
+		if f.left.Add(-1) < 0 {
+			return errors.New("the disk is full")
+		}
+		if err := f.shelf.AppendAll(batch[i : i+1]); err != nil {
+			return err
+		}
 	}
-	return f.shelf.Append(t, ds, tr)
+	return nil
 }
 
-// grouped is a Sink that takes what a worker has finished of a case together, and
-// halts the run before it takes the first.
+// grouped is a Sink that counts what it is given together, and halts the run before
+// it takes the first.
 type grouped struct {
 	*shelf
 	halt  func()
@@ -205,15 +212,10 @@ func (g *grouped) AppendAll(batch []results.Finished) error {
 	g.mu.Lock()
 	g.sizes = append(g.sizes, len(batch))
 	g.mu.Unlock()
-	for _, f := range batch {
-		if err := g.shelf.Append(f.Trial, f.Decisions, f.Transcript); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.shelf.AppendAll(batch)
 }
 
-func TestAGroupedSinkGetsTheSame(t *testing.T) {
+func TestTrialsOfACaseReachTheSinkTogether(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	x, single := runAll(t, Builtin(), "limit=30", "defense=none,keyword,guard", "agent=hermes,openclaw")
 	all := &grouped{shelf: newShelf(), halt: func() {}}

@@ -3,7 +3,6 @@ package harness_test
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/memtox/memtox/harness"
@@ -20,7 +19,7 @@ func TestDecisionsNameTheirMessage(t *testing.T) {
 	}
 	defer x.Close()
 	seen := map[string]int{}
-	sink := &each{visit: func(row *results.Trial, transcript []byte) {
+	sink := harness.SinkOf(func(f results.Finished) error {
 		var s struct {
 			Sessions  []struct{ Messages []struct{ Role, Name string } }
 			Decisions []struct {
@@ -28,17 +27,17 @@ func TestDecisionsNameTheirMessage(t *testing.T) {
 				Gate, Route, Op, Record, Text string
 			}
 		}
-		if row.Status == results.Excluded {
-			return
+		if f.Trial.Status == results.Excluded {
+			return nil
 		}
-		if err := json.Unmarshal(transcript, &s); err != nil {
+		if err := json.Unmarshal(f.Transcript, &s); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range s.Decisions {
 			ms := s.Sessions[d.Session-1].Messages
 			at := d.Message
 			if at < 0 || at >= len(ms) {
-				t.Errorf("%s: %+v is about none of %d messages", row.Case, d, len(ms))
+				t.Errorf("%s: %+v is about none of %d messages", f.Trial.Case, d, len(ms))
 				continue
 			}
 			role, ok := ms[at].Role, false
@@ -59,11 +58,12 @@ func TestDecisionsNameTheirMessage(t *testing.T) {
 				ok = role == "tool"
 			}
 			if !ok {
-				t.Errorf("%s: %+v is said to be about a message of %s %s", row.Case, d, role, ms[at].Name)
+				t.Errorf("%s: %+v is said to be about a message of %s %s", f.Trial.Case, d, role, ms[at].Name)
 			}
 			seen[d.Gate+" "+d.Route]++
 		}
-	}}
+		return nil
+	})
 	if err := x.Run(context.Background(), sink, new(harness.Progress), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -72,19 +72,4 @@ func TestDecisionsNameTheirMessage(t *testing.T) {
 			t.Errorf("no decision %q came about: %v", k, seen)
 		}
 	}
-}
-
-// each hands every trial to a function.
-type each struct {
-	visit func(*results.Trial, []byte)
-	mu    sync.Mutex
-}
-
-func (s *each) Done(string) bool { return false }
-
-func (s *each) Append(row *results.Trial, _ []results.Decision, transcript []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.visit(row, transcript)
-	return nil
 }

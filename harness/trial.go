@@ -47,6 +47,9 @@ type stage struct {
 // on the run's seed and the case alone, so that all arms meet the same; a variant
 // has what its case has, so that the two differ in the attack alone.
 func (x *Experiment) stageFor(k *datasets.Case) *stage {
+	if x.texts != nil {
+		return x.textStage(k)
+	}
 	st := &stage{subject: score.NewSubject(k), seed: draw(x.Config.Seed, cmp.Or(k.VariantOf, k.ID))}
 	st.background = datasets.Background(st.seed, x.Config.Background)
 	for i, t := range k.Write {
@@ -98,22 +101,16 @@ func (st *stage) injected(p *agents.Profile) (backup, strange []memory.Record) {
 	return backup, strange
 }
 
-// finished is one trial that is ready for the journal.
-type finished struct {
-	row        results.Trial
-	decisions  []results.Decision
-	transcript []byte
-}
-
 // runTrial runs one trial. What it returns is valid until the worker's next
 // trial. The error is that of an interruption; what goes wrong
 // within the trial stands in its row.
-func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scratch, st *stage, t Trial) (*finished, error) {
+func (x *Experiment) runTrial(ctx context.Context, r *Runner, st *stage, t Trial) (f results.Finished, err error) {
 	if x.texts != nil {
-		return x.runText(ctx, own, st, t)
+		return x.runText(ctx, &r.scratch, st, t)
 	}
-	f := &finished{row: x.known(st.subject, t)}
-	row := &f.row
+	planned := x.known(st.subject, t)
+	row := &planned
+	f.Trial = row
 	if row.Status == results.Excluded {
 		row.Digest = results.OutcomeDigest(row, nil)
 		return f, nil
@@ -124,21 +121,21 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 
 	began := time.Now()
 	w := st.subject.Watch()
-	s := &sessions{witness: w, scratch: own.reset()}
+	s := &sessions{witness: w, scratch: r.scratch.reset()}
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
 		within, done = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the trial took longer than trial_timeout (%v) allows", limit))
 	}
-	err := s.run(within, x, cache, st, t)
+	err = s.run(within, x, r.cache, st, t)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = context.Cause(within)
 	}
 	done()
 	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+		return f, ctx.Err()
 	}
 	if remote.StopsRun(err) {
-		return nil, err // a limit on calls, tokens or cost: the trial runs again on resume
+		return f, err // a limit on calls, tokens or cost: the trial runs again on resume
 	}
 	row.WallUS = time.Since(began).Microseconds()
 	w.Costs(row, s.write, s.gap, s.later)
@@ -151,19 +148,15 @@ func (x *Experiment) runTrial(ctx context.Context, cache *memory.Cache, own *scr
 		row.Status = results.Scored
 		w.Judge(row, s.write, s.later, s.mem)
 		if row.Judge != "" {
-			var err error
 			if s.verdicts, err = x.Reader.Score(ctx, row, w.Evidence(s.later)); err != nil {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				return nil, err // a limit on calls, tokens or cost
+				return f, cmp.Or(ctx.Err(), err) // interrupted, or a limit on calls, tokens or cost
 			}
 		}
 	}
-	f.decisions = w.Decisions
-	row.Digest = results.OutcomeDigest(row, f.decisions)
+	f.Decisions = w.Decisions
+	row.Digest = results.OutcomeDigest(row, f.Decisions)
 	if x.Config.Transcripts == "all" {
-		f.transcript = s.transcript(row)
+		f.Transcript = s.transcript(row)
 	}
 	return f, nil
 }
@@ -207,10 +200,10 @@ type scratch struct {
 	events []moment
 	script jsonWriter
 	known  []known
-	group  group
 
 	// of detect
-	text  finished
+	text  results.Trial
+	rows  []results.Decision
 	entry results.Entry
 	sizes []int
 	stops []bool

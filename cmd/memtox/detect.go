@@ -115,12 +115,6 @@ func storeSizes(list string) ([]int, error) {
 	return out, nil
 }
 
-// nowhere takes rows and keeps none.
-type nowhere struct{}
-
-func (nowhere) Done(string) bool                                        { return false }
-func (nowhere) Append(*results.Trial, []results.Decision, []byte) error { return nil }
-
 func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOptions, further []int) error {
 	if c.Out != "" {
 		switch _, err := results.ReadRun(env.path(c.Out)); {
@@ -146,7 +140,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	started := env.Now()
 	record := x.Record(runID(c, started), versionString(), started)
 	figures = detection.New(record)
-	var sink harness.Sink = nowhere{}
+	sink := harness.SinkOf(func(results.Finished) error { return nil })
 	var journal *results.Journal
 	if c.Out != "" {
 		if journal, err = results.Create(env.path(c.Out), record, results.Options{SyncEvery: c.Fsync}); err != nil {

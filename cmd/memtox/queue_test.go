@@ -795,11 +795,13 @@ func (s *lastStops) Done(id string) bool {
 	return s.have[id]
 }
 
-func (s *lastStops) Append(row *results.Trial, _ []results.Decision, _ []byte) error {
+func (s *lastStops) AppendAll(batch []results.Finished) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.have[row.ID] = true; len(s.have) == s.want {
-		s.then()
+	for _, f := range batch {
+		if s.have[f.Trial.ID] = true; len(s.have) == s.want {
+			s.then()
+		}
 	}
 	return nil
 }

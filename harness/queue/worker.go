@@ -256,8 +256,6 @@ func (w *Worker) ended(ctx context.Context, js jetstream.JetStream, run string) 
 // work runs one goroutine a slot; each takes a span, runs it and leaves what came
 // of it to one that sends it.
 func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
-	var runners, others sync.WaitGroup
-	var failed atomic.Pointer[error]
 	// What is finished is sent even where this worker can go on with nothing else.
 	send := ctx
 	t.gone = send.Done()
@@ -268,48 +266,42 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 	jobs := make(chan task, most)
 	t.outbox = make(chan finished, len(slots))
 	t.freed = make(chan struct{}, 1)
-	stopped := func() bool {
-		select {
-		case <-stop:
-			return true
-		default:
-			return ctx.Err() != nil
-		}
-	}
 	beat, still := context.WithCancel(send)
 	defer still()
 	go t.beat(beat)
-	runners.Go(func() {
+	go func() {
 		defer close(jobs)
-		t.fetch(ctx, stop, stopped, most, jobs)
-	})
-	for _, r := range slots {
-		runners.Go(func() {
-			for job := range jobs {
-				if stopped() {
-					t.letGo(job.Msg)
-					_ = job.Nak() // or nobody could have it until this worker counts as dead
-					continue
-				}
-				t.busy.Add(1)
-				err := t.span(ctx, r, job)
-				t.busy.Add(-1)
-				t.taken.Add(-1)
-				select {
-				case t.freed <- struct{}{}:
-				default:
-				}
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-					cancel()
-				}
+		t.fetch(ctx, stop, most, jobs)
+	}()
+	var posting sync.WaitGroup
+	posting.Go(func() { t.post(send) })
+	open := func(yield func(task) bool) {
+		going := true
+		for job := range jobs {
+			if going = going && yield(job); !going { // or nobody could have it until this worker counts as dead
+				t.letGo(job.Msg)
+				_ = job.Nak()
 			}
-		})
+		}
 	}
-	others.Go(func() { t.post(send) })
-	runners.Wait()
+	var failed atomic.Pointer[error]
+	_ = harness.Pool(ctx, len(slots), stop, open, func(ctx context.Context, slot int, job task) error {
+		t.busy.Add(1)
+		err := t.span(ctx, slots[slot], job)
+		t.busy.Add(-1)
+		t.taken.Add(-1)
+		select {
+		case t.freed <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			failed.CompareAndSwap(nil, &err)
+			cancel() // ends fetching too
+		}
+		return err
+	})
 	close(t.outbox)
-	others.Wait()
+	posting.Wait()
 	if err := failed.Load(); err != nil {
 		return *err
 	}
@@ -328,7 +320,8 @@ func (t *toil) ahead(slots int) int {
 }
 
 // fetch takes spans off the queue while there is room for them.
-func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, stopped func() bool, most int, jobs chan<- task) {
+func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, most int, jobs chan<- task) {
+	stopped := func() bool { return closed(stop) || ctx.Err() != nil }
 	for !stopped() {
 		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1})
 		if err != nil {
@@ -446,7 +439,7 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 	}
 	var out parcel
 	for trial := range t.x.Plan.Span(m.First, m.N) {
-		row, ds, transcript, err := r.Run(ctx, trial)
+		f, err := r.Run(ctx, trial)
 		if remote.StopsRun(err) {
 			giveBack(time.Second)
 			return fmt.Errorf("this worker stops here: %w", err)
@@ -455,7 +448,7 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 			giveBack(0)
 			return nil // interrupted
 		}
-		if err := t.pack(ctx, &out, row, ds, transcript); err != nil {
+		if err := t.pack(ctx, &out, f); err != nil {
 			return nil // the worker ends: another takes the span
 		}
 	}
@@ -542,22 +535,22 @@ func (t *toil) post(ctx context.Context) {
 }
 
 // pack adds a finished trial to a parcel, and sends what no longer fits.
-func (t *toil) pack(ctx context.Context, out *parcel, row *results.Trial, ds []results.Decision, transcript []byte) error {
-	body := results.AppendMessage(nil, row, ds)
+func (t *toil) pack(ctx context.Context, out *parcel, f results.Finished) error {
+	body := results.AppendMessage(nil, f.Trial, f.Decisions)
 	kind, packed := bare, []byte(nil)
-	if len(transcript) > 0 {
-		kind, packed = inside, t.zip.EncodeAll(bytes.TrimRight(transcript, "\n"), nil)
+	if len(f.Transcript) > 0 {
+		kind, packed = inside, t.zip.EncodeAll(bytes.TrimRight(f.Transcript, "\n"), nil)
 	}
 	var one parcel
 	one.add(kind, body, packed)
 	if len(one.data) > largest {
-		name := objectName(row.ID, one.data)
+		name := objectName(f.Trial.ID, one.data)
 		for {
 			_, err := t.large.PutBytes(ctx, name, one.data)
 			if err == nil {
 				break
 			}
-			t.logf("putting trial %s into the object store: %v", row.ID, err)
+			t.logf("putting trial %s into the object store: %v", f.Trial.ID, err)
 			if err := pause(ctx, 500*time.Millisecond); err != nil {
 				return err
 			}
@@ -569,7 +562,7 @@ func (t *toil) pack(ctx context.Context, out *parcel, row *results.Trial, ds []r
 		t.leave(finished{parcel: *out})
 		*out = parcel{}
 	}
-	if row.Status == results.Error {
+	if f.Trial.Status == results.Error {
 		one.failed++
 	}
 	out.join(one)
