@@ -466,7 +466,7 @@ func (c *compiler) checkCase(one *datasets.Case) {
 		}
 		err := c.f.errorIn(t, 0, fmt.Sprintf("in the %s case %s: %s", one.Label, one.ID, what), remedy)
 		if !slices.ContainsFunc(c.errors, func(e error) bool { // the same mistake in another case
-			o, ok := e.(*Error)
+			o, ok := e.(*datasets.Error)
 			return ok && o.Line == err.Line && o.Column == err.Column && o.Remedy == err.Remedy
 		}) {
 			c.errors = append(c.errors, err)

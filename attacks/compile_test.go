@@ -3,6 +3,7 @@ package attacks
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
@@ -140,36 +142,129 @@ func TestARuleThatGrowsWithoutEndIsAnError(t *testing.T) {
 	}
 }
 
-// bench loads the families of the repository.
+// bench loads the families of the benchmark.
 func bench(t testing.TB) []*Family {
 	t.Helper()
-	families, err := Load("../datasets/bench/families")
+	families, err := Load("../datasets/sets/memtox-bench/v1/families")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return families
 }
 
-func TestTheCommittedBenchmarkIsWhatItsFamiliesCompileTo(t *testing.T) {
-	families := bench(t)
-	cases, err := Compile(families, 1)
+// Each built-in set that has families is what these compile to. With -update the
+// cases are written; those of a frozen version must not change.
+func TestSetsAreWhatTheirFamiliesCompileTo(t *testing.T) {
+	seen := 0
+	for _, b := range datasets.Builtins() {
+		folder := filepath.Join("../datasets/sets", b.Name, b.Version)
+		if _, err := os.Stat(filepath.Join(folder, "families")); err != nil {
+			continue
+		}
+		seen++
+		t.Run(b.Name+" "+b.Version, func(t *testing.T) {
+			families, err := Load(filepath.Join(folder, "families"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(families) // their order does not matter
+			cases, err := Compile(families, b.Seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := datasets.Digest(cases) + "  cases.jsonl\n"
+			if *update {
+				writeSet(t, folder, sum, cases)
+				return
+			}
+			if want, err := os.ReadFile(filepath.Join(folder, "cases.sha256")); err != nil || string(want) != sum {
+				t.Errorf("the families compile to other cases than %s holds (%v): go generate ./datasets writes those of a new version",
+					folder, err)
+			}
+		})
+	}
+	if seen < 4 {
+		t.Errorf("only %d sets have families", seen)
+	}
+}
+
+func writeSet(t *testing.T, folder, sum string, cases []datasets.Case) {
+	t.Helper()
+	var lines bytes.Buffer
+	if err := datasets.WriteJSONL(&lines, cases); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Reverse(families)
-	again, err := Compile(families, 1)
-	if err != nil {
-		t.Fatal(err)
+	defer z.Close()
+	for name, data := range map[string][]byte{"cases.jsonl.zst": z.EncodeAll(lines.Bytes(), nil), "cases.sha256": []byte(sum)} {
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if datasets.Digest(cases) != datasets.Digest(again) {
-		t.Error("the order of the families changes the cases")
+}
+
+// A family file is a data set by itself, wherever it lies, and so is a folder of
+// them; whatever else is named is opened as before.
+func TestAFamilyIsADataSet(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	set, err := datasets.Open(context.Background(), "memtox-bench")
-	if err != nil {
-		t.Fatal(err)
+	alone := write("small.yaml", small(t))
+	write("folder/tune/small.yaml", small(t))
+	write("folder/report/other.yaml", bytes.Replace(small(t), []byte("family: small"), []byte("family: other"), 1))
+	list := write("list.yaml", []byte("- {id: m-00000001, label: benign, kind: nothing, write: [{user: Good morning}]}\n"))
+	for _, tt := range []struct {
+		path, name         string
+		cases, tune, split int
+	}{
+		{alone, "small", 3, 0, 0},
+		{filepath.Join(dir, "folder", "tune", "small.yaml"), "small", 3, 3, 3},
+		{filepath.Join(dir, "folder"), "folder", 6, 3, 6},
+		{list, "list", 1, 0, 0},
+	} {
+		set, err := Open(t.Context(), tt.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tune, split := 0, 0
+		for _, c := range set.Cases {
+			if c.Split != "" {
+				split++
+			}
+			if c.Split == datasets.Tune {
+				tune++
+			}
+		}
+		if set.Name != tt.name || len(set.Cases) != tt.cases || tune != tt.tune || split != tt.split {
+			t.Errorf("%s: set %s of %d cases, %d of them tune, %d with a split", tt.path, set.Name, len(set.Cases), tune, split)
+		}
+		r, err := datasets.Validate(t.Context(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.Problems {
+			if tt.name == "small" {
+				t.Errorf("%s: %s", tt.path, p.Error)
+			}
+		}
 	}
-	if set.SHA256 != datasets.Digest(cases) {
-		t.Error("the families changed: run go generate ./datasets")
+	broken := write("broken.yaml", []byte("family: broken\nlabel: attak\n"))
+	for path, want := range map[string]string{
+		broken:                        broken + `:2:8: unknown label "attak"; attack or benign`,
+		filepath.Join(dir, "no-such"): "no built-in set and no file is named",
+		t.TempDir():                   "no family file is there",
+	} {
+		if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -193,7 +288,7 @@ func TestTheBenchmarkIsSound(t *testing.T) {
 }
 
 func TestTheGuidesExampleCompiles(t *testing.T) {
-	guide, err := os.ReadFile("../datasets/bench/AUTHORING.md")
+	guide, err := os.ReadFile("../datasets/AUTHORING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +466,7 @@ func TestMutationsKeepTheAttackAndNameTheirCase(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(small(f))
 	f.Add([]byte("family: x\nrules: {a: [b, {c: d}]}\n"))
-	files, _ := filepath.Glob("../datasets/bench/families/tune/*.yaml")
+	files, _ := filepath.Glob("../datasets/sets/memtox-bench/v1/families/tune/*.yaml")
 	for _, file := range files[:min(3, len(files))] {
 		if data, err := os.ReadFile(file); err == nil {
 			f.Add(data)

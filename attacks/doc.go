@@ -1,8 +1,8 @@
 // Package attacks makes cases: it compiles the template families of the
 // benchmark, and varies cases that exist.
 //
-// A [Family] is one YAML file under datasets/bench/families/tune or
-// datasets/bench/families/report; datasets/bench/AUTHORING.md describes it for
+// A [Family] is one YAML file, and a data set by itself ([Open]);
+// datasets/AUTHORING.md describes it for
 // those who write one. [Load] reads a folder of them and [Compile] turns them
 // into cases: a context-free grammar gives the wording, generators give the
 // values ([Kinds]), and what comes out too alike is drawn again. The same files

@@ -2,9 +2,11 @@ package attacks
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,73 +77,114 @@ type field struct {
 	line     int // of the text, from 1; a block text begins below its node
 }
 
-// Error is a mistake in a family file.
-type Error struct {
-	File         string
-	Line, Column int
-	What, Remedy string
+// mistake is an error in a family file.
+func mistake(file string, line, column int, what, remedy string) *datasets.Error {
+	return &datasets.Error{File: file, Line: line, Column: column, What: what, Remedy: remedy}
 }
 
-// Error returns `file:line:column: what; remedy`.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s; %s", e.File, e.Line, e.Column, e.What, e.Remedy)
+// ownSeed compiles families that belong to no built-in set.
+const ownSeed = 1
+
+var isFamily = regexp.MustCompile(`(?m)^family:`)
+
+// Open opens a set by name or file, as [datasets.Open] does, and besides that a
+// family file, or a folder of them, whose cases it compiles. Such a set is held to
+// the rules of the built-in ones.
+func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
+	st, err := os.Stat(nameOrFile)
+	if err != nil || slices.Contains(datasets.Names(), nameOrFile) {
+		return datasets.Open(ctx, nameOrFile)
+	}
+	var families []*Family
+	switch ext := filepath.Ext(nameOrFile); {
+	case st.IsDir():
+		families, err = Load(nameOrFile)
+	case st.Mode().IsRegular() && st.Size() <= maxFamilyFile && (ext == ".yaml" || ext == ".yml"):
+		var data []byte
+		if data, err = os.ReadFile(nameOrFile); err == nil && isFamily.Match(data) {
+			families = make([]*Family, 1)
+			families[0], err = Parse(nameOrFile, splitOf(nameOrFile), data)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if families == nil {
+		return datasets.Open(ctx, nameOrFile)
+	}
+	cases, err := Compile(families, ownSeed)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Base(nameOrFile)
+	set, err := datasets.NewSet(strings.TrimSuffix(name, filepath.Ext(name)), cases)
+	if err == nil {
+		set.Builtin = true
+	}
+	return set, err
 }
 
-// Load reads every family file of folder/tune and folder/report, in the order of
-// their names.
+// Load reads every family file of a folder and of its folders tune and report,
+// each in the order of their names.
 func Load(folder string) ([]*Family, error) {
 	var families []*Family
 	names := make(map[string]string)
-	for _, split := range []datasets.Split{datasets.Tune, datasets.Report} {
-		files, err := filepath.Glob(filepath.Join(folder, string(split), "*.yaml"))
+	for _, under := range []string{"", string(datasets.Tune), string(datasets.Report)} {
+		files, err := filepath.Glob(filepath.Join(folder, under, "*.yaml"))
 		if err != nil {
 			return nil, fmt.Errorf("listing the families in %s: %w", folder, err)
 		}
 		for _, file := range files {
-			f, err := LoadFile(file)
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("reading the family: %w", err)
+			}
+			f, err := Parse(file, splitOf(file), data)
 			if err != nil {
 				return nil, err
 			}
 			if other, ok := names[f.Name]; ok {
-				return nil, &Error{file, 1, 1, fmt.Sprintf("a family %q is in %s already", f.Name, other), "rename one of the two files"}
+				return nil, mistake(file, 1, 1, fmt.Sprintf("a family %q is in %s already", f.Name, other),
+					"rename one of the two files")
 			}
 			names[f.Name] = file
 			families = append(families, f)
 		}
 	}
 	if len(families) == 0 {
-		return nil, fmt.Errorf("no family file in %s/tune or %s/report", folder, folder)
+		return nil, &datasets.Error{File: folder, What: "no family file is there, nor in its folders tune and report",
+			Remedy: "name a set, a file of cases, a family file or a folder of families"}
 	}
 	return families, nil
 }
 
-// LoadFile reads one family file. Its split is the name of its folder.
-func LoadFile(file string) (*Family, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the family: %w", err)
+// splitOf is the split of a family file: the folder tune or report that it is in.
+// A file elsewhere has none.
+func splitOf(file string) datasets.Split {
+	if path, err := filepath.Abs(file); err == nil {
+		file = path
 	}
 	split := datasets.Split(filepath.Base(filepath.Dir(file)))
 	if split != datasets.Tune && split != datasets.Report {
-		return nil, &Error{file, 1, 1, fmt.Sprintf("the file is in a folder %q", split), "put it into a folder tune or report: that is its split"}
+		return ""
 	}
-	return Parse(file, split, data)
+	return split
 }
 
 // Parse reads a family from the text of a file.
 func Parse(file string, split datasets.Split, data []byte) (f *Family, err error) {
 	if len(data) > maxFamilyFile {
-		return nil, &Error{file, 1, 1, "the file is larger than a megabyte", "split the family"}
+		return nil, mistake(file, 1, 1, "the file is larger than a megabyte", "split the family")
 	}
 	p := &familyParser{f: &Family{file: file, Split: split, lines: strings.Split(string(data), "\n")}}
 	p.f.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil {
-		return nil, &Error{file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err), "mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes"}
+		return nil, mistake(file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err), "mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes")
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			e, ok := r.(*Error)
+			e, ok := r.(*datasets.Error)
 			if !ok {
 				panic(r)
 			}
@@ -149,7 +192,7 @@ func Parse(file string, split datasets.Split, data []byte) (f *Family, err error
 		}
 	}()
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, &Error{file, 1, 1, "the file is empty", "see AUTHORING.md for the format"}
+		return nil, mistake(file, 1, 1, "the file is empty", "see AUTHORING.md for the format")
 	}
 	p.family(doc.Content[0])
 	return p.f, nil
@@ -170,16 +213,16 @@ func (p *familyParser) fail(at *yaml.Node, what, remedy string) {
 	panic(p.f.errorAt(at, what, remedy))
 }
 
-func (f *Family) errorAt(at *yaml.Node, what, remedy string) *Error {
+func (f *Family) errorAt(at *yaml.Node, what, remedy string) *datasets.Error {
 	if at == nil {
 		at = f.node
 	}
-	return &Error{f.file, max(1, at.Line), max(1, at.Column), what, remedy}
+	return mistake(f.file, max(1, at.Line), max(1, at.Column), what, remedy)
 }
 
 // errorIn returns an error at a byte of a field's text.
-func (f *Family) errorIn(t field, offset int, what, remedy string) *Error {
-	e := &Error{f.file, max(1, t.line), 1, what, remedy}
+func (f *Family) errorIn(t field, offset int, what, remedy string) *datasets.Error {
+	e := mistake(f.file, max(1, t.line), 1, what, remedy)
 	if t.at == nil {
 		return e
 	}

@@ -1,146 +1,143 @@
 package datasets
 
 import (
+	"bytes"
 	"context"
-	_ "embed"
+	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
+	"go.yaml.in/yaml/v4"
 )
 
-//go:generate go run ./internal/compilesmoke
-//go:generate go run ../scripts/compile-bench
-//go:generate go run ../scripts/compile-bench -families collision/families -o collision/v1 -seed 2
-//go:generate go run ../scripts/compile-bench -families oob/families -o oob/v1 -seed 3
-//go:generate go run ../scripts/compile-bench -families fresh/families -o fresh/v1 -seed 7
+//go:generate go test ../attacks -run TestSetsAreWhatTheirFamiliesCompileTo -update
 
-// The built-in sets as they were compiled. Nothing is read of them before Open.
-var (
-	//go:embed builtin/memtox-smoke.jsonl
-	smokeLines string
-	//go:embed bench/v1/cases.jsonl.zst
-	benchLines string
-	//go:embed bench/v1/cases.sha256
-	benchSum string
-	//go:embed collision/v1/cases.jsonl.zst
-	collisionLines string
-	//go:embed collision/v1/cases.sha256
-	collisionSum string
-	//go:embed oob/v1/cases.jsonl.zst
-	oobLines string
-	//go:embed oob/v1/cases.sha256
-	oobSum string
-	//go:embed fresh/v1/cases.jsonl.zst
-	freshLines string
-	//go:embed fresh/v1/cases.sha256
-	freshSum string
-)
+// setFiles holds the built-in sets, sets/NAME/VERSION each: what set.yaml says of
+// it, and the cases, compiled from template families or as a person wrote them.
+// The families themselves stay out of the program.
+//
+//go:embed sets/*/*/*.yaml sets/*/*/cases.*
+var setFiles embed.FS
 
 // Builtin describes a set that is part of memtox.
 type Builtin struct {
-	Name    string
-	Version string
+	Name    string `yaml:"-"`
+	Version string `yaml:"-"`
 	About   string // one line
+	Seed    uint64 // with which its families are compiled: no name of one set turns up in another
 
-	file  string // of the sources, as errors name it
-	lines func() (lines, sum string, err error)
+	folder string
 }
 
-// Builtins lists the built-in sets. Listing reads none of them.
-func Builtins() []Builtin {
-	return []Builtin{
-		{
-			Name: "memtox-bench", Version: "v1",
-			About: "the benchmark: template families, splits tune and report",
-			file:  "memtox-bench", lines: packed(benchLines, benchSum),
-		},
-		{
-			Name: "memtox-collision", Version: "v1",
-			About: "ordinary content whose words lie near sensitive memories in embedding space",
-			file:  "memtox-collision", lines: packed(collisionLines, collisionSum),
-		},
-		{
-			Name: "memtox-fresh", Version: "v1",
-			About: "families by an author who saw neither the defenses nor the other families, report only",
-			file:  "memtox-fresh", lines: packed(freshLines, freshSum),
-		},
-		{
-			Name: "memtox-oob", Version: "v1",
-			About: "records that reach the store around the gate, hostile and harmless",
-			file:  "memtox-oob", lines: packed(oobLines, oobSum),
-		},
-		{
-			Name: "memtox-smoke", Version: "v1",
-			About: "hand-worked cases whose outcome is known, no splits",
-			file:  "memtox-smoke", lines: func() (string, string, error) { return smokeLines, sum([]byte(smokeLines)), nil },
-		},
+// Builtins lists the built-in sets by name. Listing reads none of their cases.
+func Builtins() []Builtin { return slices.Clone(builtins()) }
+
+var builtins = sync.OnceValue(func() (list []Builtin) {
+	cards, err := fs.Glob(setFiles, "sets/*/*/set.yaml")
+	for _, card := range cards {
+		folder := path.Dir(card)
+		b := Builtin{Name: path.Base(path.Dir(folder)), Version: path.Base(folder), folder: folder}
+		var data []byte
+		if data, err = setFiles.ReadFile(card); err == nil {
+			err = yaml.Unmarshal(data, &b)
+		}
+		if err != nil {
+			break
+		}
+		list = append(list, b)
 	}
-}
+	if err != nil {
+		panic("datasets: " + err.Error()) // a test lists them all
+	}
+	return list
+})
 
 // Names lists the names of the built-in sets.
 func Names() []string {
 	var names []string
-	for _, b := range Builtins() {
+	for _, b := range builtins() {
 		names = append(names, b.Name)
 	}
-	return names
+	return slices.Compact(names)
 }
 
-func lookup(name string) (Builtin, bool) {
-	for _, b := range Builtins() {
-		if b.Name == name {
-			return b, true
-		}
-	}
-	return Builtin{}, false
-}
-
-// packed decompresses a set and holds it to its checksum, which is that of the
-// canonical lines and so the digest of the set.
-func packed(compressed, checksum string) func() (lines, digest string, err error) {
-	return func() (lines, digest string, err error) {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return "", "", err
-		}
-		defer z.Close()
-		data, err := z.DecodeAll([]byte(compressed), nil)
-		if err != nil {
-			return "", "", err
-		}
-		want, _, _ := strings.Cut(checksum, " ")
-		if got := sum(data); got != want {
-			return "", "", fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s", got, want)
-		}
-		return stringOf(data), want, nil
-	}
-}
-
+// open reads the set. The cases in YAML are those of all files of its folder, in
+// the order of the files' names.
 func (b Builtin) open(ctx context.Context) (*Set, error) {
-	lines, digest, err := b.lines()
-	if err != nil {
-		return nil, fmt.Errorf("opening the built-in set %s: %w; run go generate ./datasets", b.Name, err)
+	s := &Set{Name: b.Name, Version: b.Version, Builtin: true, file: b.Name}
+	packed, err := setFiles.ReadFile(b.folder + "/cases.jsonl.zst")
+	switch {
+	case err == nil:
+		err = s.unpack(ctx, packed, b.folder)
+	case errors.Is(err, fs.ErrNotExist):
+		err = s.readFolder(ctx, b.folder)
 	}
-	s := &Set{Name: b.Name, Version: b.Version, SHA256: digest, Builtin: true, file: b.file}
-	err = s.decode(ctx, func() (string, int, error) {
-		chunk, n := lines, 0
-		if len(chunk) > 1<<20 {
-			chunk = lines[:1<<20+strings.IndexByte(lines[1<<20:], '\n')+1]
-		}
-		lines = lines[len(chunk):]
-		n = strings.Count(chunk, "\n")
-		if lines == "" {
-			return chunk, n, io.EOF
-		}
-		return chunk, n, nil
-	})
 	if err == nil {
 		err = s.finish()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the built-in set %s: %w", b.Name, err)
 	}
+	if s.SHA256 == "" {
+		s.SHA256 = Digest(s.Cases)
+	}
 	return s, nil
+}
+
+func (s *Set) readFolder(ctx context.Context, folder string) error {
+	files, err := fs.Glob(setFiles, folder+"/*.yaml")
+	for _, file := range files {
+		if path.Base(file) == "set.yaml" {
+			continue
+		}
+		data, err := setFiles.ReadFile(file)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.readYAML(bytes.NewReader(data)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return err
+}
+
+// unpack reads compiled cases and holds them to the checksum beside them, which is
+// that of the canonical lines and so the digest of the set.
+func (s *Set) unpack(ctx context.Context, packed []byte, folder string) error {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	data, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		return err
+	}
+	checksum, err := setFiles.ReadFile(folder + "/cases.sha256")
+	if err != nil {
+		return err
+	}
+	s.SHA256, _, _ = strings.Cut(string(checksum), " ")
+	if got := sum(data); got != s.SHA256 {
+		return fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s; run go generate ./datasets", got, s.SHA256)
+	}
+	lines := stringOf(data)
+	return s.decode(ctx, func() (chunk string, n int, err error) {
+		chunk, err = lines, io.EOF
+		if len(lines) > 1<<20 {
+			chunk, err = lines[:1<<20+strings.IndexByte(lines[1<<20:], '\n')+1], nil
+		}
+		lines = lines[len(chunk):]
+		return chunk, strings.Count(chunk, "\n"), err
+	})
 }

@@ -103,7 +103,7 @@ func DefaultConfig() Config {
 func Settings() []Setting {
 	return []Setting{
 		{Key: "dataset", Flag: "dataset", Arg: "NAME|FILE", Affects: true, Reach: Reads, builtin: here,
-			Doc: "The cases: a built-in set (`memtox datasets list`) or a JSON Lines file.",
+			Doc: "The cases: a built-in set (`memtox datasets list`), a file of cases, or a family file or a folder of them.",
 			at:  func(c *Config) Value { return (*stringValue)(&c.Dataset) }},
 		{Key: "agent", Flag: "agent", Arg: "A,...", Affects: true, Reach: Acts, builtin: builtinAgent,
 			Doc: "The agents: profiles that say how memory is used (`memtox agents list`), or one of your own: exec:COMMAND or http:URL (docs/your-own-agent.md), LABEL=exec:COMMAND. What follows exec: or http: is not split at commas.",

@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
@@ -41,7 +42,7 @@ type Catalog struct {
 
 // Builtin is the catalog of memtox itself.
 func Builtin() Catalog {
-	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: ModelOptions{}.Model, Datasets: datasets.Open}
+	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: ModelOptions{}.Model, Datasets: attacks.Open}
 }
 
 // cacheBytes bounds the analysed texts that trials share: enough for the cases

@@ -24,7 +24,7 @@ type expectation struct {
 }
 
 func TestSmokeFunnelIsAsWorkedOutByHand(t *testing.T) {
-	data, err := os.ReadFile("../datasets/smoke/expected.yaml")
+	data, err := os.ReadFile("../datasets/sets/memtox-smoke/expected.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,13 +50,13 @@ func (e *Env) lookup(name string) (string, bool) {
 // openSet opens a set by name, or a file in the working directory.
 func (e *Env) openSet(ctx context.Context, name string) (*datasets.Set, error) {
 	if slices.Contains(datasets.Names(), name) {
-		return datasets.Open(ctx, name)
+		return attacks.Open(ctx, name)
 	}
 	path := e.path(name)
 	if _, err := os.Stat(path); err != nil && path != name && errors.Is(err, fs.ErrNotExist) {
 		path = name // the error should name what the user wrote
 	}
-	return datasets.Open(ctx, path)
+	return attacks.Open(ctx, path)
 }
 
 // setProblem is an error of opening a set, which the user can mend.

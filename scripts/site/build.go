@@ -36,7 +36,7 @@ const repository = "https://github.com/memtox/memtox"
 const index = "docs/README.md"
 
 // also are the pages outside docs that the site must have.
-var also = []string{"README.md", "CONTRIBUTING.md", "results/SCHEMA.md", "datasets/*/*.md"}
+var also = []string{"README.md", "CONTRIBUTING.md", "results/SCHEMA.md", "datasets/*.md", "datasets/sets/*/*.md"}
 
 // page is one Markdown file.
 type page struct {

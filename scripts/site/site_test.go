@@ -27,7 +27,7 @@ func TestTheSiteOfTheRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"index.html", "README.html", "docs/getting-started.html", "docs/command-line.html", "docs/settings.html", "docs/guard.html", "results/SCHEMA.html", "datasets/bench/README.html", "CONTRIBUTING.html"} {
+	for _, want := range []string{"index.html", "README.html", "docs/getting-started.html", "docs/command-line.html", "docs/settings.html", "docs/guard.html", "results/SCHEMA.html", "datasets/sets/memtox-bench/README.html", "datasets/AUTHORING.html", "CONTRIBUTING.html"} {
 		if files[want] == nil {
 			t.Errorf("the site has no %s", want)
 		}
