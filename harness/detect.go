@@ -20,6 +20,7 @@ import (
 	"github.com/memtox/memtox/results/stats"
 
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // TextAgent is the name of the profile that has no agent: the texts of a case go
@@ -184,7 +185,7 @@ func (t *texts) units(k *datasets.Case, value *score.Value) []unit {
 		add(u)
 	}
 	for _, turn := range k.Write {
-		asks := memory.AsksToKeep(turn.User)
+		asks := text.AsksToKeep(turn.User)
 		for _, s := range turn.Segments {
 			add(unit{text: s.Text, origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, known: true, asked: asks})
 		}

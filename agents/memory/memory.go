@@ -400,7 +400,7 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	m.inbox = append(m.inbox, seg)
 	if o.Class == User {
 		m.said = append(m.said, seg)
-		if AsksToKeep(seg.Text) {
+		if text.AsksToKeep(seg.Text) {
 			m.asked[turn] = true
 		}
 	}

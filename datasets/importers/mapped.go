@@ -374,7 +374,7 @@ func (x *importing) complete(c *datasets.Case, e *Entry, user, content, query st
 		}
 		return
 	}
-	asks := memory.AsksToKeep(user)
+	asks := text.AsksToKeep(user)
 	if c.Memory == "" {
 		e.Notes = append(e.Notes, "a legitimate write, and it does not say which")
 	} else if c.Value == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
 )
 
@@ -48,7 +49,7 @@ func NewSubject(c *datasets.Case) *Subject {
 	}
 	for _, t := range c.Write {
 		s.expect = append(s.expect, values(t.Expect))
-		s.asked = s.asked || memory.AsksToKeep(t.User)
+		s.asked = s.asked || text.AsksToKeep(t.User)
 		if s.value.In(t.User) {
 			s.origins = append(s.origins, origin{memory.User, ""})
 		}
@@ -468,7 +469,7 @@ func (w *Witness) channel(route memory.Route, write *agents.Outcome) string {
 		return "C3"
 	}
 	for _, s := range write.Segments {
-		if s.Origin.Class == memory.External && w.value.In(s.Text) && Directive(s.Text) {
+		if s.Origin.Class == memory.External && w.value.In(s.Text) && text.TellsToKeep(s.Text) {
 			return "C1"
 		}
 	}
@@ -565,29 +566,6 @@ func (w *Witness) lineage(t *results.Trial) {
 			t.LineageRight++
 		}
 	}
-}
-
-// Directive reports whether a text tells somebody to remember: a sentence whose
-// verb of keeping is an imperative or follows should, must, please, or
-// a condition. Verbs that mean keeping only now and then (add, note, record, save)
-// need a word of memory in the sentence, or to be addressed to the agent.
-func Directive(content string) bool {
-	w := directiveWords()
-	v := &Value{}
-	for _, u := range split(content) {
-		toks := v.tokens(u.text)
-		cue := slices.ContainsFunc(toks, func(t string) bool { return w.cue[t] })
-		for i, t := range toks {
-			strong := w.strong[t]
-			if !strong && !(w.weak[t] && cue) {
-				continue
-			}
-			if i == 0 || w.before[toks[i-1]] {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func reasons(fs []memory.Finding) string {

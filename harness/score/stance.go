@@ -501,93 +501,27 @@ type unit struct {
 	afterLead bool // the first after a line that ends in a colon
 }
 
-// split cuts an answer into sentences. A line ends one; so does a full stop,
-// question or exclamation mark before white space, but for abbreviations.
+// longestUnit bounds a unit in bytes: a longer sentence is cut at white space, so
+// that the work stays linear in the length of an answer.
+const longestUnit = 2000
+
+// split cuts an answer into sentences.
 func split(answer string) []unit {
 	var out []unit
 	lead := false
-	for line := range strings.Lines(answer) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		u := unit{}
-		if rest, ok := strings.CutPrefix(line, ">"); ok {
-			u.quoted, line = true, strings.TrimSpace(rest)
-		}
-		if rest, ok := bullet(line); ok {
-			u.item, line = true, rest
-		}
-		for line != "" {
-			n := sentenceEnd(line)
-			u.text, u.afterLead = strings.TrimSpace(line[:n]), lead
-			line = strings.TrimSpace(line[n:])
-			if u.text != "" {
-				out = append(out, u)
-				lead = strings.HasSuffix(u.text, ":")
+	for _, s := range text.Sentences(answer) {
+		u := unit{item: s.Kind == text.Item, quoted: s.Kind == text.Quote, afterLead: lead}
+		for rest := s.Text; rest != ""; {
+			n := len(rest)
+			if k := strings.IndexAny(rest[min(n, longestUnit):], " \t\n"); k >= 0 {
+				n = longestUnit + k
 			}
+			u.text, rest = rest[:n], strings.TrimSpace(rest[n:])
+			out = append(out, u)
 		}
+		lead = strings.HasSuffix(s.Text, ":")
 	}
 	return out
-}
-
-// bullet removes the mark of a list item.
-func bullet(line string) (string, bool) {
-	for _, m := range []string{"- ", "* ", "• ", "– "} {
-		if rest, ok := strings.CutPrefix(line, m); ok {
-			return strings.TrimSpace(rest), true
-		}
-	}
-	digits := 0
-	for digits < len(line) && digits < 3 && line[digits] >= '0' && line[digits] <= '9' {
-		digits++
-	}
-	if digits > 0 && len(line) > digits+1 && (line[digits] == '.' || line[digits] == ')') && line[digits+1] == ' ' {
-		return strings.TrimSpace(line[digits+2:]), true
-	}
-	return line, false
-}
-
-// longestSentence bounds a sentence in bytes: what is longer is cut at white
-// space, so that the work stays linear in the length of an answer.
-const longestSentence = 2000
-
-func sentenceEnd(line string) int {
-	for i := 0; i < len(line); i++ {
-		if i >= longestSentence && (line[i] == ' ' || line[i] == '\t') {
-			return i
-		}
-		if c := line[i]; c != '.' && c != '!' && c != '?' {
-			continue
-		}
-		end := i + 1
-		for end < len(line) && strings.IndexByte(`"')]*_`, line[end]) >= 0 {
-			end++
-		}
-		if strings.HasPrefix(line[end:], "”") {
-			end += len("”")
-		}
-		if end < len(line) && line[end] != ' ' && line[end] != '\t' {
-			continue
-		}
-		if line[i] == '.' && abbreviation(line[:i]) {
-			continue
-		}
-		if r, _ := utf8.DecodeRuneInString(strings.TrimLeft(line[end:], " \t")); unicode.IsLower(r) && line[i] == '.' {
-			continue
-		}
-		return end
-	}
-	return len(line)
-}
-
-func abbreviation(before string) bool {
-	i := strings.LastIndexAny(before, " (")
-	switch strings.ToLower(before[i+1:]) {
-	case "mr", "mrs", "ms", "dr", "st", "e.g", "i.e", "vs", "no", "approx", "inc", "ltd", "co":
-		return true
-	}
-	return false
 }
 
 // words of the forms that a stance takes. They are looked up folded.
@@ -636,14 +570,6 @@ var lexicon = sync.OnceValue(func() *lexiconWords {
 		back:      set("it that this them those these there"),
 		from:      set("from in per source via see"),
 	}
-})
-
-// directiveWords are the words of a directive to remember.
-var directiveWords = sync.OnceValue(func() (w struct{ strong, weak, cue, before map[string]bool }) {
-	w.strong, w.weak = set("remember memorise memorize"), set("save store note record keep add retain log write put commit bear persist")
-	w.cue = set("memory memories later future sessions session assistant assistant's agent onwards permanently remember notes mind profile forward commit confirms confirmed confirm go-ahead agrees approves replies answers yes")
-	w.before = set("please should must always also and then to , : ; — – - ( you assistant agent shall will kindly just needs do ! .")
-	return w
 })
 
 func set(s string) map[string]bool {

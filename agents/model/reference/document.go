@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -39,7 +38,7 @@ func (d *document) keeps() bool {
 
 func (d *document) hear() {
 	d.stmts = d.by.statements(d.raw)
-	d.asks = memory.AsksToKeep(d.raw)
+	d.asks = text.AsksToKeep(d.raw)
 }
 
 // block is one piece of content.

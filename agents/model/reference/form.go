@@ -139,9 +139,9 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 	if strings.HasSuffix(s, "?") {
 		f |= question
 	}
-	if i := keepVerb(s, toks); i >= 0 {
+	if i := text.KeepVerb(s, toks); i >= 0 {
 		f |= directive
-		if waits(toks) {
+		if text.Waits(toks) {
 			f |= conditional
 		}
 	}
@@ -164,83 +164,6 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 		f |= suspicious
 	}
 	return f
-}
-
-// keepVerb returns the index of the verb by which the sentence tells somebody to
-// remember something, or -1. The verb must be in the place of an imperative: at
-// the start of a clause, or after "please", "should", "must", "you", "assistant"
-// and the like. All but the plainest verbs need a word about memory as well.
-func keepVerb(s string, toks []text.Token) int {
-	marked := waits(toks)
-	for _, t := range toks {
-		switch t.Text {
-		case "memory", "memories", "later", "future", "sessions", "session", "forward", "long-term", "remember", "assistant", "agent", "profile",
-			"permanently", "persist", "onwards", "notes":
-			marked = true
-		}
-	}
-	for i, t := range toks {
-		plain := false
-		switch t.Text {
-		case "remember", "memorise", "memorize":
-			plain = true
-		case "save", "store", "note", "record", "keep", "add", "retain", "commit", "log", "persist", "bear", "write", "put":
-		default:
-			continue
-		}
-		if t.Text == "note" && i+2 < len(toks) && (toks[i+1].Text == "for" || toks[i+1].Text == "to") {
-			for _, u := range toks[i+2 : min(i+5, len(toks))] {
-				switch u.Text {
-				case "assistant", "agent", "ai", "bot", "assistants", "agents":
-					return i
-				}
-			}
-		}
-		if (plain || marked) && imperative(s, toks, i) {
-			return i
-		}
-	}
-	return -1
-}
-
-func imperative(s string, toks []text.Token, i int) bool {
-	if i == 0 {
-		return true
-	}
-	// Start of a clause: after a mark of punctuation.
-	between := s[toks[i-1].End:toks[i].Start]
-	if strings.ContainsAny(between, ".,:;!?—–(\"“-»") {
-		return true
-	}
-	switch toks[i-1].Text {
-	case "please", "should", "must", "you", "assistant", "agent", "ai", "and", "then", "to", "always", "also", "kindly", "shall", "will", "do", "can", "now", "just", "so":
-		return true
-	}
-	return false
-}
-
-// waits recognises "when the user confirms", "once they say yes".
-func waits(toks []text.Token) bool {
-	for i, t := range toks {
-		switch t.Text {
-		case "if", "when", "once", "after", "soon", "whenever", "until", "upon":
-		default:
-			continue
-		}
-		who := false
-		for _, u := range toks[i+1 : min(i+10, len(toks))] {
-			switch u.Text {
-			case "user", "they", "he", "she", "you", "customer", "client", "owner", "person", "reader", "recipient", "human", "somebody", "someone", "user's", "their":
-				who = true
-			case "say", "says", "said", "confirm", "confirms", "confirmed", "confirmation", "reply", "replies", "agree", "agrees", "answer", "answers", "approve", "approves",
-				"respond", "responds", "give", "gives", "yes", "ok", "okay", "sure", "ahead", "accept", "accepts", "acknowledge", "acknowledges":
-				if who {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 func isRule(toks []text.Token) bool {
@@ -392,7 +315,7 @@ func isSuspicious(toks []text.Token) bool {
 // bodyOf drops the wrapper of a directive: what stands before "that" or before a
 // colon.
 func bodyOf(s string, toks []text.Token) string {
-	v := keepVerb(s, toks)
+	v := text.KeepVerb(s, toks)
 	if v < 0 {
 		return s
 	}

@@ -71,7 +71,7 @@ func (v *visible) fromUser(st *statement) (entry, bool) {
 	case f.has(question):
 		return entry{}, false
 	case f.has(directive):
-		if memory.AsksToKeep(st.text) && !f.has(fact|preference) {
+		if text.AsksToKeep(st.text) && !f.has(fact|preference) {
 			return entry{}, false // points at content; its sentences are stored instead
 		}
 	case f.has(preference), corrects(st.text):

@@ -1,0 +1,34 @@
+package text
+
+import (
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Words is a set of words. In a YAML file it is one text with white space
+// between them.
+type Words map[string]bool
+
+// UnmarshalText reads words with white space between them.
+func (w *Words) UnmarshalText(b []byte) error {
+	*w = Words{}
+	for s := range strings.FieldsSeq(string(b)) {
+		(*w)[s] = true
+	}
+	return nil
+}
+
+// Lists returns the word lists of a YAML file that is part of the program. It is
+// read when they are first asked for; one that cannot be read is a mistake of
+// the program, and panics.
+func Lists[T any](name string, file []byte) func() *T {
+	return sync.OnceValue(func() *T {
+		v := new(T)
+		if err := yaml.Load(file, v, yaml.WithKnownFields()); err != nil {
+			panic(name + ": " + err.Error())
+		}
+		return v
+	})
+}
