@@ -90,7 +90,6 @@ type Journal struct {
 	ended bool
 	total int // len(done) once that is let go
 	dups  int
-	torn  int64
 	cur   *writing
 	parts []int
 	dirty bool
@@ -374,13 +373,9 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 		w.close()
 		return nil, err
 	}
-	st, err := f.Stat()
-	if err == nil {
-		j.torn += st.Size() - good
-		if good == 0 { // killed before the head was whole
-			good = headSize
-			_, err = f.WriteAt(journalHead(j.about), 0)
-		}
+	if good == 0 { // killed before the head was whole
+		good = headSize
+		_, err = f.WriteAt(journalHead(j.about), 0)
 	}
 	if err == nil {
 		err = f.Truncate(good)
@@ -462,9 +457,6 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 // Run returns the run's run.json.
 func (j *Journal) Run() *Run { return j.run }
 
-// Dir returns the run directory.
-func (j *Journal) Dir() string { return j.dir }
-
 // Done reports whether the trial was finished already. It is of use until Finish
 // is called.
 func (j *Journal) Done(id string) bool {
@@ -488,9 +480,6 @@ func (j *Journal) Duplicates() int {
 	defer j.mu.Unlock()
 	return j.dups
 }
-
-// Torn returns how many bytes of unfinished records Resume cut off.
-func (j *Journal) Torn() int64 { return j.torn }
 
 // Finished is a trial with its decisions, in order, and its transcript: one JSON
 // object, nil for none. The decisions' trial and index need not be set.

@@ -1,10 +1,7 @@
 package stats
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"slices"
 	"sort"
 )
 
@@ -16,12 +13,6 @@ const (
 	// leastBinned is the smallest value that has a bin. Below the normal numbers
 	// math.Log is not accurate on all machines.
 	leastBinned = 0x1p-1022
-	// binLimit bounds the bin numbers of all other finite numbers:
-	// ln(2¹⁰²⁴)/binWidth, rounded up to whole chunks.
-	binLimit = 35_968
-	// sketchLimit is the largest number of values that is read from JSON: beyond
-	// it the ranks of an interval are not accurate.
-	sketchLimit = 1_000_000_000_000
 	// binChunk is how many bins are made at a time, so that values that come in
 	// falling order do not move the bins for every value.
 	binChunk = 128
@@ -37,8 +28,7 @@ var binWidth = math.Log((1 + binError) / (1 - binError))
 // microsecond to an hour take some 1,200 counters, all finite numbers 72,000.
 // Values under 2⁻¹⁰²² count as 0.
 //
-// Merging sketches gives exactly the sketch of all their values, in any order.
-// The zero Sketch is empty and ready. It is not safe for concurrent use.
+// The order of the values makes no difference. The zero Sketch is empty and ready. It is not safe for concurrent use.
 //
 // Source: C. Masson, J. E. Rim, H. K. Lee (2019), DDSketch: a fast and
 // fully-mergeable quantile sketch with relative-error guarantees, PVLDB
@@ -71,28 +61,6 @@ func (s *Sketch) Add(v float64) {
 	bin := int(math.Ceil(math.Log(v) / binWidth))
 	s.cover(bin, bin)
 	s.counts[bin-s.first]++
-}
-
-// Merge adds all values of t to s. t does not change.
-func (s *Sketch) Merge(t *Sketch) {
-	s.refused += t.refused
-	if t.total == 0 {
-		return
-	}
-	if s.total == 0 {
-		s.min, s.max = t.min, t.max
-	}
-	s.min, s.max = min(s.min, t.min), max(s.max, t.max)
-	s.total += t.total
-	s.zeros += t.zeros
-	if len(t.counts) == 0 {
-		return
-	}
-	from, counts := t.first, t.counts // t may be s, whose bins are covered already
-	s.cover(from, from+len(counts)-1)
-	for i, c := range counts {
-		s.counts[from+i-s.first] += c
-	}
 }
 
 // cover makes room for the bins from lo to hi, in whole chunks: which bins there
@@ -189,47 +157,4 @@ func (r sketchRanks) at(rank int) float64 {
 	// The value that is off by the same share at both ends of the bin.
 	v := math.Exp(float64(r.s.first+i)*binWidth) * (1 - binError)
 	return min(max(v, r.s.min), r.s.max)
-}
-
-type sketchJSON struct {
-	BinError float64  `json:"bin_error"`
-	Refused  uint64   `json:"refused"`
-	Zeros    uint64   `json:"zeros"`
-	Min      float64  `json:"min"`
-	Max      float64  `json:"max"`
-	First    int      `json:"first"`
-	Counts   []uint64 `json:"counts"`
-}
-
-// MarshalJSON writes the sketch so that other processes can merge it.
-func (s *Sketch) MarshalJSON() ([]byte, error) {
-	return json.Marshal(sketchJSON{binError, s.refused, s.zeros, s.min, s.max, s.first, s.counts})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes and refuses anything that no
-// sketch of this package can be.
-func (s *Sketch) UnmarshalJSON(b []byte) error {
-	var in sketchJSON
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("reading a sketch: %w", err)
-	}
-	if in.BinError != binError {
-		return fmt.Errorf("reading a sketch: bins of error %v cannot be read as bins of error %v; write it again with this version", in.BinError, binError)
-	}
-	if in.First < -binLimit || in.First > binLimit || in.First+len(in.Counts) > binLimit {
-		return fmt.Errorf("reading a sketch: bins %d and %d following are outside ±%d", in.First, len(in.Counts), binLimit)
-	}
-	total := in.Zeros
-	for _, c := range append(slices.Clone(in.Counts), in.Refused) {
-		if c > sketchLimit || total > sketchLimit {
-			return fmt.Errorf("reading a sketch: counts exceed %d", uint64(sketchLimit))
-		}
-		total += c
-	}
-	total -= in.Refused
-	if !(0 <= in.Min && in.Min <= in.Max) || total == 0 && in.Max != 0 {
-		return fmt.Errorf("reading a sketch: %d values cannot lie between %v and %v", total, in.Min, in.Max)
-	}
-	*s = Sketch{zeros: in.Zeros, first: in.First, counts: in.Counts, total: total, refused: in.Refused, min: in.Min, max: in.Max}
-	return nil
 }

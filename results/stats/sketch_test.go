@@ -1,11 +1,9 @@
 package stats
 
 import (
-	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -49,37 +47,12 @@ func TestEveryRankOfASketchIsWithinItsError(t *testing.T) {
 	})
 }
 
-func TestMergingSketchesIsSketchingAllValuesInAnyOrder(t *testing.T) {
+func TestTheOrderOfValuesMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := drawValues(t, "x"), drawValues(t, "y")
-		want := sketchOf(append(slices.Clone(x), y...)...)
-		xy, yx := sketchOf(x...), sketchOf(y...)
-		yCopy := sketchOf(y...)
-		xy.Merge(yCopy)
-		if !reflect.DeepEqual(yCopy, yx) {
-			t.Fatal("merging changed its argument")
-		}
-		yx.Merge(sketchOf(x...))
-		for _, got := range []*Sketch{xy, yx} {
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("merged %+v, want %+v", got, want)
-			}
-		}
-		double := sketchOf(x...)
-		double.Merge(double)
-		if again := sketchOf(append(slices.Clone(x), x...)...); !reflect.DeepEqual(double, again) {
-			t.Fatalf("merged with itself %+v, want %+v", double, again)
-		}
-		b, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back Sketch
-		if err := json.Unmarshal(b, &back); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(&back, want) {
-			t.Fatalf("read back %+v, want %+v", back, want)
+		one, other := sketchOf(append(slices.Clone(x), y...)...), sketchOf(append(slices.Clone(y), x...)...)
+		if !reflect.DeepEqual(one, other) {
+			t.Fatalf("%+v, and in another order %+v", one, other)
 		}
 	})
 }
@@ -148,7 +121,8 @@ func TestSketchMemoryIsBounded(t *testing.T) {
 		s.Add(math.Ldexp(1, e))
 	}
 	s.Add(math.MaxFloat64)
-	if len(s.counts) > 2*binLimit || s.first < -binLimit || s.first+len(s.counts) > binLimit {
+	const limit = 35_968 // ln(2¹⁰²⁴)/binWidth, rounded up to whole chunks
+	if len(s.counts) > 2*limit || s.first < -limit || s.first+len(s.counts) > limit {
 		t.Errorf("bins %d and %d following", s.first, len(s.counts))
 	}
 	var latencies Sketch
@@ -156,32 +130,6 @@ func TestSketchMemoryIsBounded(t *testing.T) {
 	latencies.Add(3600)
 	if len(latencies.counts) > 1300 {
 		t.Errorf("a microsecond to an hour takes %d counters", len(latencies.counts))
-	}
-}
-
-func TestSketchJSONRefusesWhatNoSketchCanBe(t *testing.T) {
-	valid := `{"bin_error":0.0099,"refused":0,"zeros":1,"min":0,"max":1,"first":0,"counts":[1]}`
-	if err := json.Unmarshal([]byte(valid), new(Sketch)); err != nil {
-		t.Fatal(err)
-	}
-	for _, edit := range [][2]string{
-		{`0.0099`, `0.02`},
-		{`"first":0`, `"first":-99999`},
-		{`"first":0`, `"first":9223372036854775807`},
-		{`"counts":[1]`, `"counts":[1000000000001]`},
-		{`"counts":[1]`, `"counts":[-1]`},
-		{`"counts":[1]`, `"counts":[1000000000000,1000000000000,1]`},
-		{`"refused":0`, `"refused":18446744073709551615`},
-		{`"zeros":1`, `"zeros":18446744073709551615`},
-		{`"min":0`, `"min":2`},
-		{`"min":0`, `"min":-1`},
-		{valid, `{"bin_error":0.0099,"max":3}`},
-		{valid, `3`},
-	} {
-		s := strings.Replace(valid, edit[0], edit[1], 1)
-		if err := json.Unmarshal([]byte(s), new(Sketch)); err == nil {
-			t.Errorf("%s was read", s)
-		}
 	}
 }
 

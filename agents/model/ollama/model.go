@@ -248,20 +248,6 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// Capabilities lists what the server says that the model can do, for instance
-// "completion" and "tools". Old servers say nothing.
-func (m *Model) Capabilities(ctx context.Context) ([]string, error) {
-	show, err := m.admin.Show(ctx, &api.ShowRequest{Model: m.Model})
-	if err != nil {
-		return nil, m.Refine(ctx, err)
-	}
-	var out []string
-	for _, c := range show.Capabilities {
-		out = append(out, c.String())
-	}
-	return out, nil
-}
-
 // Context asks the server how many tokens its context for the model holds: no more
 // than the model was trained for, and no more than is asked for (num_ctx), here or by
 // the model's own parameters. 0 is what is not said. Answers to prompts that fill it
@@ -293,12 +279,6 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 	n := slices.Min(said)
 	m.Held.Store(int64(n))
 	return n, nil
-}
-
-// Version is the server's version.
-func (m *Model) Version(ctx context.Context) (string, error) {
-	v, err := m.admin.Version(ctx)
-	return v, m.Refine(ctx, err)
 }
 
 // Embed returns the vectors of texts by the server's embedding interface, with
