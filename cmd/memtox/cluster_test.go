@@ -199,7 +199,7 @@ func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
 }
 
 // within waits for something that comes by itself.
-func within(t *testing.T, d time.Duration, otherwise string, ok func() bool) {
+func within(t testing.TB, d time.Duration, otherwise string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(d); !ok(); {
 		if time.Now().After(end) {

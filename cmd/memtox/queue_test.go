@@ -136,7 +136,7 @@ func (c *console) queueServer(addr string) (*exec.Cmd, string) {
 }
 
 // workersJoin are the arguments with which a run that listens has workers join.
-func workersJoin(t *testing.T, run *process) []string {
+func workersJoin(t testing.TB, run *process) []string {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if m := regexp.MustCompile(`memtox (worker --queue nats://.*)\n`).FindStringSubmatch(run.text()); m != nil {
