@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,8 +25,11 @@ func TestThePageOfCaseFilesNamesEveryField(t *testing.T) {
 			got[title] = append(got[title], m[1])
 		}
 	}
-	want := map[string][]string{"A case": caseNames, "A turn (`write`)": turnNames, "A segment (`segments`)": segmentNames,
-		"A record around the gate (`inject`)": injectNames, "A text case (`text`)": textNames, "The retrieval session (`retrieval`)": retrievalNames}
+	want := map[string][]string{}
+	for title, v := range map[string]any{"A case": Case{}, "A turn (`write`)": Turn{}, "A segment (`segments`)": Segment{},
+		"A record around the gate (`inject`)": Injected{}, "A text case (`text`)": Text{}, "The retrieval session (`retrieval`)": Retrieval{}} {
+		want[title] = fieldNames(reflect.TypeOf(v))
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

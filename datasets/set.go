@@ -257,18 +257,24 @@ func (s *Set) decode(ctx context.Context, next func() (chunk string, lines int, 
 	}
 	close(work)
 	workers.Wait()
+	n := 0
 	for _, p := range parts {
 		if p.err != nil {
 			return p.err
 		}
+		n += len(p.cases)
+	}
+	s.Cases, s.positions = make([]Case, 0, n), make([]position, 0, n)
+	for _, p := range parts {
 		s.Cases = append(s.Cases, p.cases...)
 		s.positions = append(s.positions, p.lines...)
 	}
-	s.Cases = slices.Clip(s.Cases)
 	return readErr
 }
 
 func (s *Set) decodeLines(chunk string, line int) (cases []Case, lines []position, err error) {
+	n := strings.Count(chunk, "\n") + 1
+	cases, lines = make([]Case, 0, n), make([]position, 0, n)
 	for ; chunk != ""; line++ {
 		var one string
 		one, chunk, _ = strings.Cut(chunk, "\n")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -21,8 +22,10 @@ func (s *Set) readYAML(r io.Reader) error {
 	if len(data) > MaxLine {
 		return &Error{File: s.file, What: fmt.Sprintf("the file is larger than %d MiB", MaxLine>>20), Remedy: "use JSON lines for sets of this size"}
 	}
-	if i := invalidUTF8(string(data)); i >= 0 {
-		return &Error{File: s.file, Line: 1 + bytes.Count(data[:i], []byte("\n")), What: "invalid UTF-8", Remedy: "save the file as UTF-8"}
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		if !utf8.Valid(line) {
+			return &Error{File: s.file, Line: i + 1, What: "invalid UTF-8", Remedy: "save the file as UTF-8"}
+		}
 	}
 	root, err := parseYAML(data)
 	if err != nil {

@@ -30,7 +30,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		p := parser{s: s}
+		p := newParser(s)
 		v, ok, err := p.next()
 		if err == nil && ok {
 			_, more, err2 := p.next()
@@ -87,7 +87,7 @@ func FuzzMapping(f *testing.F) {
 			}
 			return
 		}
-		p := parser{s: data}
+		p := newParser(data)
 		v, ok, err := p.next()
 		if !ok || err != nil {
 			return

@@ -93,7 +93,7 @@ func TestMistakesNameFileLineAndField(t *testing.T) {
 		"no label":       {"x.jsonl", `{"text":"a"}`, textMap, "x.jsonl:1: label: missing"},
 		"no content":     {"x.jsonl", `{"label":1,"body":"a"}`, textMap, `x.jsonl:1: content: missing; the record has "label", "body"`},
 		"class a list":   {"x.jsonl", `{"text":"a","label":1,"class":["a"]}`, textMap, "x.jsonl:1: class: a list stands where one value belongs"},
-		"cut off":        {"x.jsonl", "{\"text\":\"a\",\"label\":1}\n{\"text\":\"a\",", textMap, "x.jsonl:2:13: broken JSON: a field name"},
+		"cut off":        {"x.jsonl", "{\"text\":\"a\",\"label\":1}\n{\"text\":\"a\",", textMap, "x.jsonl:2:13: broken JSON: the line ends"},
 		"twice":          {"x.jsonl", `{"text":"a","text":"b","label":1}`, textMap, `x.jsonl:1:13: the field "text" stands twice`},
 		"surrogate":      {"x.jsonl", `{"text":"\ud800","label":1}`, textMap, "x.jsonl:1:10: a lone surrogate"},
 		"UTF-8":          {"x.jsonl", "{\"text\":\"a\xff\",\"label\":1}", textMap, "x.jsonl:1:11: invalid UTF-8"},

@@ -1,11 +1,15 @@
 package importers
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
@@ -106,9 +110,12 @@ const maxDepth = 128
 // parser reads JSON values that follow each other. encoding/json takes the last of
 // two equal names, and U+FFFD for a broken character, without a word.
 type parser struct {
-	s     string
-	i     int
-	depth int
+	s string
+	d *jsontext.Decoder
+}
+
+func newParser(s string) *parser {
+	return &parser{s, jsontext.NewDecoder(bytes.NewBufferString(s))}
 }
 
 // syntaxError is a mistake with its place.
@@ -119,249 +126,73 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.what }
 
-func (p *parser) fail(pos int, what, remedy string) error { return &syntaxError{pos, what, remedy} }
+// fail makes an error of what stands behind all that was read.
+func (p *parser) fail(what, remedy string) error {
+	return &syntaxError{int(p.d.InputOffset()), what, remedy}
+}
 
 // next reads the next value; ok is false at the end.
 func (p *parser) next() (v value, ok bool, err error) {
-	p.space()
-	if p.i == len(p.s) {
+	v, err = p.value()
+	if err == io.EOF {
 		return value{}, false, nil
 	}
-	v, err = p.value()
+	var broken *jsontext.SyntacticError
+	if errors.As(err, &broken) {
+		what, remedy := datasets.BrokenJSON(p.s, broken)
+		err = &syntaxError{int(broken.ByteOffset), what, remedy}
+	}
 	return v, err == nil, err
 }
 
-func (p *parser) space() {
-	for p.i < len(p.s) && (p.s[p.i] == ' ' || p.s[p.i] == '\t' || p.s[p.i] == '\n' || p.s[p.i] == '\r') {
-		p.i++
-	}
-}
-
 func (p *parser) value() (v value, err error) {
-	p.space()
-	v.pos = p.i
-	if p.i == len(p.s) {
-		return v, p.fail(p.i, "broken JSON: it ends where a value belongs", "is the file cut off?")
-	}
-	switch c := p.s[p.i]; {
-	case c == '"':
-		v.kind = str
-		v.text, err = p.str()
-		return v, err
-	case c == '{' || c == '[':
-		if p.depth++; p.depth > maxDepth {
-			return v, p.fail(p.i, fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it first")
-		}
-		err = p.container(&v, c)
-		p.depth--
-		return v, err
-	case c == '-' || c >= '0' && c <= '9':
-		v.kind = number
-		v.text, err = p.number()
+	t, err := p.d.ReadToken()
+	if err != nil {
 		return v, err
 	}
-	for _, w := range [...]string{"true", "false", "null"} {
-		if strings.HasPrefix(p.s[p.i:], w) {
-			p.i += len(w)
-			if w != "null" {
-				v.kind, v.text = boolean, w
-			}
-			return v, nil
-		}
+	v.pos = int(p.d.InputOffset()) // on the line on which it begins: no token has two
+	switch t.Kind() {
+	case 'n':
+		return v, nil
+	case 't', 'f':
+		v.kind, v.text = boolean, t.String()
+		return v, nil
+	case '0':
+		v.kind, v.text = number, t.String()
+		return v, nil
+	case '"':
+		v.kind, v.text = str, t.String()
+		return v, nil
+	case '{':
+		v.kind = object
+	default:
+		v.kind = list
 	}
-	r, n := utf8.DecodeRuneInString(p.s[p.i:])
-	if r == utf8.RuneError && n == 1 {
-		return v, p.fail(p.i, "invalid UTF-8", "save the file as UTF-8")
+	if p.d.StackDepth() > maxDepth {
+		return v, p.fail(fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it first")
 	}
-	return v, p.fail(p.i, "broken JSON: expected a value, found "+quote(string(r)), "one JSON object on each line")
-}
-
-func (p *parser) container(v *value, open byte) error {
-	v.kind = list
-	end := byte(']')
-	if open == '{' {
-		v.kind, end = object, '}'
-	}
-	p.i++
-	for n := 0; ; n++ {
-		p.space()
-		if p.i < len(p.s) && p.s[p.i] == end && n == 0 {
-			p.i++
-			return nil
-		}
-		if n > 0 {
-			if p.i < len(p.s) && p.s[p.i] == end {
-				p.i++
-				return nil
-			}
-			if p.i == len(p.s) || p.s[p.i] != ',' {
-				return p.fail(p.i, "broken JSON: "+v.kind.String()+" is not closed", "is the line cut off?")
-			}
-			p.i++
-			p.space()
+	for {
+		switch p.d.PeekKind() {
+		case '}', ']':
+			_, err = p.d.ReadToken()
+			return v, err
 		}
 		if v.kind == object {
-			at := p.i
-			if p.i == len(p.s) || p.s[p.i] != '"' {
-				return p.fail(p.i, "broken JSON: a field name in double quotes is missing", "is the line cut off?")
-			}
-			name, err := p.str()
+			name, err := p.d.ReadToken()
 			if err != nil {
-				return err
-			}
-			for _, other := range v.names {
-				if other == name {
-					return p.fail(at, "the field "+quote(name)+" stands twice in one object", "keep one of them")
-				}
+				return v, err
 			}
 			if len(v.names) > 4096 {
-				return p.fail(at, "an object has more than 4,096 fields", "is this a table of records? name it with records: in the mapping")
+				return v, p.fail("an object has more than 4,096 fields", "is this a table of records? name it with records: in the mapping")
 			}
-			v.names = append(v.names, name)
-			p.space()
-			if p.i == len(p.s) || p.s[p.i] != ':' {
-				return p.fail(p.i, "broken JSON: a colon is missing after "+quote(name), "is the line cut off?")
-			}
-			p.i++
+			v.names = append(v.names, name.String())
 		}
 		item, err := p.value()
 		if err != nil {
-			return err
+			return v, err
 		}
 		v.items = append(v.items, item)
 	}
-}
-
-func (p *parser) number() (string, error) {
-	start := p.i
-	digits := func() bool {
-		from := p.i
-		for p.i < len(p.s) && p.s[p.i] >= '0' && p.s[p.i] <= '9' {
-			p.i++
-		}
-		return p.i > from
-	}
-	bad := func() (string, error) {
-		return "", p.fail(start, "broken JSON: not a number", "write 1, 1.5 or 1e3, or put it in quotes")
-	}
-	if p.s[p.i] == '-' {
-		p.i++
-	}
-	zero := p.i < len(p.s) && p.s[p.i] == '0'
-	from := p.i
-	if !digits() || zero && p.i-from > 1 {
-		return bad()
-	}
-	if p.i < len(p.s) && p.s[p.i] == '.' {
-		p.i++
-		if !digits() {
-			return bad()
-		}
-	}
-	if p.i < len(p.s) && p.s[p.i]|0x20 == 'e' {
-		p.i++
-		if p.i < len(p.s) && (p.s[p.i] == '+' || p.s[p.i] == '-') {
-			p.i++
-		}
-		if !digits() {
-			return bad()
-		}
-	}
-	return p.s[start:p.i], nil
-}
-
-func (p *parser) str() (string, error) {
-	start := p.i
-	p.i++
-	from := p.i
-	var b []byte // only where there is an escape
-	plain := true
-	for p.i < len(p.s) {
-		c := p.s[p.i]
-		switch {
-		case c == '"':
-			s := p.s[from:p.i]
-			p.i++
-			if b != nil {
-				s = string(append(b, s...))
-			}
-			if !plain && !utf8.ValidString(s) {
-				return "", p.fail(start+invalidUTF8(p.s[start:p.i]), "invalid UTF-8", "save the file as UTF-8")
-			}
-			return s, nil
-		case c == '\\':
-			b = append(b, p.s[from:p.i]...)
-			var err error
-			if b, err = p.escape(b); err != nil {
-				return "", err
-			}
-			if b == nil {
-				b = []byte{}
-			}
-			from = p.i
-		case c < ' ':
-			return "", p.fail(p.i, fmt.Sprintf("broken JSON: the control character %q stands bare in a text", c), `write it as \n, \t or \u00..`)
-		default:
-			plain = plain && c < utf8.RuneSelf
-			p.i++
-		}
-	}
-	return "", p.fail(start, "broken JSON: a text has no closing quote", "is the line cut off?")
-}
-
-func invalidUTF8(s string) int {
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return 0
-}
-
-func (p *parser) escape(b []byte) ([]byte, error) {
-	at := p.i
-	p.i++
-	if p.i == len(p.s) {
-		return nil, p.fail(at, "broken JSON: a text ends in a backslash", "is the line cut off?")
-	}
-	c := p.s[p.i]
-	p.i++
-	if k := strings.IndexByte(`"\/bfnrt`, c); k >= 0 {
-		return append(b, "\"\\/\b\f\n\r\t"[k]), nil
-	}
-	if c != 'u' {
-		return nil, p.fail(at, "broken JSON: unknown escape", `write a backslash as \\`)
-	}
-	r, ok := p.hex4()
-	if ok && r >= 0xD800 && r < 0xE000 {
-		low := rune(0)
-		if r < 0xDC00 && strings.HasPrefix(p.s[p.i:], `\u`) {
-			p.i += 2
-			low, ok = p.hex4()
-		}
-		if ok && (low < 0xDC00 || low >= 0xE000) {
-			return nil, p.fail(at, "a lone surrogate is not a character", "write both halves of the pair, or U+FFFD")
-		}
-		r = (r-0xD800)<<10 + (low - 0xDC00) + 0x10000
-	}
-	if !ok {
-		return nil, p.fail(at, `broken JSON: \u needs four hexadecimal digits`, `write a backslash as \\`)
-	}
-	return utf8.AppendRune(b, r), nil
-}
-
-func (p *parser) hex4() (rune, bool) {
-	if p.i+4 > len(p.s) || p.s[p.i] == '+' || p.s[p.i] == '-' || p.s[p.i] == '_' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(p.s[p.i:p.i+4], 16, 16)
-	if err != nil {
-		return 0, false
-	}
-	p.i += 4
-	return rune(n), true
 }
 
 // quote shows hostile text in an error: escaped and short.

@@ -200,7 +200,7 @@ func (r *reading) lines(ctx context.Context, b *bufio.Reader) error {
 		if end != nil && end != io.EOF {
 			return fmt.Errorf("reading %s: %w", quote(r.in.Name), end)
 		}
-		p := parser{s: strings.TrimRight(string(buf), "\r\n")}
+		p := newParser(strings.TrimRight(string(buf), "\r\n"))
 		count := 0
 		for {
 			v, ok, err := p.next()
@@ -251,7 +251,7 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
 	}
-	p := parser{s: string(data)}
+	p := newParser(string(data))
 	v, ok, err := p.next()
 	if err != nil {
 		return r.syntaxError(err, p.s, 1)
@@ -260,7 +260,7 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 		return mistake(r.in.Name, 0, "", "the file holds no JSON", "is the download complete?")
 	}
 	if _, more, err := p.next(); err != nil || more {
-		return r.syntaxError(p.fail(p.i, "something follows the document", "a file has one document, or JSON lines without records: in the mapping"), p.s, 1)
+		return r.syntaxError(p.fail("something follows the document", "a file has one document, or JSON lines without records: in the mapping"), p.s, 1)
 	}
 	where, at := &v, "$"
 	if r.records != nil {
