@@ -276,15 +276,6 @@ func startsLower(s string) bool {
 	return unicode.IsLower(r)
 }
 
-// Abbreviations that a name, a number or an example follows: a full stop
-// after one of them ends no sentence.
-var abbreviations = lazySet(`mr mrs ms dr prof st sr jr gen rep sen gov capt lt col rev hon
-e.g i.e eg ie cf vs viz resp approx ca al fig sec ch vol pp ed eds dept est ext tel`)
-
-// Abbreviations that may also end a sentence: the next word decides.
-var endAbbreviations = lazySet(`inc ltd co corp llc etc a.m p.m u.s u.k e.u u.n ph.d
-jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun ave blvd rd`)
-
 // fullStop reports whether the point at s[at] ends the sentence that began at
 // start; after is where the white space behind it begins.
 func fullStop(s string, start, at, after, to int) bool {
@@ -295,13 +286,13 @@ func fullStop(s string, start, at, after, to int) bool {
 	word := strings.ToLower(s[w:at])
 	next := strings.TrimLeft(s[after:min(to, after+64)], " \t\r\n\"'(*_")
 	r, _ := utf8.DecodeRuneInString(next)
-	if abbreviations()[word] {
+	if valueWords().Abbreviations[word] {
 		return false
 	}
 	if word == "no" || word == "nr" || word == "art" || word == "p" {
 		return !(r >= '0' && r <= '9')
 	}
-	if endAbbreviations()[word] {
+	if valueWords().Ends[word] {
 		// "Acme Inc. The next …" ends; "Acme Inc. Paris" does not.
 		if unicode.IsLower(r) || unicode.IsDigit(r) {
 			return false

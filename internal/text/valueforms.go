@@ -1,11 +1,18 @@
 package text
 
 import (
+	_ "embed"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
+
+//go:embed values.yaml
+var valuesYAML []byte
+
+var valueWords = Lists[struct {
+	Currencies, Extensions, Domains, Months, Weekdays, Programs, Subcommands, Units, Shells, Abbreviations, Ends Words
+}]("values.yaml", valuesYAML)
 
 // The forms of single values. Each predicate reads its argument a bounded
 // number of times.
@@ -167,9 +174,6 @@ func isAmount(t string) bool {
 	return false
 }
 
-var currencyWords = lazySet(`usd eur gbp chf jpy cad aud inr cny sek nok dkk pln btc eth usdt usdc
-dollar dollars euro euros pounds cents yen rupees bitcoin francs`)
-
 // isVersion: v1, v1.2, 1.2.3, 2.0-rc1. Not 1.2, which may be any figure.
 func isVersion(t string) bool {
 	if len(t) > 48 {
@@ -253,12 +257,8 @@ func isQuantity(t string) bool {
 	if n == 0 || !isDigit(t[0]) {
 		return false
 	}
-	switch strings.ToLower(t[n:min(len(t), n+6)]) {
-	case "", "%", "st", "nd", "rd", "th", "s", "x", "k", "m", "h", "d", "w", "y", "ms", "us", "ns", "min", "mins", "hr", "hrs", "sec", "kb", "mb", "gb", "tb", "kib", "mib", "gib",
-		"kg", "g", "km", "cm", "mm", "px", "pt", "hz", "khz", "mhz", "ghz", "bn", "days", "day":
-		return true
-	}
-	return false
+	unit := strings.ToLower(t[n:min(len(t), n+6)])
+	return unit == "" || valueWords().Units[unit]
 }
 
 // isID: an identifier with letters and digits that names one thing.
@@ -290,25 +290,6 @@ func isID(t string) bool {
 	return digits >= 2 || upper > 0 || len(t) >= 5
 }
 
-// fileExtensions end file names, some of which would pass for domains.
-var fileExtensions = lazySet(`md txt pdf doc docx xls xlsx ppt pptx csv tsv json jsonl yaml yml toml ini cfg conf xml html htm css js mjs ts tsx jsx py ipynb go rs rb java kt c h cc cpp hpp cs php pl sh bash zsh ps1 bat cmd exe dll so dylib bin deb rpm dmg msi apk jar war zip tar gz tgz bz2 xz zst 7z rar log lock sql db sqlite env pem key crt cer p12 pub png jpg jpeg gif svg webp mp3 mp4 wav mov ics eml vcf bak tmp old orig patch diff tf proto parquet lua swift service timer`)
-
-// topDomains are the ends of host names that are taken for such without a
-// scheme: generic ones, reserved ones, and the country codes in use for names.
-var topDomains = lazySet(`com org net edu gov mil int info biz name pro io ai app dev cloud tech online site store shop blog xyz top club live news agency solutions services systems network digital email support zone world global group company team tools software security finance bank capital money pay page link click host space website fun icu vip work works life today center media studio design social chat games test example invalid localhost local internal corp lan home intranet onion arpa
-us uk de fr nl be ch at it es pt pl cz se no dk fi ie eu ru ua by kz cn jp kr tw hk sg in id th vn my ph au nz ca mx br ar cl co pe za ng ke eg il tr ae sa ir pk gr hu ro bg hr si sk lt lv ee is lu li me tv cc ws to ly gl fm am gg sh ac la so cx st vc`)
-
-// lazySet is a set of words that is built when it is first asked for.
-func lazySet(words string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		m := map[string]bool{}
-		for w := range strings.FieldsSeq(words) {
-			m[w] = true
-		}
-		return m
-	})
-}
-
 // hostOrFile: names with dots.
 func hostOrFile(t string) ValueKind {
 	name, port, hasPort := strings.Cut(t, ":")
@@ -333,10 +314,10 @@ func hostOrFile(t string) ValueKind {
 	if strings.HasPrefix(name, "www.") && len(name) > 6 {
 		return Host
 	}
-	if fileExtensions()[lower] && !hasPort && !(topDomains()[lower] && strings.Count(name, ".") > 1) {
+	if valueWords().Extensions[lower] && !hasPort && !(valueWords().Domains[lower] && strings.Count(name, ".") > 1) {
 		return Path
 	}
-	if topDomains()[lower] && (ext == lower || name == strings.ToUpper(name)) {
+	if valueWords().Domains[lower] && (ext == lower || name == strings.ToUpper(name)) {
 		// A sentence run on without a space ("done.it") is no host, if the
 		// first part is capitalised or the whole thing abbreviates.
 		if at < 2 || strings.Contains(name, "..") || name[0] == '-' {
@@ -387,10 +368,6 @@ func pathOrURL(t string) ValueKind {
 }
 
 // Several words.
-
-var months = lazySet(`january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec`)
-
-var weekdays = lazySet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
 
 // wordEnd is the end of the run of letters and digits at i, at most 24 bytes.
 func wordEnd(s string, i, to int) int {
@@ -447,7 +424,7 @@ func (v *valueScanner) several(i, to int) int {
 					j += 3
 				}
 				w := wordEnd(s, j, to)
-				if j > e && months()[lowerWord(s[j:w])] {
+				if j > e && valueWords().Months[lowerWord(s[j:w])] {
 					v.add(DateTime, i, yearAfter(s, w, to))
 					return v.out[len(v.out)-1].End
 				}
@@ -471,12 +448,12 @@ func (v *valueScanner) several(i, to int) int {
 		if word := lowerWord(s[j:w]); j > n || w > j {
 			if j > n && (word == "million" || word == "billion" || word == "thousand") {
 				k := skipSpace(s, w, to)
-				if w2 := wordEnd(s, k, to); currencyWords()[lowerWord(s[k:w2])] {
+				if w2 := wordEnd(s, k, to); valueWords().Currencies[lowerWord(s[k:w2])] {
 					v.add(Money, i, w2)
 					return w2
 				}
 			}
-			if currencyWords()[word] {
+			if valueWords().Currencies[word] {
 				v.add(Money, i, w)
 				return w
 			}
@@ -535,7 +512,7 @@ func (v *valueScanner) several(i, to int) int {
 		}
 		word := lowerWord(s[i:w])
 		j := skipSpace(s, w, to)
-		if currencyWords()[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
+		if valueWords().Currencies[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
 			n := j
 			for n < to && n-j < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
 				n++
@@ -543,7 +520,7 @@ func (v *valueScanner) several(i, to int) int {
 			v.add(Money, i, n)
 			return n
 		}
-		if months()[word] {
+		if valueWords().Months[word] {
 			if s[w-1] != '.' && w < to && s[w] == '.' {
 				j = skipSpace(s, w+1, to)
 			}
@@ -560,7 +537,7 @@ func (v *valueScanner) several(i, to int) int {
 				return e
 			}
 		}
-		if weekdays()[word] {
+		if valueWords().Weekdays[word] {
 			v.add(DateTime, i, w)
 			return w
 		}
@@ -712,14 +689,10 @@ func groupHasDigit(g string) bool {
 
 // Bare commands: a known program and arguments that only a command line has.
 
-var programs = lazySet(`curl wget sudo rm chmod chown bash sh zsh python python3 pip pip3 npm npx yarn pnpm git docker kubectl helm ssh scp rsync nc ncat systemctl crontab powershell pwsh certutil openssl aws gcloud az terraform ansible make cargo apt apt-get brew yum dnf`)
-
-var subcommands = lazySet(`install run exec clone push pull add apply delete remove upgrade update build start stop restart enable disable login config get set commit checkout reset publish deploy apt-get apt rm bash sh curl python python3 pip systemctl`)
-
 // bareCommand recognises a bare command whose program stands at s[i:e].
 func (v *valueScanner) bareCommand(i, e, to int) int {
 	s := v.s
-	if v.command || e-i > 16 || !programs()[s[i:e]] {
+	if v.command || e-i > 16 || !valueWords().Programs[s[i:e]] {
 		return 0
 	}
 	end, args := e, false
@@ -744,9 +717,9 @@ func (v *valueScanner) bareCommand(i, e, to int) int {
 		case t[0] == '-' || strings.ContainsAny(t, "/=:@\\") || strings.IndexByte(t, '.') > 0:
 			args = true
 			end = j + len(t)
-		case args && (programs()[t] || allOf(t, isDigit)):
+		case args && (valueWords().Programs[t] || allOf(t, isDigit)):
 			end = j + len(t)
-		case subcommands()[t]:
+		case valueWords().Subcommands[t]:
 			args = true
 			plain = 2
 			end = j + len(t)

@@ -91,7 +91,7 @@ func (v *valueScanner) scan(i, to int) {
 			line := strings.TrimRight(s[i:end], " \t")
 			switch {
 			case strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~"):
-				shell = !shell && shellBlocks()[strings.ToLower(strings.TrimSpace(line[3:]))]
+				shell = !shell && valueWords().Shells[strings.ToLower(strings.TrimSpace(line[3:]))]
 				i = end
 				continue
 			case shell, strings.HasPrefix(line, "$ "):
@@ -108,8 +108,6 @@ func (v *valueScanner) scan(i, to int) {
 		}
 	}
 }
-
-var shellBlocks = lazySet(`sh bash zsh shell console powershell cmd`)
 
 // inline finds the values of a span of one line.
 func (v *valueScanner) inline(i, to int) {
