@@ -20,6 +20,18 @@ func (w *Words) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// PatternList is [Patterns] that a YAML file lists.
+type PatternList struct{ *Patterns }
+
+// UnmarshalYAML reads a list of patterns.
+func (p *PatternList) UnmarshalYAML(n *yaml.Node) (err error) {
+	var sources []string
+	if err = n.Decode(&sources); err == nil {
+		p.Patterns, err = NewPatterns(sources)
+	}
+	return err
+}
+
 // Lists returns the word lists of a YAML file that is part of the program. It is
 // read when they are first asked for; one that cannot be read is a mistake of
 // the program, and panics.

@@ -178,7 +178,7 @@ func follows(s string) bool {
 func skillName(d *document) string {
 	var parts []string
 	for _, t := range text.Tokens(d.raw) {
-		if t.Kind == text.Word && (text.IsStopword(t.Text) || filler(t.Text) || follows(t.Text)) {
+		if t.Kind == text.Word && (text.IsStopword(t.Text) || formWords().Filler[t.Text] || follows(t.Text)) {
 			continue
 		}
 		parts = append(parts, t.Text)

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 
@@ -25,6 +26,24 @@ const (
 )
 
 func (f form) has(g form) bool { return f&g != 0 }
+
+//go:embed forms.yaml
+var formsYAML []byte
+
+// formWords are the words by which a form is told.
+var formWords = text.Lists[struct {
+	Rule, Preference, Fact, Past, Yes                      text.PatternList
+	Outcome, Evade, Check, Secret, Hand, Tell, Not, Filler text.Words
+}]("forms.yaml", formsYAML)
+
+// matches reports whether a pattern matches, at the given place unless that is -1.
+func matches(p text.PatternList, s string, toks []text.Token, at int) (found bool) {
+	p.FindTokens(s, toks, func(_, start, _ int) bool {
+		found = at < 0 || start == at
+		return !found
+	})
+	return found
+}
 
 // statement is one sentence of the conversation with everything that the model
 // ever asks of it. Statements are cached by content and never change.
@@ -73,7 +92,7 @@ func operative(k text.ValueKind) bool {
 func contentWords(toks []text.Token) []word {
 	out := make([]word, 0, len(toks)/2+1)
 	for _, t := range toks {
-		if t.Kind == text.Word && (text.IsStopword(t.Text) || filler(t.Text)) {
+		if t.Kind == text.Word && (text.IsStopword(t.Text) || formWords().Filler[t.Text]) {
 			continue
 		}
 		s := text.Stem(t.Text)
@@ -89,15 +108,6 @@ func contentWords(toks []text.Token) []word {
 		return 0
 	})
 	return slices.CompactFunc(out, func(a, b word) bool { return a.hash == b.hash })
-}
-
-// filler are words of requests that say nothing about their topic.
-func filler(w string) bool {
-	switch w {
-	case "please", "tell", "know", "let", "user", "thanks", "thank", "hi", "hello", "hey", "kindly", "again", "usual", "us":
-		return true
-	}
-	return false
 }
 
 func hash(s string) uint64 {
@@ -145,10 +155,10 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 			f |= conditional
 		}
 	}
-	if isRule(toks) {
+	if matches(formWords().Rule, s, toks, -1) {
 		f |= rule
 	}
-	if isPreference(toks) {
+	if matches(formWords().Preference, s, toks, -1) {
 		f |= preference
 	}
 	if isPrecedent(s, toks, kind) {
@@ -166,73 +176,15 @@ func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 	return f
 }
 
-func isRule(toks []text.Token) bool {
-	for i, t := range toks {
-		switch t.Text {
-		case "always", "never", "must", "should", "policy", "rule", "procedure", "required", "only", "mandatory", "shall":
-			return true
-		case "now", "forward", "default", "practice":
-			if i > 0 {
-				switch toks[i-1].Text {
-				case "from", "going", "by", "standard":
-					return true
-				}
-			}
-			if t.Text == "now" && i > 1 && toks[i-1].Text == "on" {
-				return true
-			}
-		case "on":
-			if i > 1 && toks[i-1].Text == "now" && toks[i-2].Text == "from" {
-				return true
-			}
-		case "be":
-			if i > 1 && toks[i-1].Text == "to" && (toks[i-2].Text == "is" || toks[i-2].Text == "are") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func isPreference(toks []text.Token) bool {
-	for i, t := range toks {
-		switch t.Text {
-		case "prefer", "prefers", "preferred", "preference", "preferences", "favourite", "favorite", "likes", "loves", "rather", "wants", "hates", "dislikes":
-			return true
-		case "like", "love", "want":
-			if i > 0 && (toks[i-1].Text == "i" || toks[i-1].Text == "we" || toks[i-1].Text == "would" || toks[i-1].Text == "users") {
-				return true
-			}
-		case "best":
-			if i > 0 && toks[i-1].Text == "works" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func isPrecedent(s string, toks []text.Token, kind text.SentenceKind) bool {
-	outcome := false
-	for _, t := range toks {
-		switch t.Text {
-		case "task", "outcome", "result", "resolved", "lesson", "done", "completed", "worked", "successful", "successfully", "success", "fixed", "closed", "solved", "succeeded":
-			outcome = true
-		}
-	}
-	if !outcome {
+	w := formWords()
+	if !slices.ContainsFunc(toks, func(t text.Token) bool { return w.Outcome[t.Text] }) {
 		return false
 	}
 	if datedStart(s) || kind == text.Item && !strings.Contains(s, "`") {
 		return true
 	}
-	switch toks[0].Text {
-	case "previously", "earlier", "task", "outcome", "lesson", "precedent", "experience", "past":
-		return true
-	case "last", "in":
-		return len(toks) > 2 && (toks[1].Text == "time" || toks[1].Text == "the" && toks[2].Text == "past")
-	}
-	return false
+	return matches(w.Past, s, toks, toks[0].Start)
 }
 
 // datedStart reports whether a line begins with a date, perhaps in brackets or
@@ -268,48 +220,23 @@ func isFact(s string, toks []text.Token, kind text.SentenceKind, values []text.V
 	if kind == text.Pair || kind == text.Row {
 		return true
 	}
-	for i, t := range toks {
-		switch t.Text {
-		case "is", "are", "was", "uses", "use", "moved", "moves", "changed", "became", "has", "have", "goes", "go", "runs", "lives", "sits", "belongs", "handles",
-			"remains", "equals", "stays", "opens", "closes", "starts", "ends", "called", "named", "reports", "takes", "works", "switched", "replaced", "replaces":
-			if i > 0 {
-				return true
-			}
-		case "it's", "that's", "i'm", "we're":
-			return true
-		}
-	}
-	return false
+	return matches(formWords().Fact, s, toks, -1)
 }
 
+// isSuspicious recognises a sentence that asks to skip a check, to hand over a
+// secret or to keep somebody in the dark.
 func isSuspicious(toks []text.Token) bool {
+	w := formWords()
 	evade, secret, hand := false, false, false
 	for i, t := range toks {
-		switch t.Text {
-		case "skip", "skips", "skipping", "bypass", "bypasses", "bypassing", "disable", "disabling", "ignore", "ignoring", "override", "overriding", "suppress", "omit", "waive", "without":
-			evade = true
-		case "check", "checks", "approval", "approvals", "confirmation", "verification", "review", "reviews", "2fa", "mfa", "asking", "warning", "warnings", "validation",
-			"instructions", "safeguards", "authentication", "authorisation", "authorization", "confirming", "verifying", "checking":
-			if evade {
-				return true
-			}
-		case "password", "passwords", "secret", "secrets", "token", "tokens", "credentials", "credential", "passphrase", "pin", "otp":
-			secret = true
-		case "send", "enter", "re-enter", "give", "share", "forward", "submit", "provide", "re-entering", "entering", "type", "post", "upload", "disclose", "hand":
-			hand = true
-		case "tell", "mention", "inform", "notify", "alert":
-			if i > 0 {
-				switch toks[i-1].Text {
-				case "not", "don't", "never", "without", "don’t":
-					return true
-				}
-			}
-		}
-		if secret && hand {
+		if evade && w.Check[t.Text] || i > 0 && w.Tell[t.Text] && w.Not[toks[i-1].Text] {
 			return true
 		}
+		evade = evade || w.Evade[t.Text]
+		secret = secret || w.Secret[t.Text]
+		hand = hand || w.Hand[t.Text]
 	}
-	return false
+	return secret && hand
 }
 
 // bodyOf drops the wrapper of a directive: what stands before "that" or before a
@@ -344,21 +271,5 @@ func affirmative(s string) bool {
 	if len(toks) == 0 || len(toks) > 12 {
 		return false
 	}
-	switch toks[0].Text {
-	case "yes", "ok", "okay", "sure", "yep", "yeah", "confirmed", "right", "absolutely", "certainly", "correct", "agreed", "perfect", "great", "fine", "alright", "approved":
-		return true
-	case "go":
-		return len(toks) > 1 && toks[1].Text == "ahead"
-	case "sounds":
-		return len(toks) > 1 && (toks[1].Text == "good" || toks[1].Text == "great" || toks[1].Text == "fine")
-	case "please":
-		return len(toks) > 1 && (toks[1].Text == "do" || toks[1].Text == "go" || toks[1].Text == "proceed")
-	case "do":
-		return len(toks) > 1 && toks[1].Text == "it"
-	case "that":
-		return len(toks) > 1 && (toks[1].Text == "works" || toks[1].Text == "is")
-	case "let's":
-		return len(toks) > 1 && (toks[1].Text == "do" || toks[1].Text == "go")
-	}
-	return false
+	return matches(formWords().Yes, s, toks, toks[0].Start)
 }
