@@ -175,10 +175,12 @@ type shelf struct {
 
 func (s *shelf) Done(string) bool { return false }
 
-func (s *shelf) Append(t *results.Trial, _ []results.Decision, _ []byte) error {
+func (s *shelf) AppendAll(batch []results.Finished) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows = append(s.rows, *t)
+	for _, x := range batch {
+		s.rows = append(s.rows, *x.Trial)
+	}
 	return nil
 }
 

@@ -78,11 +78,11 @@ end it in good order.`,
 	fs.DurationVar(&limits.Time, "timeout", 30*time.Second, "Longest time of a request, its body included")
 	fs.IntVar(&limits.Connections, "max-connections", 256,
 		"Most connections at once; the slowest gives way to a new one")
-	idle := fs.Duration("trial-idle", external.DefaultIdle,
+	idle := fs.Duration("trial-idle", serve.DefaultIdle,
 		"How long an open trial may go without a question before it expires")
-	trials := fs.Int("max-trials", external.DefaultTrials,
+	trials := fs.Int("max-trials", serve.DefaultTrials,
 		"Most open trials; the one idle longest expires for a new one")
-	kept := fs.Int("max-trial-bytes", external.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
+	kept := fs.Int("max-trial-bytes", serve.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
 	every := fs.Duration("seal-every", serve.DefaultSealEvery,
 		"After what time changes of the store are sealed; 0 is never")
 	after := fs.Int("seal-after", serve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
@@ -145,10 +145,10 @@ end it in good order.`,
 			return err
 		}
 		id := defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}
-		s := &external.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials,
+		s := &serve.Server{Identity: id, Open: g.Open, Owner: owner, Most: &most, Idle: *idle, Trials: *trials,
 			Memory: *kept}
 		if *addr == "" {
-			if err := serve.Lines(ctx, s, env.Stdin, env.Stdout); err != nil {
+			if err := s.Serve(ctx, env.Stdin, env.Stdout); err != nil {
 				return fmt.Errorf("serving the guard: %w", err)
 			}
 			return nil

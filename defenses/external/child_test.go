@@ -14,8 +14,8 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/keyword"
 )
 
@@ -48,7 +48,7 @@ func child(mode string, args []string) {
 				panic(err)
 			}
 		}
-		s := &external.Server{Identity: defenses.Identity{Name: args[0], Version: "1"}, Open: d.Open}
+		s := &serve.Server{Identity: defenses.Identity{Name: args[0], Version: "1"}, Open: d.Open}
 		if err := s.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -56,7 +56,7 @@ func child(mode string, args []string) {
 	case "serve-slowly": // answers trials side by side, in any order
 		var n atomic.Int64
 		d := defenses.Func(func(ctx context.Context, v memory.View) (memory.Gate, error) { return slow{n: &n}, nil })
-		s := &external.Server{Identity: defenses.Identity{Name: "slow"}, Open: d.Open}
+		s := &serve.Server{Identity: defenses.Identity{Name: "slow"}, Open: d.Open}
 		if err := s.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}

@@ -3,10 +3,9 @@
 // messages as POST requests. docs/external-guards.md describes the protocol for
 // those who write a guard; [Request] and [Answer] are its messages.
 //
-// Both ends live here. [New] makes the defense that asks (the end of memtox),
-// [Server] answers for a gate of ours (the other end: what a program needs that
-// offers a memtox defense to others). A defense behind the two decides as it does
-// in process.
+// [New] makes the defense that asks. The other end, what a program needs that offers a
+// memtox defense to others, is the Server of defenses/guard/serve. A defense behind
+// the two decides as it does in process.
 //
 // The guard is not trusted. An answer that is late, malformed, doubled or to a
 // question that nobody asked is an error of the trial, and so is the death of the

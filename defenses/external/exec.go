@@ -59,7 +59,7 @@ func (p *program) send(ctx context.Context, q *Request) (func(context.Context) (
 	}
 	p.open[q.ID] = answer
 	p.mu.Unlock()
-	line, err := encode(q)
+	line, err := Encode(q)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (p *program) line(b []byte) error {
 	return nil
 }
 
-// encode writes a request on one line.
-func encode(v any) ([]byte, error) {
+// Encode writes a question or an answer on one line.
+func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -24,6 +24,8 @@ import (
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/defenses/guard/serve"
 )
 
 // shelf keeps the rows of a run.
@@ -34,13 +36,16 @@ type shelf struct {
 
 func (s *shelf) Done(string) bool { return false }
 
-func (s *shelf) Append(t *results.Trial, ds []results.Decision, _ []byte) error {
+func (s *shelf) AppendAll(batch []results.Finished) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rows == nil {
 		s.rows = map[string]results.Entry{}
 	}
-	s.rows[t.Defense+" "+t.Agent+" "+t.Case] = results.Entry{Trial: *t, Decisions: slices.Clone(ds)}
+	for _, x := range batch {
+		t := x.Trial
+		s.rows[t.Defense+" "+t.Agent+" "+t.Case] = results.Entry{Trial: *t, Decisions: slices.Clone(x.Decisions)}
+	}
 	return nil
 }
 
@@ -87,7 +92,7 @@ func TestADefenseBehindTheProtocolIsTheDefense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(&external.Server{Identity: defenses.Identity{Name: "guard", Version: "1"}, Open: d.Open})
+	server := httptest.NewServer(&serve.Server{Identity: defenses.Identity{Name: "guard", Version: "1"}, Open: d.Open})
 	defer server.Close()
 	inside, _ := run(t, "agent=hermes,openclaw,rag", "defense=keyword,guard,signed")
 	for _, arm := range []struct{ inside, spec string }{

@@ -105,7 +105,7 @@ func isLate(err error) bool {
 }
 
 func (s *service) post(ctx context.Context, q *Request) (*Answer, error) {
-	body, err := encode(q)
+	body, err := Encode(q)
 	if err != nil {
 		return nil, err
 	}

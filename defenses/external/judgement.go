@@ -78,7 +78,8 @@ func identifier(s string) string {
 	return text.Clip(s, maxCheck)
 }
 
-func judgementOf(v *memory.Verdict) Judgement {
+// JudgementOf is a verdict in the words of the protocol.
+func JudgementOf(v *memory.Verdict) Judgement {
 	j := Judgement{Action: v.Action.String(), Held: v.Held, Scope: v.Scope, Signature: v.Signature, SignedBy: v.SignedBy, Unsure: v.Unsure}
 	if v.HasScore {
 		j.Score = &v.Score
@@ -99,8 +100,9 @@ func judgementOf(v *memory.Verdict) Judgement {
 	return j
 }
 
-func judgementOfDecision(d *memory.Decision) Judgement {
-	j := judgementOf(&memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score, HasScore: d.HasScore, Unsure: d.Unsure})
+// JudgementOfDecision is a decision in the words of the protocol.
+func JudgementOfDecision(d *memory.Decision) Judgement {
+	j := JudgementOf(&memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score, HasScore: d.HasScore, Unsure: d.Unsure})
 	j.Rank, j.Attribute = d.Rank, d.Attribute
 	return j
 }

@@ -167,6 +167,16 @@ func readAnswer(b []byte) (*Answer, error) {
 	return &a, nil
 }
 
+// ReadRequest reads a question. It is nil where there is none; one with a field that
+// stands twice, or is unknown, comes with an error to answer it by.
+func ReadRequest(b []byte) (*Request, error) {
+	q := new(Request)
+	if err := json.Unmarshal(b, q); err != nil {
+		return nil, err
+	}
+	return q, remote.Exact(b, requestFields)
+}
+
 // requestFields are the fields of a [Request] and of what is in it.
 var requestFields = remote.Fields(reflect.TypeFor[Request]())
 
@@ -197,8 +207,8 @@ func recordOf(r *memory.Record) Record {
 	return out
 }
 
-// memory is the record as a gate sees it.
-func (r *Record) memory() (memory.Record, error) {
+// Memory is the record as a gate sees it.
+func (r *Record) Memory() (memory.Record, error) {
 	out := memory.Record{ID: r.Record, Store: r.Store, Key: r.Key, Text: r.Value, Lineage: r.Lineage, Principal: r.Principal, Asked: r.Asked,
 		Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent, Scope: r.Scope,
 		Signature: r.Signature, SignedBy: r.SignedBy, Intents: r.Intents, Trust: r.Trust}

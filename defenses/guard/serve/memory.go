@@ -1,6 +1,6 @@
 // Package serve puts the guard beside an agent in any language, as a process:
 //
-//   - [Lines] answers the guard protocol of package external on a pair of streams,
+//   - [Server] answers the guard protocol of package external on a pair of streams,
 //   - [Handler] answers it over HTTP, with limits, health and metrics,
 //   - [NewMCP] offers a guarded memory as tools of the Model Context Protocol.
 //

@@ -17,7 +17,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/guard/store"
@@ -343,8 +342,8 @@ func TestSixtyFourWritersLoseNothing(t *testing.T) {
 	}
 }
 
-func newServer(t testing.TB, hook guard.Hook) *external.Server {
-	return &external.Server{Identity: defenses.Identity{Name: "guard"}, Open: newGuard(t, "", hook).Open}
+func newServer(t testing.TB, hook guard.Hook) *serve.Server {
+	return &serve.Server{Identity: defenses.Identity{Name: "guard"}, Open: newGuard(t, "", hook).Open}
 }
 
 const openTrial = `{"id":1,"op":"open","trial":1,"now":"2026-06-01T09:00:00Z","principal":"u","seed":"7"}`
@@ -354,7 +353,7 @@ func TestLinesEndInGoodOrder(t *testing.T) {
 	r, w := io.Pipe()
 	var out bytes.Buffer
 	ended := make(chan error, 1)
-	go func() { ended <- serve.Lines(ctx, newServer(t, nil), r, &out) }()
+	go func() { ended <- newServer(t, nil).Serve(ctx, r, &out) }()
 	if _, err := io.WriteString(w, openTrial+"\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +430,7 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var out bytes.Buffer
-		_ = serve.Lines(context.Background(), newServer(t, nil), bytes.NewReader(data), &out)
+		_ = newServer(t, nil).Serve(context.Background(), bytes.NewReader(data), &out)
 		if strings.Contains(out.String(), "panic") {
 			t.Errorf("%s", &out)
 		}

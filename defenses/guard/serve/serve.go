@@ -16,24 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/memtox/memtox/defenses/external"
 )
-
-// Lines answers the guard protocol (docs/external-guards.md) on a pair of streams,
-// until r ends or ctx is over: then what was read is still answered. A line that is
-// no question ends it with an error.
-func Lines(ctx context.Context, s *external.Server, r io.Reader, w io.Writer) error {
-	in, out := io.Pipe()
-	go func() {
-		_, err := io.Copy(out, r)
-		out.CloseWithError(err) // nil is the end
-	}()
-	stop := context.AfterFunc(ctx, func() { out.Close() })
-	defer stop()
-	defer in.Close()
-	return s.Serve(context.WithoutCancel(ctx), in, w)
-}
 
 // Limits bound what one client can take of a server.
 type Limits struct {
@@ -72,7 +55,7 @@ type HandlerOptions struct {
 }
 
 // Handler answers the guard protocol (POST /), /healthz and /metrics.
-func Handler(s *external.Server, o HandlerOptions) http.Handler {
+func Handler(s *Server, o HandlerOptions) http.Handler {
 	o.Limits = o.Limits.filled()
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()

@@ -1,4 +1,4 @@
-package external
+package serve
 
 import (
 	"bufio"
@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/defenses/external"
 )
 
 const (
@@ -86,23 +85,33 @@ type trial struct {
 	token bool
 	most  memory.Class // that its client can claim
 
-	queue []*Request // see Serve
+	queue []*external.Request // see Serve
 	busy  bool
 }
 
-// Serve answers the lines of r on w until r ends, which is no error. Trials are
-// answered side by side, the questions of one trial in their order.
+// Serve answers the guard protocol (docs/external-guards.md) on a pair of streams, a
+// line for a line, until r ends or ctx is over: then what was read is still answered.
+// A line that is no question ends it with an error. Trials are answered side by side,
+// the questions of one trial in their order.
 func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
+	in, read := io.Pipe()
+	go func() {
+		_, err := io.Copy(read, r)
+		read.CloseWithError(err) // nil is the end
+	}()
+	stop := context.AfterFunc(ctx, func() { read.Close() })
+	defer stop()
+	defer in.Close()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var group sync.WaitGroup
 	defer group.Wait()
 	var out sync.Mutex
 	var failed error // of w
-	reply := func(a *Answer) {
-		line, err := encode(a)
+	reply := func(a *external.Answer) {
+		line, err := external.Encode(a)
 		if err != nil {
-			line, _ = encode(&Answer{ID: a.ID, Error: err.Error()})
+			line, _ = external.Encode(&external.Answer{ID: a.ID, Error: err.Error()})
 		}
 		out.Lock()
 		defer out.Unlock()
@@ -128,21 +137,21 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 			<-places
 		}
 	}
-	lines := bufio.NewScanner(r)
+	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxQuestion)
+reading:
 	for lines.Scan() {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		q := new(Request)
-		if err := json.Unmarshal(lines.Bytes(), q); err != nil {
+		q, err := external.ReadRequest(lines.Bytes())
+		switch {
+		case q == nil:
 			return fmt.Errorf("reading a question: %w", err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		if err := remote.Exact(lines.Bytes(), requestFields); err != nil {
-			reply(&Answer{ID: q.ID, Error: err.Error()})
+		case ctx.Err() != nil:
+			break reading
+		case err != nil:
+			reply(&external.Answer{ID: q.ID, Error: err.Error()})
 			continue
 		}
 		t, direct := s.find(q)
@@ -163,10 +172,7 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		return fmt.Errorf("reading a question: %w", err)
 	}
 	group.Wait()
-	if failed != nil {
-		return failed
-	}
-	return context.Cause(ctx)
+	return failed
 }
 
 // ServeHTTP answers one question, the body of a POST.
@@ -176,20 +182,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
-	q := new(Request)
+	var q *external.Request
 	if err == nil {
-		err = json.Unmarshal(b, q)
+		q, err = external.ReadRequest(b)
 	}
-	if err != nil {
+	if q == nil {
 		http.Error(w, `{"error":"the body is no question"}`, http.StatusBadRequest)
 		return
 	}
-	if err := remote.Exact(b, requestFields); err != nil {
-		b, _ := encode(&Answer{ID: q.ID, Error: err.Error()})
+	if err != nil {
+		b, _ := external.Encode(&external.Answer{ID: q.ID, Error: err.Error()})
 		http.Error(w, string(b), http.StatusBadRequest)
 		return
 	}
-	line, err := encode(s.Answer(r.Context(), q))
+	line, err := external.Encode(s.Answer(r.Context(), q))
 	if err != nil {
 		http.Error(w, `{"error":"the answer cannot be written"}`, http.StatusInternalServerError)
 		return
@@ -200,7 +206,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Answer answers one question. The questions of one trial must come in their
 // order; trials may be asked about side by side.
-func (s *Server) Answer(ctx context.Context, q *Request) *Answer {
+func (s *Server) Answer(ctx context.Context, q *external.Request) *external.Answer {
 	t, direct := s.find(q)
 	if direct != nil {
 		return direct
@@ -209,12 +215,12 @@ func (s *Server) Answer(ctx context.Context, q *Request) *Answer {
 }
 
 // find returns the trial of a question, or the answer to one that has none.
-func (s *Server) find(q *Request) (*trial, *Answer) {
-	if q.Op == Hello {
-		if q.Protocol > Protocol {
-			return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("protocol %d is not spoken here, but %d", q.Protocol, Protocol)}
+func (s *Server) find(q *external.Request) (*trial, *external.Answer) {
+	if q.Op == external.Hello {
+		if q.Protocol > external.Protocol {
+			return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("protocol %d is not spoken here, but %d", q.Protocol, external.Protocol)}
 		}
-		return nil, &Answer{ID: q.ID, Name: s.Identity.Name, Version: s.Identity.Version, Configuration: s.Identity.Configuration, Ops: Ops()}
+		return nil, &external.Answer{ID: q.ID, Name: s.Identity.Name, Version: s.Identity.Version, Configuration: s.Identity.Configuration, Ops: external.Ops()}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,29 +228,29 @@ func (s *Server) find(q *Request) (*trial, *Answer) {
 	most := cmp.Or(s.Trials, DefaultTrials)
 	t := s.trials[q.Trial]
 	switch why := s.expired[q.Trial]; {
-	case q.Op == Open && t != nil:
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is open already", q.Trial)}
-	case q.Op == Open:
+	case q.Op == external.Open && t != nil:
+		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is open already", q.Trial)}
+	case q.Op == external.Open:
 		if s.trials == nil {
 			s.trials, s.idle, s.expired = make(map[uint64]*trial), list.New(), make(map[uint64]string)
 		}
 		why = fmt.Sprintf("%d trials were open and it was idle longest", most)
 		if len(s.trials) >= most && !s.end(s.idle.Front(), why) {
-			return nil, &Answer{ID: q.ID,
+			return nil, &external.Answer{ID: q.ID,
 				Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
 		}
 		t = s.newTrial(q)
 		s.trials[q.Trial] = t
 		delete(s.expired, q.Trial)
 	case t == nil && why != "":
-		return nil, &Answer{ID: q.ID,
+		return nil, &external.Answer{ID: q.ID,
 			Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
 	case t == nil:
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
+		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
 	case !same(q.Pass, t.pass):
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf("trial %d was opened with another pass", q.Trial)}
+		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d was opened with another pass", q.Trial)}
 	case t.token && t.pass == "" && !same(q.Owner, s.Owner): // its number is no secret
-		return nil, &Answer{ID: q.ID, Error: fmt.Sprintf(
+		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf(
 			"trial %d is the owner's: show the owner's token with each message, or open it with a pass", q.Trial)}
 	}
 	if t.under++; t.place != nil {
@@ -325,7 +331,7 @@ func (s *Server) Load() (open, bytes int, expired uint64) {
 	return len(s.trials), s.bytes, s.gone
 }
 
-func (s *Server) newTrial(q *Request) *trial {
+func (s *Server) newTrial(q *external.Request) *trial {
 	t := &trial{number: q.Trial, view: newMirror(q), pass: q.Pass, most: memory.User}
 	switch {
 	case s.Owner != "" && same(q.Owner, s.Owner):
@@ -346,8 +352,8 @@ func same(a, b string) bool {
 }
 
 // claimed is a record as the trial's client may claim it to be.
-func (t *trial) claimed(r *Record) (memory.Record, error) {
-	out, err := r.memory()
+func (t *trial) claimed(r *external.Record) (memory.Record, error) {
+	out, err := r.Memory()
 	out.Origin.Class = min(out.Origin.Class, t.most)
 	for i := range out.Lineage {
 		out.Lineage[i].Origin.Class = min(out.Lineage[i].Origin.Class, t.most)
@@ -356,14 +362,14 @@ func (t *trial) claimed(r *Record) (memory.Record, error) {
 	return out, err
 }
 
-func (s *Server) answer(ctx context.Context, t *trial, q *Request) (a *Answer) {
+func (s *Server) answer(ctx context.Context, t *trial, q *external.Request) (a *external.Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer s.answered(t)
-	a = &Answer{ID: q.ID}
+	a = &external.Answer{ID: q.ID}
 	defer func() {
 		if p := recover(); p != nil {
-			a = &Answer{ID: q.ID, Error: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}
+			a = &external.Answer{ID: q.ID, Error: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}
 		}
 	}()
 	if q.Now != nil {
@@ -378,12 +384,12 @@ func (s *Server) answer(ctx context.Context, t *trial, q *Request) (a *Answer) {
 	return a
 }
 
-func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error {
+func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *external.Answer) error {
 	switch q.Op {
-	case Open:
+	case external.Open:
 		t.gate, t.err = s.Open(ctx, t.view)
 		return t.err
-	case Close:
+	case external.Close:
 		s.mu.Lock()
 		if s.trials[q.Trial] == t { // it may be closed already, and another open
 			delete(s.trials, q.Trial)
@@ -398,14 +404,14 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 		return fmt.Errorf("the trial could not be opened: %w", t.err)
 	}
 	switch q.Op {
-	case Write, Read, Act:
+	case external.Write, external.Read, external.Act:
 		if q.Principal = cmp.Or(q.Principal, t.view.principal); q.Principal != t.view.principal && !t.owner() {
 			return fmt.Errorf("principal %q: the trial is that of %q", q.Principal, t.view.principal)
 		}
 	}
 	var subject memory.Record
 	if q.Record != nil {
-		if q.Op != Input {
+		if q.Op != external.Input {
 			q.Record.Principal = q.Principal
 		}
 		var err error
@@ -422,25 +428,25 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 		prior = &r
 	}
 	var op memory.Op
-	if q.Op == Write || q.Op == Committed {
+	if q.Op == external.Write || q.Op == external.Committed {
 		if err := op.UnmarshalText([]byte(q.Change)); err != nil {
 			return fmt.Errorf("change: %w", err)
 		}
 	}
 	switch q.Op {
-	case Seed:
+	case external.Seed:
 		return seed(ctx, t, q, a)
-	case Input:
+	case external.Input:
 		v, err := t.gate.Input(ctx, memory.Segment{ID: q.Segment, Turn: q.Turn, Origin: subject.Origin, Text: subject.Text})
-		a.Judgement = judgementOf(&v)
+		a.Judgement = external.JudgementOf(&v)
 		return err
-	case Write:
+	case external.Write:
 		v, err := t.gate.Write(ctx, memory.Proposal{Op: op, Route: q.Route, Record: subject, Prior: prior})
-		a.Judgement = judgementOf(&v)
+		a.Judgement = external.JudgementOf(&v)
 		return err
-	case Read:
+	case external.Read:
 		return read(ctx, t, q, a)
-	case Act:
+	case external.Act:
 		c := memory.Call{Tool: q.Tool, Query: memory.Query{Route: q.QueryRoute, Text: q.Query, Principal: q.Principal, K: q.K}}
 		for _, arg := range q.Args {
 			for i := range arg.Lineage {
@@ -449,9 +455,9 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 			c.Args = append(c.Args, memory.Arg(arg))
 		}
 		v, err := t.gate.Act(ctx, c)
-		a.Judgement = judgementOf(&v)
+		a.Judgement = external.JudgementOf(&v)
 		return err
-	case Committed:
+	case external.Committed:
 		if prior != nil && op == memory.Replace {
 			t.view.put(*prior)
 		}
@@ -464,10 +470,10 @@ func (s *Server) do(ctx context.Context, t *trial, q *Request, a *Answer) error 
 	return fmt.Errorf("unknown operation %q", q.Op)
 }
 
-func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
+func seed(ctx context.Context, t *trial, q *external.Request, a *external.Answer) error {
 	var rs []memory.Record
 	var at []int
-	a.Records = make([]Judgement, len(q.Records))
+	a.Records = make([]external.Judgement, len(q.Records))
 	for i := range q.Records {
 		r, err := t.claimed(&q.Records[i])
 		if err != nil {
@@ -481,7 +487,7 @@ func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
 			}
 			if v.Action != memory.Allow {
 				v.Signature, v.SignedBy = nil, ""
-				a.Records[i] = judgementOf(&v)
+				a.Records[i] = external.JudgementOf(&v)
 				continue
 			}
 		}
@@ -496,12 +502,12 @@ func seed(ctx context.Context, t *trial, q *Request, a *Answer) error {
 	}
 	for i, r := range out {
 		t.view.bytes += sizeOf(&rs[i]) // the gate has learned of it
-		a.Records[at[i]] = Judgement{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
+		a.Records[at[i]] = external.Judgement{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
 	}
 	return nil
 }
 
-func read(ctx context.Context, t *trial, q *Request, a *Answer) error {
+func read(ctx context.Context, t *trial, q *external.Request, a *external.Answer) error {
 	cs := make([]memory.Candidate, len(q.Candidates))
 	for i := range q.Candidates {
 		r, err := t.claimed(&q.Candidates[i].Record)
@@ -517,9 +523,9 @@ func read(ctx context.Context, t *trial, q *Request, a *Answer) error {
 	if len(ds) != len(cs) {
 		return errors.New("the gate did not decide about every candidate")
 	}
-	a.Decisions = make([]Judgement, len(ds))
+	a.Decisions = make([]external.Judgement, len(ds))
 	for i := range ds {
-		a.Decisions[i] = judgementOfDecision(&ds[i])
+		a.Decisions[i] = external.JudgementOfDecision(&ds[i])
 	}
 	return nil
 }
@@ -537,7 +543,7 @@ type mirror struct {
 	bytes     int // about what the records take
 }
 
-func newMirror(q *Request) *mirror {
+func newMirror(q *external.Request) *mirror {
 	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{},
 		byKey: map[[2]string]int{}, bytes: len(q.Principal) + 2*len(q.Pass)}
 	if m.memory = "pass " + q.Pass; q.Pass == "" {

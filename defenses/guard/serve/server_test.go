@@ -1,4 +1,4 @@
-package external_test
+package serve_test
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/external"
+
+	"github.com/memtox/memtox/defenses/guard/serve"
 )
 
 // closing is a gate that counts how often it was closed.
@@ -23,12 +25,12 @@ type closing struct {
 
 func (c closing) Close() error { *c.closed++; return nil }
 
-func openServer(closed *int) *external.Server {
-	return &external.Server{Open: func(context.Context, memory.View) (memory.Gate, error) { return closing{closed: closed}, nil }}
+func openServer(closed *int) *serve.Server {
+	return &serve.Server{Open: func(context.Context, memory.View) (memory.Gate, error) { return closing{closed: closed}, nil }}
 }
 
 // tell asks and returns the answer's error.
-func tell(s *external.Server, trial uint64, op, value string) string {
+func tell(s *serve.Server, trial uint64, op, value string) string {
 	q := &external.Request{ID: 1, Op: op, Trial: trial}
 	if op == external.Committed {
 		q.Change, q.Record = "add", &external.Record{Record: "r1", Value: value, SourceClass: "USER"}
