@@ -16,8 +16,8 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/detection"
 	"github.com/memtox/memtox/results/stats"
+	"github.com/memtox/memtox/results/summary"
 
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/internal/text"
@@ -586,12 +586,12 @@ func (x *Experiment) TextGates() map[string]string {
 
 // StoreLatency measures how long each defense takes for a sample of the texts
 // while n records are stored. A defense that fails is left out.
-func (x *Experiment) StoreLatency(ctx context.Context, n, sample int) (map[string]detection.Latency, error) {
+func (x *Experiment) StoreLatency(ctx context.Context, n, sample int) (map[string]summary.Latency, error) {
 	if n < 0 || n > maxStored {
 		return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
 	}
 	stored := storedRecords(n)
-	out := map[string]detection.Latency{}
+	out := map[string]summary.Latency{}
 	step := max(1, len(x.Plan.Cases)/max(1, sample))
 	for arm, a := range x.Plan.Arms {
 		var sketch stats.Sketch
@@ -626,7 +626,7 @@ func (x *Experiment) StoreLatency(ctx context.Context, n, sample int) (map[strin
 			return nil, ctx.Err()
 		}
 		if err == nil {
-			out[a.Defense.Name] = detection.LatencyOf(&sketch)
+			out[a.Defense.Name] = summary.LatencyOf(&sketch)
 		}
 	}
 	return out, nil

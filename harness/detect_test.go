@@ -15,7 +15,8 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/detection"
+	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/summary"
 )
 
 // answer is a defense that does what a text says: "block", "redact away", …
@@ -92,21 +93,26 @@ func (k *keep) sink() Sink {
 	})
 }
 
-func detected(t *testing.T, cat Catalog, o DetectOptions, c Config) (*detection.Summary, []results.Trial) {
+func detected(t *testing.T, cat Catalog, o DetectOptions, c Config) (*summary.Summary, []results.Trial) {
 	t.Helper()
-	var a *detection.Aggregator
-	o.Observe = func(e *results.Entry, sizes []int) { a.Add(e, sizes) }
+	var a *summary.Aggregator
+	var mu sync.Mutex
+	o.Observe = func(e *results.Entry, sizes []int) {
+		mu.Lock()
+		defer mu.Unlock()
+		a.Add(e, sizes...)
+	}
 	x, err := PrepareDetect(t.Context(), c, o, cat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a = detection.New(x.Record("id", "test", trialStart))
+	a = summary.New(x.Record("id", "test", trialStart), summary.Options{Gates: x.TextGates()})
 	k := new(keep)
 	if err := x.Run(t.Context(), k.sink(), new(Progress), nil); err != nil {
 		t.Fatal(err)
 	}
 	sort.Slice(k.rows, func(i, j int) bool { return k.rows[i].Index < k.rows[j].Index })
-	return a.Summary(x.TextGates()), k.rows
+	return a.Summary(), k.rows
 }
 
 func detectConfig(defense ...string) Config {
@@ -127,23 +133,26 @@ func TestStoppedIsTheDetectionAndADeferralIsNot(t *testing.T) {
 		textCase("m-8", be, "k", "block", ""), textCase("m-9", be, "k", "defer", ""), textCase("m-a", be, "k", "fine", ""),
 		textCase("m-b", be, "k", "fail", ""), textCase("m-c", at, "c", "panic", ""),
 	), DetectOptions{}, detectConfig("answer"))
-	d := s.Defenses[0]
-	got := map[string][2]int{"tpr": {d.TPR.K, d.TPR.N}, "fpr": {d.FPR.K, d.FPR.N}, "precision": {d.Precision.K, d.Precision.N},
-		"deferred attack": {d.DeferredAttack.K, d.DeferredAttack.N}, "deferred benign": {d.DeferredBenign.K, d.DeferredBenign.N}, "errors": {int(d.Errors), int(d.Scored)}}
+	d := &s.Arms[0]
+	got := map[string][2]int{"errors": {int(d.NotScored), int(d.Scored)}}
+	for _, m := range metric.OfTexts() {
+		got[m.Name] = [2]int{d.Rate(m).K, d.Rate(m).N}
+	}
 	// The redaction that leaves the payload is none; the one without a known payload
 	// that changes the text is.
-	want := map[string][2]int{"tpr": {4, 7}, "fpr": {1, 3}, "precision": {4, 5}, "deferred attack": {1, 7}, "deferred benign": {1, 3}, "errors": {2, 10}}
+	want := map[string][2]int{"tpr": {4, 7}, "fpr": {1, 3}, "precision": {4, 5}, "f1": {4, 8},
+		"deferred_attack": {1, 7}, "deferred_benign": {1, 3}, "errors": {2, 10}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if f := *d.F1.Value; f < 0.666 || f > 0.667 { // 2·4 / (2·4 + 1 + 3)
+	if f := *summary.ScoreOf(metric.F1, d.Rate(metric.F1)).Value; f < 0.666 || f > 0.667 { // 2·4 / (2·4 + 1 + 3)
 		t.Errorf("F1 is %v", f)
 	}
-	if v := d.Verdicts.Attack; v != (detection.Verdicts{Allow: 1, Redact: 3, Defer: 1, Quarantine: 1, Block: 1}) {
+	if v := d.Texts.Verdicts.Attack; v != (summary.Verdicts{Allow: 1, Redact: 3, Defer: 1, Quarantine: 1, Block: 1}) {
 		t.Errorf("verdicts %+v", v)
 	}
-	if d.Findings["said_so"] != 8 || d.ROC == nil || d.ROC.Attacks != 7 || d.LatencyUS["write"].N != 10 {
-		t.Errorf("findings %v, curve %+v, latency %+v", d.Findings, d.ROC, d.LatencyUS)
+	if x := d.Texts; x.Findings["said_so"] != 8 || x.ROC == nil || x.ROC.Attacks != 7 || d.LatencyUS.Write.N != 10 {
+		t.Errorf("findings %v, curve %+v, latency %+v", x.Findings, x.ROC, d.LatencyUS)
 	}
 	for _, r := range rows {
 		if r.Agent != TextAgent || r.ExpectsASR || r.Written {
@@ -156,12 +165,12 @@ func TestOriginRulesNeedAnOrigin(t *testing.T) {
 	cases := []datasets.Case{textCase("m-1", datasets.Attack, "c", "outside", ""), textCase("m-2", datasets.Attack, "c", "outside", "external"), textCase("m-3", datasets.Benign, "", "outside", "user")}
 	for origin, want := range map[string]int{"": 1, "external": 2, "user": 1} {
 		s, _ := detected(t, textCatalog(t, cases...), DetectOptions{Origin: origin}, detectConfig("answer"))
-		d := s.Defenses[0]
-		if d.TPR.K != want || d.FPR.K != 0 {
-			t.Errorf("--origin %q: %v of the attacks, %v of the benign", origin, d.TPR, d.FPR)
+		d := &s.Arms[0]
+		if d.Rate(metric.TPR).K != want || d.Rate(metric.FPR).K != 0 {
+			t.Errorf("--origin %q: %v of the attacks, %v of the benign", origin, d.Rate(metric.TPR), d.Rate(metric.FPR))
 		}
-		if origin == "" && (len(d.Sources) != 3 || d.Sources[0].Name != "EXTERNAL_TOOL" || d.Sources[1].Name != "unknown") {
-			t.Errorf("sources %+v", d.Sources)
+		if origin == "" && (len(d.Texts.Sources) != 3 || d.Texts.Sources[0].Name != "EXTERNAL_TOOL" || d.Texts.Sources[1].Name != "unknown") {
+			t.Errorf("sources %+v", d.Texts.Sources)
 		}
 	}
 }
@@ -172,8 +181,8 @@ func TestCasesWithSessionsAreClassifiedByTheirContent(t *testing.T) {
 	benign := datasets.Case{ID: "m-2", Label: datasets.Benign, Kind: datasets.KindUser, Write: []datasets.Turn{{User: "block my words"}}}
 	s, _ := detected(t, textCatalog(t, full, benign), DetectOptions{}, detectConfig("answer"))
 	// The text with the payload passed; what was blocked beside it is no detection.
-	if d := s.Defenses[0]; d.TPR.K != 0 || d.TPR.N != 1 || d.FPR.K != 1 || d.LatencyUS["write"].N != 3 {
-		t.Errorf("TPR %v, FPR %v, %d texts", d.TPR, d.FPR, d.LatencyUS["write"].N)
+	if d := &s.Arms[0]; d.Rate(metric.TPR).K != 0 || d.Rate(metric.TPR).N != 1 || d.Rate(metric.FPR).K != 1 || d.LatencyUS.Write.N != 3 {
+		t.Errorf("TPR %v, FPR %v, %d texts", d.Rate(metric.TPR), d.Rate(metric.FPR), d.LatencyUS.Write.N)
 	}
 }
 
@@ -204,8 +213,8 @@ func TestTheStoreIsThere(t *testing.T) {
 	cases := []datasets.Case{textCase("m-1", datasets.Attack, "c", "crowded", "")}
 	for stored, want := range map[int]int{0: 0, 3: 1} {
 		s, _ := detected(t, textCatalog(t, cases...), DetectOptions{Stored: stored}, detectConfig("answer"))
-		if s.Defenses[0].TPR.K != want {
-			t.Errorf("with %d stored %v", stored, s.Defenses[0].TPR)
+		if s.Arms[0].Rate(metric.TPR).K != want {
+			t.Errorf("with %d stored %v", stored, s.Arms[0].Rate(metric.TPR))
 		}
 	}
 	x, err := PrepareDetect(t.Context(), detectConfig("answer", "keyword"), DetectOptions{}, textCatalog(t, cases...))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/sweep"
+	"github.com/memtox/memtox/results/summary"
 
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -77,7 +77,7 @@ func (x *Experiment) resolved() map[string]any {
 			}
 			list = append(list, map[string]any{"name": s.Name, "arms": arms})
 		}
-		m[sweep.Key] = list
+		m[summary.SweepKey] = list
 	}
 	if len(x.greeted) > 0 {
 		// What they say of themselves, as the text that run.json will have.

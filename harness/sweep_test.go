@@ -10,7 +10,6 @@ import (
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
-	"github.com/memtox/memtox/results/sweep"
 )
 
 func TestPointsOfASweep(t *testing.T) {
@@ -84,11 +83,11 @@ func TestASweepIsAnArmForEveryValueAndIsReadBackFromItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []*results.Run{run, &read} {
-		c := sweep.New(r, summary.Options{})
+		c := summary.New(r, summary.Options{})
 		for _, e := range out.entries {
 			c.Add(&e)
 		}
-		sweeps := c.Sweeps()
+		sweeps := c.Summary().Sweeps
 		if len(sweeps) != 2 || sweeps[0].Name != "anomaly.z" || len(sweeps[0].Points) != 3 || sweeps[1].Points[1].Defense != "keyword:strict" {
 			t.Fatalf("%+v", sweeps)
 		}

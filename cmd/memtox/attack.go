@@ -17,6 +17,7 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 
@@ -197,7 +198,7 @@ func printCampaign(env *Env, siege *harness.Siege, r *harness.CampaignResult, fo
 	for _, a := range r.Arms {
 		again := "–"
 		if a.Fresh != nil {
-			again = rateText(*a.Fresh)
+			again = render.Rate(*a.Fresh)
 		}
 		l.add(a.Agent, a.Defense, fmt.Sprint(a.Queries), fmt.Sprint(a.Errors), fmt.Sprint(a.NotScored), again, mostFrequent(a.Winners, 3), strings.Join(a.Portfolio[:min(3, len(a.Portfolio))], ", "))
 	}
@@ -219,20 +220,11 @@ func levels(r *harness.CampaignResult, of func(harness.CampaignLevel) stats.Rate
 			if i == 0 {
 				l.columns = append(l.columns, fmt.Sprint(level.Budget))
 			}
-			row = append(row, rateText(of(level)))
+			row = append(row, render.Rate(of(level)))
 		}
 		l.add(row...)
 	}
 	return l
-}
-
-// rateText is a rate as the tables of a run print it.
-func rateText(r stats.Rate) string {
-	v, ok := r.Value()
-	if !ok {
-		return "not measured"
-	}
-	return fmt.Sprintf("%d/%d %.1f%% [%.1f, %.1f]", r.K, r.N, 100*v, 100*r.Lo, 100*r.Hi)
 }
 
 // mostFrequent names the n keys with the greatest counts.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +19,7 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/detection"
-	"github.com/memtox/memtox/results/render"
+	"github.com/memtox/memtox/results/summary"
 
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -124,8 +124,13 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 			return err
 		}
 	}
-	var figures *detection.Aggregator
-	o.Observe = func(e *results.Entry, sizes []int) { figures.Add(e, sizes) }
+	var figures *summary.Aggregator
+	var mu sync.Mutex
+	o.Observe = func(e *results.Entry, sizes []int) {
+		mu.Lock()
+		defer mu.Unlock()
+		figures.Add(e, sizes...)
+	}
 	x, err := harness.PrepareDetect(ctx, c, o, env.catalog(false, remote.Caps{}))
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	}
 	started := env.Now()
 	record := x.Record(runID(c, started), versionString(), started)
-	figures = detection.New(record)
+	figures = summary.New(record, summary.Options{Gates: x.TextGates()})
 	sink := harness.SinkOf(func(results.Finished) error { return nil })
 	var journal *results.Journal
 	if c.Out != "" {
@@ -164,48 +169,38 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials: nothing can be said\n", progress.Done(), x.Plan.Len())
 		return told{errInconclusive}
 	}
-	s := figures.Summary(x.TextGates())
-	s.Stored = o.Stored
-	s.Origin.Given = o.Origin
-	s.Origin.Without, s.Texts = x.WithoutOrigin()
-	if journal != nil {
-		s.RunID = record.ID
+	s := figures.Summary()
+	s.Texts.Stored = o.Stored
+	s.Texts.Origin.Given = o.Origin
+	s.Texts.Origin.Without, s.Texts.Texts = x.WithoutOrigin()
+	if journal == nil {
+		s.RunID = ""
 	}
 	for _, n := range further {
 		by, err := x.StoreLatency(ctx, n, latencySample)
 		if err != nil {
 			return err
 		}
-		for i := range s.Defenses {
-			if l, ok := by[s.Defenses[i].Defense]; ok {
-				s.Defenses[i].LatencyUSByStore = append(s.Defenses[i].LatencyUSByStore, detection.StoreLatency{Stored: n, Latency: l})
+		for i := range s.Arms {
+			if l, ok := by[s.Arms[i].Defense]; ok {
+				t := s.Arms[i].Texts
+				t.ByStore = append(t.ByStore, summary.StoreLatency{Stored: n, Latency: l})
 			}
 		}
 	}
-	switch c.Format {
-	case "json":
-		err = s.WriteJSON(env.Stdout)
-	case "markdown":
-		err = s.WriteMarkdown(env.Stdout)
-	default:
-		err = s.WriteTable(env.screen, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
-		if err == nil && c.Out != "" {
-			_, err = fmt.Fprintf(env.Stdout, "\nrows and settings: %s\n", inert.Text(c.Out))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("printing the result: %w", err)
+	if err := printSummary(env, c, s, "rows and settings"); err != nil {
+		return err
 	}
 	return detectVerdict(env, c, s)
 }
 
 // detectVerdict says with which code detect ends.
-func detectVerdict(env *Env, c harness.Config, s *detection.Summary) error {
+func detectVerdict(env *Env, c harness.Config, s *summary.Summary) error {
 	var scored, failed, most int64
 	why := "" // of the defense that failed most
-	for i := range s.Defenses {
-		d := &s.Defenses[i]
-		reason, n := d.MostFrequentError()
+	for i := range s.Arms {
+		d := &s.Arms[i]
+		reason, n := s.MostFrequentError(d)
 		if n > most {
 			most, why = n, fmt.Sprintf("; the most frequent reason (%s, %d times): %s", d.Defense, n, reason)
 		}
@@ -213,7 +208,7 @@ func detectVerdict(env *Env, c harness.Config, s *detection.Summary) error {
 			fmt.Fprintf(env.Stderr, "memtox: nothing was scored under %s\n", inert.Text(d.Defense))
 		}
 		scored += d.Scored
-		failed += d.Errors
+		failed += d.NotScored
 	}
 	switch {
 	case scored == 0:

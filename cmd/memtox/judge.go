@@ -13,6 +13,7 @@ import (
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 
 	"github.com/memtox/memtox/internal/settings"
@@ -114,7 +115,7 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 	}
 	say("judge %s on the %s set of %d items", r.Judge, r.Set, r.Items)
 	if r.Twice > 0 {
-		say("labellers: %d items labelled twice, agreement %s, kappa %s; %d disputed items are in no figure", r.Twice, rateText(r.Agreement), kappaText(r.Kappa), r.Disputed)
+		say("labellers: %d items labelled twice, agreement %s, kappa %s; %d disputed items are in no figure", r.Twice, render.Rate(r.Agreement), kappaText(r.Kappa), r.Disputed)
 	} else {
 		say("labellers: ONE LABEL AN ITEM: how far people agree on this set is not known")
 	}
@@ -124,7 +125,7 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 	fmt.Fprintln(env.Stdout)
 	l := &listing{columns: []string{"question", "kind", "items", "no verdict", "sensitivity", "specificity", "kappa"}}
 	add := func(question, kind string, f score.Figures, kappa string) {
-		l.add(question, kind, fmt.Sprint(f.Items), fmt.Sprint(f.NoVerdict), rateText(f.Sensitivity), rateText(f.Specificity), kappa)
+		l.add(question, kind, fmt.Sprint(f.Items), fmt.Sprint(f.NoVerdict), render.Rate(f.Sensitivity), render.Rate(f.Specificity), kappa)
 	}
 	add("all", "all", r.All, kappaText(r.All.Kappa))
 	for _, p := range r.Questions {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
-	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/render"
 )
 
 // listing is a table of texts that prints as a table, as JSON or as Markdown.
@@ -44,7 +44,7 @@ func (l *listing) objects() []map[string]string {
 	return out
 }
 
-func (l *listing) grid() *compare.Grid { return &compare.Grid{Columns: l.columns, Rows: l.rows} }
+func (l *listing) table() *render.Table { return &render.Table{Header: l.columns, Rows: l.rows} }
 
 // print writes the listing in a format. JSON is a list of objects with the
 // columns for keys.
@@ -53,9 +53,9 @@ func (l *listing) print(env *Env, format string) error {
 	case "json":
 		return printJSON(env, l.objects())
 	case "markdown":
-		return l.grid().Markdown(env.Stdout)
+		return l.table().Markdown(env.Stdout)
 	case "table":
-		return l.grid().Text(env.Stdout)
+		return l.table().Text(env.Stdout)
 	}
 	p := &settings.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(formats, ", ")}
 	return p

@@ -98,19 +98,14 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 		j.Close()
 		return err
 	}
-	var t tally
 	figures := summary.New(run, summaryOptions(0))
 	whole := m.Trials == run.Planned
 	if whole {
-		_, err = j.Finish(func(e *results.Entry) error {
-			t.add(e)
-			figures.Add(e)
-			return nil
-		})
+		_, err = j.Finish(func(e *results.Entry) error { figures.Add(e); return nil })
 	} else if err = j.Close(); err == nil {
 		var r *results.Reader
 		if r, err = results.OpenReader(work); err == nil {
-			err = errors.Join(eachEntry(r, figures, &t), r.Close())
+			err = errors.Join(figures.AddAll(r), r.Close())
 		}
 	}
 	if err == nil {
@@ -126,7 +121,7 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 		return fmt.Errorf("merging into %s: %w", out, err)
 	}
 	c.Out, c.Format = out, format
-	verdict := t.print(env, c, s)
+	ended := printRun(env, c, s)
 	if m.Duplicates > 0 {
 		fmt.Fprintf(env.Stderr, "memtox: %d rows were there twice and are counted once\n", m.Duplicates)
 	}
@@ -144,5 +139,5 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 		fmt.Fprintf(env.Stderr, "; run them with: %s\n", c.Again(out))
 		return told{errInconclusive}
 	}
-	return verdict
+	return ended
 }

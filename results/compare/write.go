@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -172,7 +173,7 @@ func (p *printer) heading(format string, args ...any) {
 	p.gap()
 }
 
-func (p *printer) grid(g *Grid) {
+func (p *printer) grid(g *render.Table) {
 	if p.err != nil {
 		return
 	}
@@ -245,16 +246,16 @@ func (r *Report) side(s Side) string {
 func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 	clustered := slices.ContainsFunc(cs, func(c Comparison) bool { return c.Test.Method != c.McNemar.Method })
 	withPrevented := slices.ContainsFunc(cs, func(c Comparison) bool { return c.Prevented != nil })
-	g := &Grid{Columns: []string{"agent", "arm", "against"}}
+	g := &render.Table{Header: []string{"agent", "arm", "against"}}
 	if sliced {
-		g.Columns = append(g.Columns, "slice")
+		g.Header = append(g.Header, "slice")
 	}
-	g.Columns = append(g.Columns, "metric", "rate", "rate against", "difference", "only arm", "only against", "p adjusted", "test")
+	g.Header = append(g.Header, "metric", "rate", "rate against", "difference", "only arm", "only against", "p adjusted", "test")
 	if clustered {
-		g.Columns = append(g.Columns, "McNemar p")
+		g.Header = append(g.Header, "McNemar p")
 	}
 	if withPrevented {
-		g.Columns = append(g.Columns, "prevented")
+		g.Header = append(g.Header, "prevented")
 	}
 	for i := range cs {
 		c := &cs[i]
@@ -262,11 +263,11 @@ func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 		if sliced {
 			row = append(row, c.Slice.Name)
 		}
-		pv := "not measured"
+		pv := render.NotMeasured
 		if c.Test.Measured {
 			pv = pValue(c.Adjusted)
 		}
-		row = append(row, c.Metric, rate(c.RateA), rate(c.RateB), points(c.Difference), fmt.Sprint(c.Pairs.OnlyA), fmt.Sprint(c.Pairs.OnlyB), pv, testName(c.Test.Method))
+		row = append(row, c.Metric, render.Share(c.RateA), render.Share(c.RateB), points(c.Difference), fmt.Sprint(c.Pairs.OnlyA), fmt.Sprint(c.Pairs.OnlyB), pv, testName(c.Test.Method))
 		if clustered {
 			row = append(row, pValue(c.McNemar.P))
 		}
@@ -278,19 +279,11 @@ func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 	p.grid(g)
 }
 
-func rate(r stats.Rate) string {
-	v, ok := r.Value()
-	if !ok {
-		return "0/0 not measured"
-	}
-	return fmt.Sprintf("%d/%d %s", r.K, r.N, percent(v))
-}
-
 // points gives a difference of rates in percentage points.
 func points(e stats.Estimate) string {
 	v, ok := e.Value()
 	if !ok {
-		return "not measured"
+		return render.NotMeasured
 	}
 	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", 100*v+0, 100*e.Lo+0, 100*e.Hi+0)
 }
@@ -319,22 +312,22 @@ func (v *Prevented) text() string {
 	case !v.Headroom:
 		return "no headroom"
 	case math.IsInf(v.Lo, 0):
-		return fmt.Sprintf("%s [unbounded, %s]", percent(v.Value), percent(v.Hi))
+		return fmt.Sprintf("%s%% [unbounded, %s%%]", render.Percent(v.Value), render.Percent(v.Hi))
 	}
-	return fmt.Sprintf("%s [%s, %s]", percent(v.Value), percent(v.Lo), percent(v.Hi))
+	return fmt.Sprintf("%s%% [%s%%, %s%%]", render.Percent(v.Value), render.Percent(v.Lo), render.Percent(v.Hi))
 }
 
 func (p *printer) latency(r *Report) {
 	p.heading("Latency, microseconds: not tested, the interval says what there is to say")
-	g := &Grid{Columns: []string{"agent", "arm", "against", "metric", "arm µs", "against µs", "difference µs"}}
+	g := &render.Table{Header: []string{"agent", "arm", "against", "metric", "arm µs", "against µs", "difference µs"}}
 	micro := func(v *float64) string {
 		if v == nil {
-			return "not measured"
+			return render.NotMeasured
 		}
 		return fmt.Sprintf("%.3g", *v)
 	}
 	for _, c := range r.Latency {
-		d := "not measured"
+		d := render.NotMeasured
 		if v, ok := c.Difference.Value(); ok {
 			d = fmt.Sprintf("%+.3g [%s, %s]", v, end(c.Difference.Lo), end(c.Difference.Hi))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/export"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 )
 
@@ -79,8 +80,8 @@ func (r *Result) rules() string {
 		100*r.Confidence, 100*r.FailConfidence, 100*(1-r.Confidence), r.Statistical)
 }
 
-func (r *Result) grid() *compare.Grid {
-	g := &compare.Grid{Columns: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
+func (r *Result) grid() *render.Table {
+	g := &render.Table{Header: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		g.Add(string(c.Outcome), c.Name, c.Require, c.Measured, c.Bound, c.Why)

@@ -26,7 +26,7 @@ func TestThePageOnMetricsIsTheTable(t *testing.T) {
 		topic := tables.FindStringSubmatch(block)[1]
 		var b strings.Builder
 		b.WriteString("<!-- metrics: " + topic + " -->\n| metric | formula | read it as |\n|---|---|---|\n")
-		for _, m := range metric.All() {
+		for _, m := range all() {
 			if string(m.Topic) == topic {
 				b.WriteString("| `" + m.Name + "` | " + m.Formula + " | " + m.Note + " |\n")
 				rows++
@@ -34,8 +34,8 @@ func TestThePageOnMetricsIsTheTable(t *testing.T) {
 		}
 		return b.String() + "<!-- end -->"
 	})
-	if rows != len(metric.All()) {
-		t.Errorf("the page has a place for %d of %d metrics", rows, len(metric.All()))
+	if rows != metric.Count() {
+		t.Errorf("the page has a place for %d of %d metrics", rows, metric.Count())
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(renewed), 0o644); err != nil {
@@ -46,13 +46,25 @@ func TestThePageOnMetricsIsTheTable(t *testing.T) {
 	}
 }
 
+// all are the rates of runs and those of texts alone.
+func all() (list []*metric.Metric) {
+	for i := range metric.Count() {
+		list = append(list, metric.At(i))
+	}
+	return list
+}
+
 func TestEveryMetricSaysWhatItIs(t *testing.T) {
-	for i, m := range metric.All() {
-		if m.Name == "" || m.About == "" || m.Formula == "" || m.Note == "" || m.Topic == "" {
+	for i, m := range all() {
+		if m.Name == "" || m.About == "" || m.Formula == "" || m.Note == "" || m.Topic == "" || m.Head == "" {
 			t.Errorf("%+v lacks a word", m)
 		}
-		if found, ok := metric.Find(m.Name); !ok || found != m || m.Index() != i {
+		found, ok := metric.Find(m.Name)
+		if alone := m.Topic == metric.AboutTexts; m.Index() != i || ok == alone || ok && found != m || alone && !m.Texts {
 			t.Errorf("%s is not found under its name, or stands elsewhere", m)
+		}
+		if _, ok := metric.Find(m.After); m.After != "" && !ok {
+			t.Errorf("%s stands after %q, which is no rate", m, m.After)
 		}
 	}
 }

@@ -20,6 +20,8 @@ const (
 	AboutNotice Topic = "Is it noticed?"
 	AboutCost   Topic = "What does it cost?"
 	AboutTrust  Topic = "Can the measurement be trusted?"
+	// AboutTexts are the rates that only `memtox detect` has, of texts without an agent.
+	AboutTexts Topic = "How good a classifier is it?"
 )
 
 // Metric is a rate over trials.
@@ -34,6 +36,11 @@ type Metric struct {
 	Note string
 	// Topic is the question that the rate answers a part of.
 	Topic Topic
+	// Head stands over its column in tables.
+	Head string
+	// After names the rate that it stands behind in tables. A rate that neither names
+	// one nor begins a table is in none; the JSON has it all the same.
+	After string
 	// Better says which way a change is one for the better.
 	Better stats.Direction
 	// Conditional: the denominator is what the arm let happen, so that two arms of
@@ -49,6 +56,11 @@ type Metric struct {
 	PerRecord bool
 	// Sliced: the slices of an arm, by class and the like, have the rate too.
 	Sliced bool
+	// Texts: `memtox detect` has the rate, of the same columns.
+	Texts bool
+	// Shown is the figure that a share stands for, where that is not the share itself.
+	// It grows with the share, so that the ends of its interval give those of the figure.
+	Shown func(share float64) float64
 
 	count func(*results.Trial) (k, n int)
 	could func(*results.Trial) bool
@@ -110,12 +122,29 @@ func define(m Metric) *Metric {
 	return &m
 }
 
-// All lists the rates, in the order of the JSON of a run.
-func All() []*Metric { return append([]*Metric(nil), table...) }
+// All lists the rates of a run, in the order of its JSON.
+func All() []*Metric { return those(func(m *Metric) bool { return m.Topic != AboutTexts }) }
 
-// Find finds a rate by its name.
-func Find(name string) (*Metric, bool) {
+// OfTexts lists the rates of `memtox detect`, in the order of its JSON.
+func OfTexts() []*Metric { return those(func(m *Metric) bool { return m.Texts }) }
+
+// Count is how many rates have an index, and At is the one that has it.
+func Count() int       { return len(table) }
+func At(i int) *Metric { return table[i] }
+
+func those(pass func(*Metric) bool) []*Metric {
+	var out []*Metric
 	for _, m := range table {
+		if pass(m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Find finds a rate of a run by its name.
+func Find(name string) (*Metric, bool) {
+	for _, m := range All() {
 		if m.Name == name {
 			return m, true
 		}
@@ -123,13 +152,24 @@ func Find(name string) (*Metric, bool) {
 	return nil, false
 }
 
-// Names lists the names of the rates that pass; all of them where pass is nil.
+// Names lists the names of the rates of a run that pass; all of them where pass is nil.
 func Names(pass func(*Metric) bool) []string {
 	var names []string
-	for _, m := range table {
+	for _, m := range All() {
 		if pass == nil || pass(m) {
 			names = append(names, m.Name)
 		}
 	}
 	return names
+}
+
+// Row returns the rate and those that stand behind it in the tables of a run.
+func (m *Metric) Row() []*Metric {
+	out := []*Metric{m}
+	for _, x := range All() {
+		if x.After == m.Name {
+			out = append(out, x.Row()...)
+		}
+	}
+	return out
 }

@@ -1,9 +1,10 @@
-// Package render prints a summary: as tables for a terminal or a plain file, as
-// Markdown, or as JSON.
+// Package render prints tables: those of a run, of a sweep and of `memtox detect` as
+// [Summary] lays them out, and any other as a [Table], for a terminal or a plain file,
+// or as Markdown.
 //
-//	render.Table(os.Stdout, s, render.Options{Width: 120})
+//	render.Summary(os.Stdout, s, "table", render.Options{Width: 120})
 //
-// Names come from cases and configurations and may be hostile; they are made
-// inert. Every rate is printed as k/n, percent and its interval, and 0/0 as "not
-// measured".
+// Names come from cases and configurations and may be hostile; they are made inert. A
+// rate is printed here and nowhere else: as k/n, percent and its interval ([Rate]), and
+// 0/0 as "not measured".
 package render

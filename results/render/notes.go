@@ -73,7 +73,7 @@ func resumed(s *summary.Summary) string {
 func footnotes(s *summary.Summary) []string {
 	lines := []string{
 		fmt.Sprintf("Rates are k/n, percent and [%s%% interval] (%s: cases of one template family count for less than independent ones). "+
-			"%q is 0/0.", strings.TrimSuffix(fmt.Sprintf("%.1f", 100*s.Interval.Level), ".0"), s.Interval.Method, notMeasured),
+			"%q is 0/0.", strings.TrimSuffix(fmt.Sprintf("%.1f", 100*s.Interval.Level), ".0"), s.Interval.Method, NotMeasured),
 		"RSR depends on what a defense let through: compare defenses by end to end.",
 	}
 	for i := range s.Arms {
@@ -100,9 +100,9 @@ func footnotes(s *summary.Summary) []string {
 // worst says how far trials that were not scored could move the headline rates.
 func worst(a *summary.Arm) string {
 	var parts []string
-	for _, m := range []struct{ key, name string }{{"end_to_end", "end to end"}, {"asr", "ASR"}, {"tpr", "TPR"}, {"fpr", "FPR"}, {"utility", "utility"}} {
-		if b, ok := a.Bounds[m.key]; ok {
-			parts = append(parts, fmt.Sprintf("%s %s–%s%%", m.name, percent(b.Lo), percent(b.Hi)))
+	for _, m := range []*metric.Metric{metric.EndToEnd, metric.ASR, metric.TPR, metric.FPR, metric.Utility} {
+		if b, ok := a.Bounds[m.Name]; ok {
+			parts = append(parts, fmt.Sprintf("%s %s–%s%%", m.Head, Percent(b.Lo), Percent(b.Hi)))
 		}
 	}
 	line := fmt.Sprintf("%s: %s not scored", armName(a), count(a.NotScored, "trial"))
@@ -117,13 +117,6 @@ func worst(a *summary.Arm) string {
 		line += "; had they been, the rates would lie within " + strings.Join(parts, ", ")
 	}
 	return line + "."
-}
-
-func count(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return thousands(n) + " " + what
 }
 
 // headroom names the classes in which nothing landed undefended: what a defense

@@ -113,13 +113,11 @@ func TestGolden(t *testing.T) {
 		t.Run(c.file, func(t *testing.T) {
 			text.EnableColors() // whatever the environment says
 			var b bytes.Buffer
-			var err error
+			format := "table"
 			if strings.HasSuffix(c.file, ".md") {
-				err = Markdown(&b, c.s)
-			} else {
-				err = Table(&b, c.s, c.o)
+				format = "markdown"
 			}
-			if err != nil {
+			if err := Summary(&b, c.s, format, c.o); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", c.file)
@@ -161,7 +159,7 @@ func TestGolden(t *testing.T) {
 
 func TestHostileNamesAreNoMarkup(t *testing.T) {
 	var b bytes.Buffer
-	if err := Markdown(&b, hostile()); err != nil {
+	if err := Summary(&b, hostile(), "markdown", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"<script", "](https:", "\x1b", "`rm"} {
@@ -174,7 +172,7 @@ func TestHostileNamesAreNoMarkup(t *testing.T) {
 func TestJSONIsOneObjectOnOneLine(t *testing.T) {
 	var b bytes.Buffer
 	s := hostile()
-	if err := JSON(&b, s); err != nil {
+	if err := Summary(&b, s, "json", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), "\n"); n != 1 || !strings.HasSuffix(b.String(), "}\n") {
@@ -193,7 +191,7 @@ func TestJSONIsOneObjectOnOneLine(t *testing.T) {
 
 func TestARateIsNeverRoundedToNoneOrAll(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.0", 1: "100.0", 1. / 3240: "<0.1", 3239. / 3240: ">99.9", 0.5: "50.0", 0.0006: "0.1"} {
-		if got := percent(v); got != want {
+		if got := Percent(v); got != want {
 			t.Errorf("percent(%v) = %s, want %s", v, got, want)
 		}
 	}

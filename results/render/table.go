@@ -1,9 +1,11 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -22,7 +24,7 @@ const minWidth = 60
 // maxName is the length at which names from cases and configurations are cut.
 const maxName = 28
 
-// Options of Table.
+// Options of what is printed for a terminal.
 type Options struct {
 	// Width is the width of the terminal in columns; DefaultWidth if 0. Tables
 	// that are wider are split.
@@ -31,71 +33,182 @@ type Options struct {
 	Terminal bool
 }
 
-// Table prints a summary for a person.
-func Table(w io.Writer, s *summary.Summary, o Options) error {
-	if o.Width == 0 {
-		o.Width = DefaultWidth
+// Table is a table of texts. Whatever they hold, they break no line and colour no
+// terminal.
+type Table struct {
+	Title string
+	// Labels is how many leading columns say what a row is: they are clipped, and the
+	// others stand to the right. 0 is a list of texts, which are printed as they are.
+	Labels int
+	Header []string
+	Rows   [][]string
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Drop takes a column out.
+func (t *Table) Drop(column int) {
+	t.Header = slices.Delete(t.Header, column, column+1)
+	for i := range t.Rows {
+		t.Rows[i] = slices.Delete(t.Rows[i], column, column+1)
 	}
-	o.Width = max(o.Width, minWidth)
+}
+
+// Text writes the table for a terminal of any width.
+func (t *Table) Text(w io.Writer) error {
+	_, err := io.WriteString(w, draw(clean(*t, inert.Text), Options{})+"\n")
+	return err
+}
+
+// Markdown writes the table for a file, a wiki or a pull request.
+func (t *Table) Markdown(w io.Writer) error {
+	c := clean(*t, inert.Markdown)
+	labels := c.Labels
+	if labels == 0 {
+		labels = len(c.Header)
+	}
 	var b strings.Builder
-	for _, line := range heading(s) {
-		b.WriteString(wrap(inert.Text(line), o.Width))
-	}
-	for _, g := range grids(s) {
-		for _, part := range split(clean(g, inert.Text), o.Width) {
-			b.WriteString("\n" + bold(strings.TrimSuffix(wrap(part.title, o.Width), "\n"), o) + "\n")
-			b.WriteString(draw(part, o) + "\n")
-		}
-	}
-	b.WriteString("\n")
-	for _, line := range footnotes(s) {
-		b.WriteString(wrap(inert.Text(line), o.Width))
+	b.WriteString("| " + strings.Join(c.Header, " | ") + " |\n|" + strings.Repeat("---|", labels) + strings.Repeat("---:|", len(c.Header)-labels) + "\n")
+	for _, row := range c.Rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// JSON prints a summary as one object on one line.
-func JSON(w io.Writer, s *summary.Summary) error {
-	b, err := json.Marshal(s)
+// cross is a table that is filled by the names of its rows and columns.
+type cross struct {
+	Table
+	empty         string // what stands where nothing was set; NotMeasured if ""
+	rows, columns map[string]int
+}
+
+func (x *cross) column(name string) int {
+	at, ok := x.columns[name]
+	if !ok {
+		if x.columns == nil {
+			x.columns = map[string]int{}
+		}
+		at = len(x.Header)
+		x.columns[name] = at
+		x.Header = append(x.Header, name)
+	}
+	return at
+}
+
+func (x *cross) row(labels []string) int {
+	name := strings.Join(labels, "\x00")
+	at, ok := x.rows[name]
+	if !ok {
+		if x.rows == nil {
+			x.rows = map[string]int{}
+		}
+		at = len(x.Rows)
+		x.rows[name] = at
+		x.Add(slices.Clone(labels)...)
+	}
+	for len(x.Rows[at]) < len(x.Header) {
+		x.Rows[at] = append(x.Rows[at], cmp.Or(x.empty, NotMeasured))
+	}
+	return at
+}
+
+func (x *cross) set(row []string, column, cell string) {
+	k := x.column(column)
+	x.Rows[x.row(row)][k] = cell
+}
+
+// page is what a summary says: lines, tables, and lines on how to read them.
+type page struct {
+	heading []string
+	tables  []Table
+	notes   []string
+	sweeps  []Table // lists behind the notes
+}
+
+// Summary prints the summary of a run, or of `memtox detect`: as a table, as json (one
+// object on one line) or as markdown.
+func Summary(w io.Writer, s *summary.Summary, format string, o Options) error {
+	if format == "json" {
+		return JSON(w, s)
+	}
+	p := ofRun
+	if s.Texts != nil {
+		p = ofTexts
+	}
+	if format == "markdown" {
+		return p(s).markdown(w)
+	}
+	return p(s).text(w, o)
+}
+
+// JSON prints a value as one object on one line.
+func JSON(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("writing the summary: %w", err)
+		return fmt.Errorf("writing the figures: %w", err)
 	}
 	_, err = w.Write(append(inert.JSON(b), '\n'))
 	return err
 }
 
-// Markdown prints a summary as Markdown, for a file, a wiki or a pull request.
-func Markdown(w io.Writer, s *summary.Summary) error {
+func (p page) text(w io.Writer, o Options) error {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	o.Width = max(o.Width, minWidth)
 	var b strings.Builder
-	for _, line := range heading(s) {
+	for _, line := range p.heading {
+		b.WriteString(wrap(inert.Text(line), o.Width))
+	}
+	for _, t := range p.tables {
+		for _, part := range split(clean(t, inert.Text), o.Width) {
+			b.WriteString("\n" + bold(strings.TrimSuffix(wrap(part.Title, o.Width), "\n"), o) + "\n")
+			b.WriteString(draw(part, o) + "\n")
+		}
+	}
+	b.WriteString("\n")
+	for _, line := range p.notes {
+		b.WriteString(wrap(inert.Text(line), o.Width))
+	}
+	for i := range p.sweeps {
+		b.WriteString("\n" + inert.Text(p.sweeps[i].Title) + "\n")
+		if err := p.sweeps[i].Text(&b); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p page) markdown(w io.Writer) error {
+	var b strings.Builder
+	for _, line := range p.heading {
 		b.WriteString(inert.Markdown(line) + "\n\n")
 	}
-	for _, g := range grids(s) {
-		g = clean(g, inert.Markdown)
-		b.WriteString("### " + g.title + "\n\n")
-		b.WriteString("| " + strings.Join(g.header, " | ") + " |\n|")
-		for i := range g.header {
-			if i < g.labels {
-				b.WriteString("---|")
-			} else {
-				b.WriteString("---:|")
-			}
+	for i := range p.tables {
+		b.WriteString("### " + p.tables[i].Title + "\n\n") // titles are our own
+		if err := p.tables[i].Markdown(&b); err != nil {
+			return err
 		}
-		for _, row := range g.rows {
-			b.WriteString("\n| " + strings.Join(row, " | ") + " |")
-		}
-		b.WriteString("\n\n")
+		b.WriteByte('\n')
 	}
-	for _, line := range footnotes(s) {
+	for _, line := range p.notes {
 		b.WriteString("- " + inert.Markdown(line) + "\n")
+	}
+	for i := range p.sweeps {
+		b.WriteString("\n### " + inert.Markdown(p.sweeps[i].Title) + "\n\n")
+		if err := p.sweeps[i].Markdown(&b); err != nil {
+			return err
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // clean clips and escapes every cell. Titles are our own.
-func clean(g grid, escape func(string) string) grid {
+func clean(t Table, escape func(string) string) Table {
 	list := func(in []string, clip int) []string {
 		out := make([]string, len(in))
 		for i, s := range in {
@@ -106,9 +219,9 @@ func clean(g grid, escape func(string) string) grid {
 		}
 		return out
 	}
-	out := grid{title: g.title, labels: g.labels, header: list(g.header, len(g.header))}
-	for _, row := range g.rows {
-		out.rows = append(out.rows, list(row, g.labels))
+	out := Table{Title: t.Title, Labels: t.Labels, Header: list(t.Header, len(t.Header)*min(t.Labels, 1))}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, list(row, t.Labels))
 	}
 	return out
 }
@@ -118,31 +231,31 @@ const gap = 2
 
 // split splits a table into several with as many columns each as fit. At least
 // one does, however narrow it is.
-func split(g grid, width int) []grid {
-	widths := make([]int, len(g.header))
-	for i, h := range g.header {
+func split(t Table, width int) []Table {
+	widths := make([]int, len(t.Header))
+	for i, h := range t.Header {
 		widths[i] = text.StringWidthWithoutEscSequences(h)
-		for _, row := range g.rows {
+		for _, row := range t.Rows {
 			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(row[i]))
 		}
 	}
 	labels := 0
-	for _, w := range widths[:g.labels] {
+	for _, w := range widths[:t.Labels] {
 		labels += w + gap
 	}
-	var out []grid
-	for from := g.labels; from < len(g.header); {
+	var out []Table
+	for from := t.Labels; from < len(t.Header); {
 		to, used := from, labels
-		for to < len(g.header) && (to == from || used+widths[to] <= width) {
+		for to < len(t.Header) && (to == from || used+widths[to] <= width) {
 			used += widths[to] + gap
 			to++
 		}
-		part := grid{title: g.title, labels: g.labels, header: cut(g.header, g.labels, from, to)}
-		if from > g.labels {
-			part.title += " (continued)"
+		part := Table{Title: t.Title, Labels: t.Labels, Header: cut(t.Header, t.Labels, from, to)}
+		if from > t.Labels {
+			part.Title += " (continued)"
 		}
-		for _, row := range g.rows {
-			part.rows = append(part.rows, cut(row, g.labels, from, to))
+		for _, row := range t.Rows {
+			part.Rows = append(part.Rows, cut(row, t.Labels, from, to))
 		}
 		out = append(out, part)
 		from = to
@@ -154,36 +267,33 @@ func cut(row []string, labels, from, to int) []string {
 	return append(append([]string(nil), row[:labels]...), row[from:to]...)
 }
 
-// style is plain text: columns apart by spaces, one rule under the header.
-func style() table.Style {
-	return table.Style{Name: "memtox", Box: table.BoxStyle{MiddleHorizontal: "─", MiddleVertical: "  ", MiddleSeparator: "──"},
+// draw is plain text: columns apart by spaces, one rule under the header. A list has
+// neither the rule nor numbers.
+func draw(t Table, o Options) string {
+	w, list := table.NewWriter(), t.Labels == 0
+	w.SetStyle(table.Style{Name: "memtox", Box: table.BoxStyle{MiddleHorizontal: "─", MiddleVertical: "  ", MiddleSeparator: "──"},
 		Format:  table.FormatOptions{Header: text.FormatDefault},
-		Options: table.Options{SeparateColumns: true, SeparateHeader: true}}
-}
-
-func draw(g grid, o Options) string {
-	t := table.NewWriter()
-	t.SetStyle(style())
-	t.AppendHeader(cells(g.header))
+		Options: table.Options{SeparateColumns: true, SeparateHeader: !list}})
+	w.AppendHeader(cells(t.Header))
 	var configs []table.ColumnConfig
-	for i := range g.header {
-		if i >= g.labels {
+	for i := range t.Header {
+		if i >= t.Labels && !list {
 			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 		}
 	}
-	t.SetColumnConfigs(configs)
+	w.SetColumnConfigs(configs)
 	last := ""
-	for i, row := range g.rows {
+	for i, row := range t.Rows {
 		r := cells(row)
-		if i > 0 && row[0] == last {
+		if i > 0 && !list && row[0] == last {
 			r[0] = "" // the same agent
-		} else if i > 0 && g.labels > 1 {
-			t.AppendSeparator()
+		} else if i > 0 && t.Labels > 1 {
+			w.AppendSeparator()
 		}
 		last = row[0]
-		t.AppendRow(r)
+		w.AppendRow(r)
 	}
-	lines := strings.Split(t.Render(), "\n")
+	lines := strings.Split(w.Render(), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}

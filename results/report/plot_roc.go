@@ -5,12 +5,12 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/memtox/memtox/results/sweep"
+	"github.com/memtox/memtox/results/summary"
 )
 
 // roc draws detections against false positives, one panel a sweep, with the
 // points joined in the order of their values.
-func roc(id, split string, sweeps []sweep.Sweep) template.HTML {
+func roc(id, split string, sweeps []summary.Sweep) template.HTML {
 	const side, leftRoom, topRoom, gap, bottomRoom = 290., 56., 34., 26., 64.
 	columns := min(max(len(sweeps), 1), 2)
 	lines := (len(sweeps) + columns - 1) / columns

@@ -13,7 +13,6 @@ import (
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
-	"github.com/memtox/memtox/results/sweep"
 )
 
 // section is one chapter of the page.
@@ -195,19 +194,19 @@ func (r *Report) tradeoff() section {
 
 // swept is what a sweep over a threshold shows. ok is false without one.
 func (r *Report) swept() (s section, ok bool) {
-	if len(r.sweeps) == 0 {
+	if len(r.summary.Sweeps) == 0 {
 		return s, false
 	}
 	s = section{ID: "sweep", Title: "Thresholds",
 		Notes: []string{"One arm for every value of a threshold. The point is chosen by the split tune and its figure is that of the split report: a figure on the split that it was chosen by would flatter it. The plot of security against utility above has every point."}}
-	for i := range r.sweeps {
-		sw := &r.sweeps[i]
+	for i := range r.summary.Sweeps {
+		sw := &r.summary.Sweeps[i]
 		s.Notes = append(s.Notes, sw.Agent+", "+sw.Name+": "+sw.Why+".")
 	}
 	for _, split := range []string{"tune", "report"} {
 		t := table{Labels: 2, Head: []string{"agent", "defense", "TPR", "FPR", "end to end", r.interval(), "utility", r.interval(), "chosen"}}
-		var measured []sweep.Sweep
-		for _, sw := range r.sweeps {
+		var measured []summary.Sweep
+		for _, sw := range r.summary.Sweeps {
 			if !slices.Contains(sw.Splits(), split) {
 				continue
 			}
@@ -419,10 +418,7 @@ func (r *Report) latencies() section {
 				l = a.LatencyUS.Read
 			}
 			t.add(a.Agent, a.Defense, strconv.FormatUint(l.N, 10), micros(l.P50), micros(l.P95), micros(l.P99))
-			row := latencyRow{group: a.Agent, label: a.Defense, l: l}
-			if x := r.extra[armKey{a.Agent, a.Defense}]; x != nil {
-				row.h = x.latency[g.gate]
-			}
+			row := latencyRow{group: a.Agent, label: a.Defense, l: l, h: r.times[armGate{a.Agent, a.Defense, g.gate}]}
 			rows = append(rows, row)
 		}
 		s.Figures = append(s.Figures, figure{Plot: latencyPlot("latency-"+g.gate, g.title, rows),
@@ -456,20 +452,20 @@ func (r *Report) spoken() section {
 		Notes: []string{"Decisions on which a check of a defense spoke, and what became of them. A decision that several checks spoke on is counted for each."}}
 	t := table{Labels: 2, Head: []string{"defense", "check", "decisions", "poison stopped", "legitimate stopped", "other stopped", "let through or deferred"}}
 	listed, left := map[string]int{}, int64(0)
-	for _, c := range r.checks {
-		if listed[c.defense]++; listed[c.defense] > mostChecks {
+	for _, c := range r.summary.Checks {
+		if listed[c.Defense]++; listed[c.Defense] > mostChecks {
 			left++
 			continue
 		}
 		n := func(v int64) string { return strconv.FormatInt(v, 10) }
-		t.add(c.defense, c.check, n(c.n), n(c.poisonStopped), n(c.legitStopped), n(c.otherStopped), n(c.n-c.poisonStopped-c.legitStopped-c.otherStopped))
+		t.add(c.Defense, c.Name, n(c.N), n(c.PoisonStopped), n(c.LegitStopped), n(c.OtherStopped), n(c.N-c.PoisonStopped-c.LegitStopped-c.OtherStopped))
 	}
 	if len(t.Rows) == 0 {
 		s.Notes = append(s.Notes, "No check spoke.")
 		return s
 	}
-	if left+r.dropped > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d checks spoke less often and are not listed; %d decisions of checks beyond the first %d were not told apart.", left, r.dropped, maxChecks))
+	if left > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d checks spoke less often and are not listed.", left))
 	}
 	s.Figures = []figure{{Caption: fmt.Sprintf("At most %d checks of each defense, by the poison that they stopped.", mostChecks), Table: t}}
 	return s
@@ -509,13 +505,13 @@ func (r *Report) notScored() section {
 	if len(bounds.Rows) > 0 {
 		s.Figures = append(s.Figures, figure{Caption: "Worst-case bounds: between what each rate could lie had every trial been scored.", Table: bounds})
 	}
-	if len(r.ledger) > 0 {
+	if ledger := r.summary.Reasons; len(ledger) > 0 {
 		reasons := table{Labels: 4, Head: []string{"agent", "defense", "status", "reason", "trials"}}
-		for _, l := range r.ledger[:min(len(r.ledger), mostReasons)] {
-			reasons.add(l.arm.agent, l.arm.defense, l.status, l.reason, strconv.FormatInt(l.n, 10))
+		for _, l := range ledger[:min(len(ledger), mostReasons)] {
+			reasons.add(l.Agent, l.Defense, l.Status, l.Reason, strconv.FormatInt(l.N, 10))
 		}
 		caption := "Why."
-		if more := len(r.ledger) - mostReasons; more > 0 {
+		if more := len(ledger) - mostReasons; more > 0 {
 			caption += fmt.Sprintf(" %d further lines are left out.", more)
 		}
 		s.Figures = append(s.Figures, figure{Caption: caption, Table: reasons})

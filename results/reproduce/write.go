@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/inert"
-	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/render"
 )
 
 // Formats are the formats that a report can be written in.
@@ -44,7 +44,7 @@ func (r *Report) Write(w io.Writer, format string) error {
 		b.WriteByte('\n')
 		line(false, "published: %s", r.Table.Source)
 		b.WriteByte('\n')
-		g := &compare.Grid{Columns: []string{"figure", "published", "measured here", "by", "verdict", "reason"}}
+		g := &render.Table{Header: []string{"figure", "published", "measured here", "by", "verdict", "reason"}}
 		for _, x := range r.Rows {
 			g.Add(x.Figure, x.Published, x.Measured, x.By, string(x.Verdict), x.Reason)
 		}

@@ -2,10 +2,7 @@ package summary
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"math/bits"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +25,9 @@ type Options struct {
 	Classes []string
 	// Mutations is the order in which known mutations are listed.
 	Mutations []string
+	// Gates says at which gate each defense was asked, where texts were handed to
+	// defenses without an agent (`memtox detect`); nil for a run of agents.
+	Gates map[string]string
 }
 
 // Original is the name of the slice of attacks that are no variants.
@@ -36,27 +36,48 @@ const Original = "none"
 // Aggregator takes entries, in any order, and makes the summary of them. Each
 // trial must be added once; a [results.Reader] sees to that.
 type Aggregator struct {
-	run    *results.Run
-	opts   Options
-	arms   map[armKey]*arm
-	last   *arm
-	lastOf armKey
-	trials int64
+	run     *results.Run
+	opts    Options
+	metrics []*metric.Metric // those that are counted
+	sweeps  []sweepArms
+	arms    map[armKey]*arm
+	last    *arm
+	lastOf  armKey
+	sum     Summary // what is counted of the run as a whole
 
-	variants map[string]bool // names that attacks have; "" is an original
+	variants                  names // of attacks; "" is an original
+	classes, signals, sources names // of texts
+	checks                    map[[2]string]*Check
+	reasons                   map[Reason]int64
 }
 
 type armKey struct{ agent, defense string }
 
-// cellKey is what the slices of a summary tell apart.
-type cellKey struct{ family, class, signal, channel, variant string }
+// cellKey is what the slices of a summary tell apart. The family "" holds cases that
+// are a family each, and have one trial.
+type cellKey struct {
+	family, class, signal, channel, variant, source string
+	attack, tune                                    bool
+}
 
-// maxVariants bounds how many variants are told apart: their names are texts of
-// the set. The rest are one.
-const maxVariants = 1000
+// names are texts of rows that are told apart. The rows may have any number of them:
+// beyond maxNames they are one.
+type names map[string]bool
 
-// otherVariants is the name of the variants beyond maxVariants.
-const otherVariants = "others"
+const (
+	maxNames = 1000
+	others   = "others"
+)
+
+func (n names) take(name string) string {
+	if !n[name] {
+		if len(n) >= maxNames {
+			name = others
+		}
+		n[strings.Clone(name)] = true
+	}
+	return name
+}
 
 type arm struct {
 	cells   map[cellKey]cell
@@ -69,15 +90,21 @@ type arm struct {
 	errors  int64
 	outside int64
 	costs   Costs
-	reasons map[string]int64 // errors by kind
+	kinds   map[string]int64 // errors by kind
 	writes  writes
+	texts   *textArm // nil in a run of agents
 }
 
 // New returns an empty aggregator. The run tells name, model, dataset and the
 // order of the arms; an arm of the run that has no rows is listed with nothing
 // measured.
 func New(run *results.Run, o Options) *Aggregator {
-	a := &Aggregator{run: run, opts: o, arms: map[armKey]*arm{}, variants: map[string]bool{}}
+	a := &Aggregator{run: run, opts: o, metrics: metric.All(), sweeps: sweepsOf(run), arms: map[armKey]*arm{},
+		variants: names{}, classes: names{}, signals: names{}, sources: names{},
+		checks: map[[2]string]*Check{}, reasons: map[Reason]int64{}}
+	if o.Gates != nil {
+		a.metrics = metric.OfTexts()
+	}
 	for _, agent := range run.Agents {
 		for _, defense := range run.Defenses {
 			a.arm(armKey{agent, defense})
@@ -93,71 +120,69 @@ func (a *Aggregator) arm(k armKey) *arm {
 	x := a.arms[k]
 	if x == nil {
 		x = &arm{cells: map[cellKey]cell{}}
+		if a.opts.Gates != nil {
+			x.texts = new(textArm)
+		}
 		a.arms[k] = x
 	}
 	a.last, a.lastOf = x, k
 	return x
 }
 
-// Add counts one entry. Of its decisions gate, record and latency are read.
-func (a *Aggregator) Add(e *results.Entry) {
+// Add counts one entry. Of its decisions gate, record, reasons and latency are read.
+// Where texts were handed to defenses, sizes are theirs in bytes, one a decision.
+func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 	t := &e.Trial
 	x := a.arm(armKey{t.Agent, t.Defense})
-	a.trials++
+	a.sum.Trials++
 	x.digest.add(t.Digest)
-	x.costs.ModelCalls += int64(t.ModelCalls)
-	x.costs.ToolCalls += int64(t.ToolCalls)
-	x.costs.Retries += int64(t.Retries)
-	x.costs.EmptyAnswers += int64(t.EmptyAnswers)
-	x.costs.PromptTokens += t.PromptTokens
-	x.costs.CompletionTokens += t.CompletionTokens
-	x.costs.DefenseCalls += int64(t.DefenseCalls)
-	x.costs.DefenseTokens += t.DefenseTokens
-	x.costs.JudgeCalls += int64(t.JudgeCalls)
-	x.costs.JudgeTokens += t.JudgeTokens
-	x.costs.JudgeUnanswered += int64(t.JudgeUnanswered)
-	x.costs.TokensEstimated = x.costs.TokensEstimated || t.TokensEstimated
-
-	k := cellKey{family: t.Family}
-	if k.family == "" {
-		k.family = "\x00" + t.Case // no family is named like that
+	x.costs.add(t)
+	if x.texts == nil || t.Status == results.Scored {
+		k := a.key(e)
+		c := x.cells[k]
+		if c == nil {
+			c = make(cell, metric.Count())
+			x.cells[k] = c
+		}
+		c.add(t, a.metrics)
 	}
-	if t.Label == results.Attack {
-		k.class, k.signal, k.channel, k.variant = t.Class, t.Signal, t.Channel, a.variant(t.Variant)
-	}
-	c := x.cells[k]
-	if c == nil {
-		c = make(cell, len(metrics))
-		x.cells[k] = c
-	}
-	c.add(t)
 	switch t.Status {
 	case results.Scored:
 		x.scored++
 		x.writes.add(t)
 	case results.Error:
 		x.errors++
-		if x.reasons == nil {
-			x.reasons = map[string]int64{}
+		if x.kinds == nil {
+			x.kinds = map[string]int64{}
 		}
-		x.reasons[ErrorKind(t.Reason)]++
+		x.kinds[ErrorKind(t.Reason)]++
+		a.unscored(t)
 		return
 	default:
 		x.outside++
+		a.unscored(t)
 		return
 	}
+	if t.Label == results.Attack {
+		a.sum.Attacks++
+		if !t.ExpectsASR && t.JudgedWritten == nil {
+			a.sum.Uncountable++
+		}
+	}
 	x.unsure += int64(t.Unsure)
-	x.verdict.Allow += int64(t.Allow)
-	x.verdict.Redact += int64(t.Redact)
-	x.verdict.Defer += int64(t.Defer)
-	x.verdict.Quarantine += int64(t.Quarantine)
-	x.verdict.Block += int64(t.Block)
+	x.verdict.add(t)
+	if x.texts != nil {
+		x.texts.add(e, sizes)
+	}
 	for i := range e.Decisions {
 		d := &e.Decisions[i]
-		if d.Gate == results.GateRead && d.Record != "" {
-			continue // the call's own row has the time
+		// In sessions, a read has a row of the call, which has the time, and one of each
+		// record of note, which has the reasons.
+		call, record := d.Gate != results.GateRead || d.Record == "", d.Gate != results.GateRead || d.Record != ""
+		if d.Reasons != "" && record {
+			a.spoke(t.Defense, d)
 		}
-		if g := slices.Index(gateNames[:], d.Gate); g >= 0 {
+		if g := slices.Index(gateNames[:], d.Gate); g >= 0 && (call || x.texts != nil) {
 			x.gates[g].Add(float64(d.LatencyNS) / 1000)
 			if d.WireNS > 0 {
 				x.wire[g].Add(float64(d.WireNS) / 1000)
@@ -166,48 +191,119 @@ func (a *Aggregator) Add(e *results.Entry) {
 	}
 }
 
-// variant is the name under which a variant is counted.
-func (a *Aggregator) variant(name string) string {
-	if !a.variants[name] {
-		if len(a.variants) >= maxVariants {
-			name = otherVariants
+// AddAll counts every entry of a run.
+func (a *Aggregator) AddAll(r *results.Reader) error {
+	for e, err := range r.Entries(results.Everything) {
+		if err != nil {
+			return err
 		}
-		a.variants[strings.Clone(name)] = true
+		a.Add(e)
 	}
-	return name
+	return nil
+}
+
+// key says which part of its arm an entry is in.
+func (a *Aggregator) key(e *results.Entry) cellKey {
+	t := &e.Trial
+	if a.opts.Gates != nil {
+		return a.textKey(e)
+	}
+	k := cellKey{family: t.Family, tune: len(a.sweeps) > 0 && t.Split == "tune"}
+	if k.family == "" {
+		k.family = "\x00" + t.Case // no family is named like that
+	}
+	if t.Label == results.Attack {
+		k.attack, k.class, k.signal, k.channel, k.variant = true, t.Class, t.Signal, t.Channel, a.variants.take(t.Variant)
+	}
+	return k
+}
+
+// unscored counts why a trial is in no rate.
+func (a *Aggregator) unscored(t *results.Trial) {
+	r := Reason{Agent: t.Agent, Defense: t.Defense, Status: t.Status, Reason: t.Reason}
+	if _, known := a.reasons[r]; !known && len(a.reasons) >= maxNames {
+		r.Reason = others
+	}
+	a.reasons[r]++
+}
+
+// spoke counts the checks of one decision.
+func (a *Aggregator) spoke(defense string, d *results.Decision) {
+	stopped := d.Action == "block" || d.Action == "quarantine" || d.Action == "redact"
+	for check := range strings.SplitSeq(d.Reasons, ";") {
+		k := [2]string{defense, check}
+		n := a.checks[k]
+		if n == nil && len(a.checks) >= maxNames {
+			k[1] = others
+			n = a.checks[k]
+		}
+		if n == nil {
+			n = &Check{Defense: strings.Clone(defense), Name: strings.Clone(k[1])}
+			a.checks[[2]string{n.Defense, n.Name}] = n
+		}
+		n.N++
+		switch {
+		case !stopped:
+		case d.Poison:
+			n.PoisonStopped++
+		case d.Legit:
+			n.LegitStopped++
+		default:
+			n.OtherStopped++
+		}
+	}
 }
 
 var gateNames = [4]string{results.GateWrite, results.GateRead, results.GateInput, results.GateAct}
 
 // Summary returns the summary of what was added so far.
 func (a *Aggregator) Summary() *Summary {
-	s := &Summary{RunID: a.run.ID, Resumed: a.opts.Resumed, Model: a.run.Model, LLM: a.run.LLM, Dataset: a.run.Dataset, Split: a.run.Split,
-		Planned: a.run.Planned, Whole: a.run.Whole, Trials: a.trials, Arms: []Arm{}}
+	s := a.sum
+	s.RunID, s.Resumed, s.Model, s.LLM, s.Dataset, s.Split = a.run.ID, a.opts.Resumed, a.run.Model, a.run.LLM, a.run.Dataset, a.run.Split
+	s.Planned, s.Whole, s.Arms = a.run.Planned, a.run.Whole, []Arm{}
 	none := stats.ClusteredWilson(nil, a.opts.Level)
 	s.Interval = Interval{Method: none.Method, Level: none.Level}
-	keys := make([]armKey, 0, len(a.arms))
-	for k := range a.arms {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(p, q armKey) int {
+	keys := slices.SortedFunc(maps.Keys(a.arms), func(p, q armKey) int {
 		return cmp.Or(listed(a.run.Agents, p.agent, q.agent), listed(a.run.Defenses, p.defense, q.defense))
 	})
-	for _, k := range keys {
-		s.Arms = append(s.Arms, a.arms[k].summary(k, a.opts, a.variants))
+	place := map[armKey]int{}
+	for i, k := range keys {
+		place[k] = i
+		s.Arms = append(s.Arms, a.summary(k, a.arms[k]))
 	}
 	s.OnlyVariants = len(a.variants) > 0 && !a.variants[""]
 	s.Digest = runDigest(s.Arms)
-	return s
+	for r, n := range a.reasons {
+		r.N = n
+		s.Reasons = append(s.Reasons, r)
+	}
+	slices.SortFunc(s.Reasons, func(p, q Reason) int {
+		return cmp.Or(cmp.Compare(place[armKey{p.Agent, p.Defense}], place[armKey{q.Agent, q.Defense}]),
+			cmp.Compare(p.Status, q.Status), cmp.Compare(q.N, p.N), cmp.Compare(p.Reason, q.Reason))
+	})
+	for _, c := range a.checks {
+		s.Checks = append(s.Checks, *c)
+	}
+	slices.SortFunc(s.Checks, func(p, q Check) int {
+		return cmp.Or(listed(a.run.Defenses, p.Defense, q.Defense), cmp.Compare(q.PoisonStopped, p.PoisonStopped),
+			cmp.Compare(q.N, p.N), cmp.Compare(p.Name, q.Name))
+	})
+	s.Sweeps = a.swept()
+	if a.opts.Gates != nil {
+		s.Texts = &Texts{Cases: a.run.Dataset.Attacks + a.run.Dataset.Benign}
+	}
+	return &s
 }
 
 // latencies fills the quantiles of every gate and reports whether there are any.
-func latencies(to *Gates, from *[len(gateNames)]stats.Sketch) bool {
+func latencies(to *Gates, from *[len(gateNames)]stats.Sketch, texts bool) bool {
 	some := false
 	for i, l := range []*Latency{&to.Write, &to.Read, &to.Input, &to.Act} {
-		if q, ok := from[i].Summary(); ok {
-			*l = Latency{N: q.N, P50: &q.P50, P95: &q.P95, P99: &q.P99}
-			some = true
+		*l = LatencyOf(&from[i])
+		if !texts {
+			l.Max = nil
 		}
+		some = some || l.N > 0
 	}
 	return some
 }
@@ -226,19 +322,23 @@ func listed(list []string, a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
+// summary makes the figures of an arm.
+func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
 		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
-		Errors: x.reasons, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed}
-	// Variants are never pooled with the attacks that they vary.
-	counts := func(k cellKey) bool { return k.variant == "" || !variants[""] }
-	all := x.families(counts)
-	out.Rates = make(Rates, len(metrics))
-	for _, m := range metrics {
+		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed}
+	latencies(&out.LatencyUS, &x.gates, x.texts != nil)
+	if x.texts != nil {
+		a.ofTexts(&out, x)
+		return out
+	}
+	all := x.families(a.counts)
+	out.Rates = make(Rates, metric.Count())
+	for _, m := range a.metrics {
 		if m.Judged && !all.arose(m) {
 			continue
 		}
-		r := all.rate(m, o.Level)
+		r := a.rate(all, m)
 		out.Rates[m.Index()] = &r
 		for _, w := range r.Warnings {
 			if w.Code != stats.NotMeasured {
@@ -256,63 +356,62 @@ func (x *arm) summary(k armKey, o Options, variants map[string]bool) Arm {
 	if out.Silent() {
 		out.Warnings = append(out.Warnings, out.Silence())
 	}
-	latencies(&out.LatencyUS, &x.gates)
 	var wire Gates
-	if latencies(&wire, &x.wire) {
+	if latencies(&wire, &x.wire, false) {
 		out.WireUS = &wire
 	}
-	one := func(s string) []string { return []string{s} }
-	out.Classes = x.slices(o, o.Classes, func(k cellKey) []string { return one(k.class) }, counts)
-	out.Signals = x.slices(o, []string{"strong", "weak"}, func(k cellKey) []string { return one(k.signal) }, counts)
-	out.Channels = x.slices(o, nil, func(k cellKey) []string { return one(k.channel) }, counts)
-	out.Vulnerabilities = x.slices(o, nil, func(k cellKey) []string { return o.Vulnerabilities[k.class] }, counts)
-	if len(variants) > 1 || len(variants) == 1 && !variants[""] {
-		all := func(cellKey) bool { return true }
-		out.Mutations = x.slices(o, append([]string{Original}, o.Mutations...), func(k cellKey) []string {
-			switch {
-			case k.class == "":
+	by := func(order []string, of func(cellKey) string) []Slice {
+		return a.slices(x, order, func(k cellKey) []string { return []string{of(k)} }, a.counts)
+	}
+	out.Classes = by(a.opts.Classes, func(k cellKey) string { return k.class })
+	out.Signals = by([]string{"strong", "weak"}, func(k cellKey) string { return k.signal })
+	out.Channels = by(nil, func(k cellKey) string { return k.channel })
+	out.Vulnerabilities = a.slices(x, nil, func(k cellKey) []string { return a.opts.Vulnerabilities[k.class] }, a.counts)
+	if len(a.variants) > 1 || len(a.variants) == 1 && !a.variants[""] {
+		out.Mutations = a.slices(x, append([]string{Original}, a.opts.Mutations...), func(k cellKey) []string {
+			if k.class == "" {
 				return nil // a benign case
-			case k.variant == "":
-				return one(Original)
 			}
-			return one(k.variant)
-		}, all)
+			return []string{cmp.Or(k.variant, Original)}
+		}, func(cellKey) bool { return true })
 	}
 	return out
 }
 
-// slices makes a slice of every name that some attack trial has, scored or not.
-func (x *arm) slices(o Options, order []string, names func(cellKey) []string, counts func(cellKey) bool) []Slice {
-	var all []string
-	seen := map[string]bool{"": true}
-	for k := range x.cells {
-		if !counts(k) {
-			continue
-		}
-		for _, n := range names(k) {
-			if !seen[n] {
-				seen[n] = true
-				all = append(all, n)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b string) int { return listed(order, a, b) })
-	out := make([]Slice, len(all))
-	for i, n := range all {
+// counts reports whether cases are in the rates of their arm: variants are never
+// pooled with the attacks that they vary.
+func (a *Aggregator) counts(k cellKey) bool { return k.variant == "" || !a.variants[""] }
+
+// slices makes a slice of every name that some trial has, scored or not.
+func (a *Aggregator) slices(x *arm, order []string, names func(cellKey) []string, counts func(cellKey) bool) []Slice {
+	out := make([]Slice, 0)
+	for _, n := range x.names(order, names, counts) {
 		f := x.families(func(k cellKey) bool { return counts(k) && slices.Contains(names(k), n) })
-		out[i] = Slice{Name: n, Rates: make(Rates, len(metrics))}
-		for _, m := range metrics {
+		s := Slice{Name: n, Rates: make(Rates, metric.Count())}
+		for _, m := range a.metrics {
 			if m.Sliced {
-				r := f.rate(m, o.Level)
-				out[i].Rates[m.Index()] = &r
+				r := a.rate(f, m)
+				s.Rates[m.Index()] = &r
 			}
 		}
+		out = append(out, s)
 	}
 	return out
 }
 
-// metrics are the rates, by their index.
-var metrics = metric.All()
+// names lists the names that cells have, in an order.
+func (x *arm) names(order []string, names func(cellKey) []string, counts func(cellKey) bool) []string {
+	seen := map[string]bool{}
+	for k := range x.cells {
+		if counts(k) {
+			for _, n := range names(k) {
+				seen[n] = true
+			}
+		}
+	}
+	delete(seen, "")
+	return slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return listed(order, a, b) })
+}
 
 // count is a numerator, a denominator, and how many trials that were not scored
 // could have been in both.
@@ -322,15 +421,16 @@ type count struct{ k, n, missing uint32 }
 type cell []count
 
 // add counts a trial into the cell.
-func (c cell) add(t *results.Trial) {
-	for i, m := range metrics {
+func (c cell) add(t *results.Trial, metrics []*metric.Metric) {
+	for _, m := range metrics {
+		x := &c[m.Index()]
 		if t.Status == results.Scored {
 			k, n := m.Count(t)
-			c[i].k += uint32(k)
-			c[i].n += uint32(n)
+			x.k += uint32(k)
+			x.n += uint32(n)
 		}
 		if m.Missing(t) {
-			c[i].missing++
+			x.missing++
 		}
 	}
 }
@@ -346,7 +446,7 @@ func (x *arm) families(want func(cellKey) bool) families {
 		}
 		f := out[k.family]
 		if f == nil {
-			f = make(cell, len(metrics))
+			f = make(cell, len(c))
 			out[k.family] = f
 		}
 		for m := range f {
@@ -358,17 +458,32 @@ func (x *arm) families(want func(cellKey) bool) families {
 	return out
 }
 
-// rate is the clustered rate. The order of the families is made the same every
-// time, for sums of floating-point numbers depend on it.
-func (f families) rate(m *metric.Metric, level float64) stats.Rate {
+// rate is the clustered rate. The order of the families is made the same every time,
+// for sums of floating-point numbers depend on it: those of texts go by name, those of
+// agents by size, and a change would show in the last digits of old runs.
+func (a *Aggregator) rate(f families, m *metric.Metric) stats.Rate {
 	counts := make([]stats.Count, 0, len(f))
-	for _, c := range f {
-		if c := c[m.Index()]; c.n > 0 {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		c := f[name][m.Index()]
+		if name == "" { // families of one trial
+			for i := range c.n {
+				counts = append(counts, stats.Count{K: btoi(i < c.k), N: 1})
+			}
+		} else if c.n > 0 {
 			counts = append(counts, stats.Count{K: int(c.k), N: int(c.n)})
 		}
 	}
-	slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
-	return stats.ClusteredWilson(counts, level)
+	if a.opts.Gates == nil {
+		slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
+	}
+	return stats.ClusteredWilson(counts, a.opts.Level)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // arose reports whether some trial was in the rate or could have been.
@@ -387,51 +502,4 @@ func (f families) missing(m *metric.Metric) int {
 		n += int(c[m.Index()].missing)
 	}
 	return n
-}
-
-// multiset is a digest of digests that does not depend on their order: the
-// number of them and the sum, modulo 2²⁵⁶, of the SHA-256 of each. Trials
-// finish in any order and may be too many to sort. It guards against differing
-// outcomes, not against somebody who looks for collisions.
-type multiset struct {
-	n uint64
-	s [4]uint64
-}
-
-func (m *multiset) add(digest string) {
-	h := sha256.Sum256([]byte("memtox trial outcome\x00" + digest))
-	var carry uint64
-	for i := range m.s {
-		m.s[i], carry = bits.Add64(m.s[i], binary.LittleEndian.Uint64(h[8*i:]), carry)
-	}
-	m.n++
-}
-
-func (m *multiset) sum() string {
-	b := []byte("memtox arm 1\x00")
-	b = binary.LittleEndian.AppendUint64(b, m.n)
-	for _, w := range m.s {
-		b = binary.LittleEndian.AppendUint64(b, w)
-	}
-	h := sha256.Sum256(b)
-	return hex.EncodeToString(h[:])
-}
-
-// runDigest covers the names and digests of the arms, in the order of their
-// names.
-func runDigest(arms []Arm) string {
-	order := make([]*Arm, len(arms))
-	for i := range arms {
-		order[i] = &arms[i]
-	}
-	slices.SortFunc(order, func(a, b *Arm) int { return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Defense, b.Defense)) })
-	b := []byte("memtox run 1\x00")
-	for _, a := range order {
-		for _, s := range []string{a.Agent, a.Defense, a.Digest} {
-			b = binary.AppendUvarint(b, uint64(len(s)))
-			b = append(b, s...)
-		}
-	}
-	h := sha256.Sum256(b)
-	return hex.EncodeToString(h[:])
 }

@@ -3,6 +3,8 @@ package summary
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/memtox/memtox/results"
@@ -10,7 +12,7 @@ import (
 	"github.com/memtox/memtox/results/stats"
 )
 
-// Summary is what `run --format json` prints.
+// Summary is what `run --format json` and `detect --format json` print.
 type Summary struct {
 	RunID string `json:"run_id"`
 	// Digest covers names and digests of the arms. Runs in which the same
@@ -34,8 +36,76 @@ type Summary struct {
 	// the slices by mutation and in no other rate of attacks.
 	OnlyVariants bool  `json:"only_variants,omitempty"`
 	Arms         []Arm `json:"arms"`
-	// Sweeps are the sweeps over thresholds that the run has (see package sweep).
-	Sweeps any `json:"sweeps,omitempty"`
+	// Sweeps are the sweeps over thresholds that the run has.
+	Sweeps []Sweep `json:"sweeps,omitempty"`
+	// Texts is there where texts were handed to defenses without an agent.
+	Texts *Texts `json:"-"`
+
+	// Attacks is the number of scored attack trials, Uncountable that of those whose
+	// case names no value to look for and that no judge judged.
+	Attacks     int64 `json:"-"`
+	Uncountable int64 `json:"-"`
+	// Reasons are those of trials that are in no rate, and Checks what spoke, each by
+	// arm and defense in the order of the run, the most frequent first.
+	Reasons []Reason `json:"-"`
+	Checks  []Check  `json:"-"`
+}
+
+// Reason says how many trials of an arm are not scored for a reason.
+type Reason struct {
+	Agent, Defense string
+	Status, Reason string
+	N              int64
+}
+
+// Check says how often a check of a defense spoke, and what then was stopped.
+type Check struct {
+	Defense, Name                                string
+	N, PoisonStopped, LegitStopped, OtherStopped int64
+}
+
+// MarshalJSON writes what `run` prints, or `detect` where texts were handed to
+// defenses.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	if s.Texts == nil {
+		type run Summary
+		return json.Marshal(run(s))
+	}
+	return json.Marshal(struct {
+		RunID    string          `json:"run_id,omitempty"` // where rows were written
+		Dataset  results.Dataset `json:"dataset"`
+		Split    string          `json:"split"`
+		Interval Interval        `json:"interval"`
+		*Texts
+		Defenses []Arm `json:"defenses"`
+	}{s.RunID, s.Dataset, s.Split, s.Interval, s.Texts, s.Arms})
+}
+
+// Arm returns an arm, or nil.
+func (s *Summary) Arm(agent, defense string) *Arm {
+	for i := range s.Arms {
+		if a := &s.Arms[i]; a.Agent == agent && a.Defense == defense {
+			return a
+		}
+	}
+	return nil
+}
+
+// MostFrequentError is the reason of most of the trials that ended in an error, and
+// how many those are: in an arm, or in all for nil.
+func (s *Summary) MostFrequentError(a *Arm) (reason string, trials int64) {
+	all := map[string]int64{}
+	for _, r := range s.Reasons {
+		if r.Status == results.Error && (a == nil || a.Agent == r.Agent && a.Defense == r.Defense) {
+			all[r.Reason] += r.N
+		}
+	}
+	for _, r := range slices.Sorted(maps.Keys(all)) {
+		if all[r] > trials {
+			reason, trials = r, all[r]
+		}
+	}
+	return reason, trials
 }
 
 // Interval names the method of the intervals.
@@ -86,6 +156,8 @@ type Arm struct {
 	// Mutations has the figures of variants, each mutation apart, and of the
 	// attacks that they vary under [Original]; nothing where there are no variants.
 	Mutations []Slice `json:"mutations,omitempty"`
+	// Texts is there where texts were handed to the defense without an agent.
+	Texts *ArmTexts `json:"-"`
 
 	// Warnings qualify rates: they change no number.
 	Warnings []string `json:"warnings,omitempty"`
@@ -107,6 +179,12 @@ func (r Rates) Rate(m *metric.Metric) stats.Rate {
 
 // MarshalJSON puts the rates among the other members.
 func (a Arm) MarshalJSON() ([]byte, error) {
+	if a.Texts != nil {
+		return a.Rates.between(struct {
+			Defense string `json:"defense"`
+			Gate    string `json:"gate"`
+		}{a.Defense, a.Texts.Gate}, a.document())
+	}
 	type head struct {
 		Agent   string `json:"agent"`
 		Defense string `json:"defense"`
@@ -142,10 +220,10 @@ func (r *Rates) read(b []byte, texts map[string]*string) error {
 	for name, to := range texts {
 		err = errors.Join(err, json.Unmarshal(members[name], to))
 	}
-	*r = make(Rates, len(metrics))
-	for i, m := range metrics {
+	*r = make(Rates, metric.Count())
+	for _, m := range metric.All() {
 		if v, ok := members[m.Name]; ok {
-			err = errors.Join(err, json.Unmarshal(v, &(*r)[i]))
+			err = errors.Join(err, json.Unmarshal(v, &(*r)[m.Index()]))
 		}
 	}
 	return err
@@ -159,11 +237,16 @@ func (r Rates) between(head, rest any) ([]byte, error) {
 		return nil, err
 	}
 	out = out[:len(out)-1]
-	for i, m := range metrics[:len(r)] {
-		if r[i] == nil {
+	for i, rate := range r {
+		if rate == nil {
 			continue
 		}
-		b, err := json.Marshal(r[i])
+		m := metric.At(i)
+		var shown any = rate
+		if m.Shown != nil {
+			shown = ScoreOf(m, *rate)
+		}
+		b, err := json.Marshal(shown)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +262,25 @@ func (r Rates) between(head, rest any) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// Slice is a part of an arm's attack trials.
+// Score is a figure that is no share, with its interval; null where it is not
+// measured.
+type Score struct {
+	Value *float64 `json:"value"`
+	Lo    *float64 `json:"lo"`
+	Hi    *float64 `json:"hi"`
+}
+
+// ScoreOf is the figure that a rate stands for (see [metric.Metric.Shown]).
+func ScoreOf(m *metric.Metric, r stats.Rate) Score {
+	v, ok := r.Value()
+	if !ok {
+		return Score{}
+	}
+	f := func(share float64) *float64 { x := m.Shown(share); return &x }
+	return Score{f(v), f(r.Lo), f(r.Hi)}
+}
+
+// Slice is a part of an arm's trials: of its attacks, in a run of agents.
 type Slice struct {
 	Name string
 	Rates
@@ -192,6 +293,14 @@ type Verdicts struct {
 	Defer      int64 `json:"defer"`
 	Quarantine int64 `json:"quarantine"`
 	Block      int64 `json:"block"`
+}
+
+func (v *Verdicts) add(t *results.Trial) {
+	v.Allow += int64(t.Allow)
+	v.Redact += int64(t.Redact)
+	v.Defer += int64(t.Defer)
+	v.Quarantine += int64(t.Quarantine)
+	v.Block += int64(t.Block)
 }
 
 // Gates holds decision latencies in microseconds, by gate, of scored trials.
@@ -209,6 +318,16 @@ type Latency struct {
 	P50 *float64 `json:"p50"`
 	P95 *float64 `json:"p95"`
 	P99 *float64 `json:"p99"`
+	Max *float64 `json:"max,omitempty"` // exact; of texts only
+}
+
+// LatencyOf reads the quantiles of a sketch, and its maximum.
+func LatencyOf(s *stats.Sketch) Latency {
+	q, ok := s.Summary()
+	if !ok {
+		return Latency{}
+	}
+	return Latency{N: q.N, P50: &q.P50, P95: &q.P95, P99: &q.P99, Max: &q.Max}
 }
 
 // Bound is a worst case: see [stats.WorstCase].
@@ -235,6 +354,21 @@ type Costs struct {
 	JudgeCalls      int64 `json:"judge_calls,omitempty"`
 	JudgeTokens     int64 `json:"judge_tokens,omitempty"`
 	JudgeUnanswered int64 `json:"judge_unanswered,omitempty"`
+}
+
+func (c *Costs) add(t *results.Trial) {
+	c.ModelCalls += int64(t.ModelCalls)
+	c.ToolCalls += int64(t.ToolCalls)
+	c.Retries += int64(t.Retries)
+	c.EmptyAnswers += int64(t.EmptyAnswers)
+	c.PromptTokens += t.PromptTokens
+	c.CompletionTokens += t.CompletionTokens
+	c.DefenseCalls += int64(t.DefenseCalls)
+	c.DefenseTokens += t.DefenseTokens
+	c.JudgeCalls += int64(t.JudgeCalls)
+	c.JudgeTokens += t.JudgeTokens
+	c.JudgeUnanswered += int64(t.JudgeUnanswered)
+	c.TokensEstimated = c.TokensEstimated || t.TokensEstimated
 }
 
 // Judged reports whether a language model judged some of the arm's trials.

@@ -1,4 +1,4 @@
-package detection
+package summary
 
 import (
 	"slices"

@@ -1,8 +1,4 @@
-// Package sweep reads a run in which the thresholds of a defense were varied: one
-// arm for every value. It puts the points of a sweep beside each other, chooses
-// one by the split tune, and gives its figures on the split report, so that no
-// figure is reported on what it was chosen by.
-package sweep
+package summary
 
 import (
 	"fmt"
@@ -11,13 +7,14 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
-	"github.com/memtox/memtox/results/summary"
 )
 
-// Key is where run.json has the arms of each sweep, under the settings' "resolved".
-const Key = "sweep"
+// SweepKey is where run.json has the arms of each sweep, under the settings' "resolved".
+const SweepKey = "sweep"
 
-// Sweep is one threshold of one defense on one agent.
+// Sweep is one threshold of one defense on one agent, an arm for every value. One is
+// chosen by the split tune, and has its figures on the split report, so that no figure
+// is reported on what it was chosen by.
 type Sweep struct {
 	Name   string  `json:"sweep"` // for instance anomaly.z
 	Agent  string  `json:"agent"`
@@ -32,39 +29,43 @@ type Sweep struct {
 
 // Point is one value: an arm, on each split.
 type Point struct {
-	Defense string `json:"defense"`
-	Tune    Score  `json:"tune"`
-	Report  Score  `json:"report"`
+	Defense string     `json:"defense"`
+	Tune    PointRates `json:"tune"`
+	Report  PointRates `json:"report"`
 }
 
-// Score is what a point does on a split.
-type Score struct {
+// PointRates is what a point does on a split.
+type PointRates struct {
 	TPR      stats.Rate `json:"tpr"`
 	FPR      stats.Rate `json:"fpr"`
 	EndToEnd stats.Rate `json:"end_to_end"`
 	Utility  stats.Rate `json:"utility"`
 }
 
+// PointMetrics are the rates of a point, in the order of [PointRates.Rates].
+var PointMetrics = []*metric.Metric{metric.TPR, metric.FPR, metric.EndToEnd, metric.Utility}
+
+// Rates lists the rates.
+func (s PointRates) Rates() []stats.Rate { return []stats.Rate{s.TPR, s.FPR, s.EndToEnd, s.Utility} }
+
 // worth is what a point is chosen by; ok is false where it is not measured.
-func (s Score) worth() (w float64, ok bool) {
+func (s PointRates) worth() (w float64, ok bool) {
 	e, measured := s.EndToEnd.Value()
 	u, useful := s.Utility.Value()
 	return 1 - e + u, measured && useful
 }
 
-// Collector takes the entries of a run.
-type Collector struct {
-	run    *results.Run
-	names  []string
-	arms   map[string][]string // by sweep: its defenses
-	splits [2]*summary.Aggregator
+// sweepArms is a sweep of a run, and the defenses that are its points.
+type sweepArms struct {
+	name string
+	arms []string
 }
 
-// New returns a collector for a run. Of a run without a sweep it keeps nothing.
-func New(run *results.Run, o summary.Options) *Collector {
-	c := &Collector{run: run, arms: map[string][]string{}}
+// sweepsOf reads the sweeps of a run from its resolved settings.
+func sweepsOf(run *results.Run) []sweepArms {
+	var out []sweepArms
 	resolved, _ := run.Settings["resolved"].(map[string]any)
-	list, _ := resolved[Key].([]any)
+	list, _ := resolved[SweepKey].([]any)
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		name, _ := m["name"].(string)
@@ -72,48 +73,34 @@ func New(run *results.Run, o summary.Options) *Collector {
 		if name == "" || len(arms) == 0 {
 			continue
 		}
-		c.names = append(c.names, name)
+		s := sweepArms{name: name}
 		for _, a := range arms {
-			if s, ok := a.(string); ok {
-				c.arms[name] = append(c.arms[name], s)
+			if d, ok := a.(string); ok {
+				s.arms = append(s.arms, d)
 			}
 		}
+		out = append(out, s)
 	}
-	if len(c.names) > 0 {
-		c.splits = [2]*summary.Aggregator{summary.New(run, o), summary.New(run, o)}
-	}
-	return c
+	return out
 }
 
-// Add counts one entry.
-func (c *Collector) Add(e *results.Entry) {
-	switch {
-	case len(c.names) == 0:
-	case e.Trial.Split == "tune":
-		c.splits[0].Add(e)
-	default:
-		c.splits[1].Add(e)
-	}
-}
-
-// Sweeps returns the sweeps of the run, none where there are none.
-func (c *Collector) Sweeps() []Sweep {
-	if len(c.names) == 0 {
-		return nil
-	}
-	scores := [2]map[[2]string]Score{{}, {}}
-	for i, a := range c.splits {
-		for _, arm := range a.Summary().Arms {
-			scores[i][[2]string{arm.Agent, arm.Defense}] = Score{arm.Rate(metric.TPR), arm.Rate(metric.FPR), arm.Rate(metric.EndToEnd), arm.Rate(metric.Utility)}
+// swept returns the sweeps of the run, none where there are none.
+func (a *Aggregator) swept() []Sweep {
+	score := func(x *arm, tune bool) PointRates {
+		if x == nil {
+			return PointRates{}
 		}
+		f := x.families(func(k cellKey) bool { return a.counts(k) && k.tune == tune })
+		of := func(m *metric.Metric) stats.Rate { return a.rate(f, m) }
+		return PointRates{of(metric.TPR), of(metric.FPR), of(metric.EndToEnd), of(metric.Utility)}
 	}
 	var out []Sweep
-	for _, name := range c.names {
-		for _, agent := range c.run.Agents {
-			s := Sweep{Name: name, Agent: agent, Chosen: -1}
-			for _, d := range c.arms[name] {
-				k := [2]string{agent, d}
-				s.Points = append(s.Points, Point{Defense: d, Tune: scores[0][k], Report: scores[1][k]})
+	for _, sw := range a.sweeps {
+		for _, agent := range a.run.Agents {
+			s := Sweep{Name: sw.name, Agent: agent, Chosen: -1}
+			for _, d := range sw.arms {
+				x := a.arms[armKey{agent, d}]
+				s.Points = append(s.Points, Point{Defense: d, Tune: score(x, true), Report: score(x, false)})
 			}
 			s.choose()
 			out = append(out, s)
@@ -152,7 +139,7 @@ func (s *Sweep) Splits() []string {
 	var out []string
 	for i, name := range []string{"tune", "report"} {
 		if slices.ContainsFunc(s.Points, func(p Point) bool {
-			score := []Score{p.Tune, p.Report}[i]
+			score := []PointRates{p.Tune, p.Report}[i]
 			return score.TPR.Measured() || score.FPR.Measured() || score.EndToEnd.Measured()
 		}) {
 			out = append(out, name)
@@ -162,7 +149,7 @@ func (s *Sweep) Splits() []string {
 }
 
 // Of is the point's score on a split.
-func (p *Point) Of(split string) Score {
+func (p *Point) Of(split string) PointRates {
 	if split == "tune" {
 		return p.Tune
 	}

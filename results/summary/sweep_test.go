@@ -1,4 +1,4 @@
-package sweep
+package summary
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/results"
-	"github.com/memtox/memtox/results/summary"
 )
 
 // entries are attack and benign trials of an arm on a split: so many of ten
@@ -24,17 +23,17 @@ func entries(defense, split string, work, done int) []*results.Entry {
 	return out
 }
 
-func run(arms ...string) *results.Run {
+func sweepRun(arms ...string) *results.Run {
 	list := make([]any, len(arms))
 	for i, a := range arms {
 		list[i] = a
 	}
 	return &results.Run{Agents: []string{"hermes"}, Defenses: append([]string{"none"}, arms...),
-		Settings: map[string]any{"resolved": map[string]any{Key: []any{map[string]any{"name": "x.t", "arms": list}}}}}
+		Settings: map[string]any{"resolved": map[string]any{SweepKey: []any{map[string]any{"name": "x.t", "arms": list}}}}}
 }
 
 func TestThePointIsChosenOnTuneAndScoredOnReport(t *testing.T) {
-	c := New(run("x:1", "x:2", "x:3"), summary.Options{})
+	c := New(sweepRun("x:1", "x:2", "x:3"), Options{})
 	for _, list := range [][]*results.Entry{
 		entries("x:1", "tune", 2, 9), entries("x:2", "tune", 1, 10), entries("x:3", "tune", 0, 5),
 		// On report another point is better: that must not matter.
@@ -44,7 +43,7 @@ func TestThePointIsChosenOnTuneAndScoredOnReport(t *testing.T) {
 			c.Add(e)
 		}
 	}
-	s := c.Sweeps()
+	s := c.Summary().Sweeps
 	if len(s) != 1 || s[0].Chosen != 1 || !strings.Contains(s[0].Why, "x:2 is chosen") || !strings.Contains(s[0].Why, "on report it has end to end 6/10") {
 		t.Fatalf("%+v", s)
 	}
@@ -58,25 +57,25 @@ func TestThePointIsChosenOnTuneAndScoredOnReport(t *testing.T) {
 }
 
 func TestNothingIsChosenWithoutTune(t *testing.T) {
-	c := New(run("x:1", "x:2"), summary.Options{})
+	c := New(sweepRun("x:1", "x:2"), Options{})
 	for _, d := range []string{"x:1", "x:2"} {
 		for _, e := range entries(d, "report", 1, 9) {
 			c.Add(e)
 		}
 	}
-	s := c.Sweeps()
+	s := c.Summary().Sweeps
 	if len(s) != 1 || s[0].Chosen != -1 || !strings.Contains(s[0].Why, "--split all") {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestARunWithoutASweepHasNone(t *testing.T) {
-	for _, r := range []*results.Run{{}, {Settings: map[string]any{"resolved": map[string]any{Key: "nonsense"}}}, run()} {
-		c := New(r, summary.Options{})
+	for _, r := range []*results.Run{{}, {Settings: map[string]any{"resolved": map[string]any{SweepKey: "nonsense"}}}, sweepRun()} {
+		c := New(r, Options{})
 		for _, e := range entries("none", "tune", 1, 1) {
 			c.Add(e)
 		}
-		if s := c.Sweeps(); s != nil {
+		if s := c.Summary().Sweeps; s != nil {
 			t.Errorf("%+v", s)
 		}
 	}

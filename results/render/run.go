@@ -1,0 +1,169 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/summary"
+)
+
+// question is a table by arm: a rate, those that stand behind it, and what else answers.
+type question struct {
+	title string
+	lead  *metric.Metric // may be nil
+	more  []column
+}
+
+// column is a value of an arm that is no rate.
+type column struct {
+	head string
+	of   func(*summary.Arm) string
+}
+
+func number(head string, of func(*summary.Arm) int64) column {
+	return column{head, func(a *summary.Arm) string { return thousands(of(a)) }}
+}
+
+func timed(head string, of func(*summary.Arm) summary.Latency) column {
+	return column{head, func(a *summary.Arm) string { return latency(of(a)) }}
+}
+
+// questions are the tables by arm: each asks one question and fits 120 columns.
+var questions = []question{
+	{title: "Does an attack reach its end? (stored in one session, it acts in a later one)", lead: metric.EndToEnd},
+	{title: "How far does it come? (ASR: stored; RSR: influence where stored)", lead: metric.ASR},
+	{title: "Is it detected? (TPR: attacks stopped; FPR: legitimate writes stopped)", lead: metric.TPR},
+	{title: "What is left to somebody's decision?", lead: metric.DeferredAttack},
+	{title: "Is the agent still of use?", lead: metric.Utility},
+	{title: "What becomes of what is worth keeping? (usable: a later session can see it)", lead: metric.StoppedUser},
+	{title: "What does a decision take? (p50/p95/p99)", more: []column{
+		timed("write", func(a *summary.Arm) summary.Latency { return a.LatencyUS.Write }),
+		timed("read", func(a *summary.Arm) summary.Latency { return a.LatencyUS.Read }),
+		number("unsure", func(a *summary.Arm) int64 { return a.Unsure }),
+		number("not scored", func(a *summary.Arm) int64 { return a.NotScored }),
+		number("excluded", func(a *summary.Arm) int64 { return a.Excluded })}},
+}
+
+// judged is what a language model says of the cases and records that hold no value to
+// look for.
+var judged = question{title: "What does the judge say? (a language model decides where no value can be looked for)",
+	lead: metric.EndToEndJudged, more: []column{
+		number("questions", func(a *summary.Arm) int64 { return a.Costs.JudgeCalls }),
+		number("no verdict", func(a *summary.Arm) int64 { return a.Costs.JudgeUnanswered })}}
+
+// outside is what defenses outside the process cost beside their own time.
+var outside = question{title: "What does the way to a defense elsewhere take? (p50/p95/p99, not in the times above)", more: []column{
+	timed("wire, write", func(a *summary.Arm) summary.Latency { return wire(a).Write }),
+	timed("wire, read", func(a *summary.Arm) summary.Latency { return wire(a).Read }),
+	number("model calls of the defense", func(a *summary.Arm) int64 { return a.Costs.DefenseCalls }),
+	number("their tokens", func(a *summary.Arm) int64 { return a.Costs.DefenseTokens })}}
+
+func wire(a *summary.Arm) summary.Gates {
+	if a.WireUS == nil {
+		return summary.Gates{}
+	}
+	return *a.WireUS
+}
+
+// ofRun is the page of a run of agents.
+func ofRun(s *summary.Summary) page {
+	list := questions
+	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.WireUS != nil || a.Costs.DefenseCalls > 0 }) {
+		list = append(slices.Clone(list), outside)
+	}
+	if slices.ContainsFunc(s.Arms, summary.Arm.Judged) {
+		list = slices.Insert(slices.Clone(list), 2, judged)
+	}
+	p := page{heading: heading(s), notes: footnotes(s)}
+	for _, q := range list {
+		p.tables = append(p.tables, q.table(s))
+	}
+	p.tables = append(p.tables, byClass(s, "End to end, by class", metric.EndToEnd), byClass(s, "ASR, by class", metric.ASR))
+	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
+		p.tables = append(p.tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)", metric.EndToEnd),
+			byMutation(s, "TPR, by mutation", metric.TPR))
+	}
+	for i := range s.Sweeps {
+		p.sweeps = append(p.sweeps, swept(&s.Sweeps[i]))
+	}
+	return p
+}
+
+func (q *question) table(s *summary.Summary) Table {
+	t := Table{Title: q.title, Labels: 2, Header: []string{"agent", "defense"}}
+	var rates []*metric.Metric
+	if q.lead != nil {
+		rates = q.lead.Row()
+	}
+	for _, m := range rates {
+		t.Header = append(t.Header, m.Head)
+	}
+	for _, c := range q.more {
+		t.Header = append(t.Header, c.head)
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		row := []string{a.Agent, a.Defense}
+		for _, m := range rates {
+			row = append(row, figure(m, a.Rate(m)))
+		}
+		for _, c := range q.more {
+			row = append(row, c.of(a))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// byMutation has a column a defense and a row an agent and mutation: there are
+// more mutations than fit beside each other.
+func byMutation(s *summary.Summary, title string, m *metric.Metric) Table {
+	x := cross{Table: Table{Title: title, Labels: 2, Header: []string{"agent", "mutation"}}}
+	for i := range s.Arms {
+		x.column(s.Arms[i].Defense)
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		for j := range a.Mutations {
+			x.set([]string{a.Agent, a.Mutations[j].Name}, a.Defense, Rate(a.Mutations[j].Rate(m)))
+		}
+	}
+	return x.Table
+}
+
+// byClass has a column a class, in the order in which the arms list them.
+func byClass(s *summary.Summary, title string, m *metric.Metric) Table {
+	x := cross{Table: Table{Title: title, Labels: 2, Header: []string{"agent", "defense"}}}
+	for i := range s.Arms {
+		for j := range s.Arms[i].Classes {
+			x.column(s.Arms[i].Classes[j].Name)
+		}
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		x.row([]string{a.Agent, a.Defense})
+		for j := range a.Classes {
+			x.set([]string{a.Agent, a.Defense}, a.Classes[j].Name, Rate(a.Classes[j].Rate(m)))
+		}
+	}
+	return x.Table
+}
+
+// swept has the points of a sweep by split.
+func swept(s *summary.Sweep) Table {
+	t := Table{Title: fmt.Sprintf("%s on %s: %s.", s.Name, s.Agent, s.Why), Header: []string{"defense", "split"}}
+	for _, m := range summary.PointMetrics {
+		t.Header = append(t.Header, m.Head)
+	}
+	for k := range s.Points {
+		for _, split := range s.Splits() {
+			row := []string{s.Points[k].Defense, split}
+			for _, r := range s.Points[k].Of(split).Rates() {
+				row = append(row, Rate(r))
+			}
+			t.Add(row...)
+		}
+	}
+	return t
+}
