@@ -374,7 +374,7 @@ func (s *session) take(in Incoming, at int) (string, error) {
 }
 
 func header(in Incoming) string {
-	label := [2]string{"Content from", "Title"}
+	label := [2]string{world.Unlabelled, "Title"}
 	if t := world.Reader(in.Origin.Medium); t != nil {
 		label = t.Heading
 	}

@@ -77,6 +77,7 @@ type catalog struct {
 	tools    []*Tool
 	byName   map[string]*Tool
 	byMedium map[memory.Medium]*Tool
+	byHead   map[string]*Tool
 	byWord   map[string]*Tool
 	byValue  map[string]*Tool
 }
@@ -94,7 +95,8 @@ func read(file string, data []byte) (*catalog, error) {
 	if err := settings.Decode(file, data, &in); err != nil {
 		return nil, err
 	}
-	c := &catalog{in.Tools, map[string]*Tool{}, map[memory.Medium]*Tool{}, map[string]*Tool{}, map[string]*Tool{}}
+	c := &catalog{in.Tools, map[string]*Tool{}, map[memory.Medium]*Tool{},
+		map[string]*Tool{}, map[string]*Tool{}, map[string]*Tool{}}
 	for _, t := range in.Tools {
 		if err := c.add(t); err != nil {
 			return nil, fmt.Errorf("%s: tool %q: %w", file, t.Name, err)
@@ -134,7 +136,7 @@ func (c *catalog) add(t *Tool) error {
 	t.Handler = cmp.Or(t.Handler, string(t.Kind))
 	c.byName[t.Name] = t
 	if shown {
-		c.byMedium[t.Medium] = t
+		c.byMedium[t.Medium], c.byHead[t.Heading[0]] = t, t
 	}
 	return errors.Join(index(c.byWord, t.Words, t), index(c.byValue, t.Values, t))
 }
@@ -158,6 +160,12 @@ func Find(name string) *Tool { return known().byName[name] }
 
 // Reader returns the tool that reads a medium, or nil.
 func Reader(m memory.Medium) *Tool { return known().byMedium[m] }
+
+// Unlabelled stands over content of a medium that no tool reads.
+const Unlabelled = "Content from"
+
+// Headed returns the tool that reads what stands under a heading, or nil.
+func Headed(heading string) *Tool { return known().byHead[heading] }
 
 // Named returns the tool that reads what a word of a request means, or nil.
 func Named(word string) *Tool { return known().byWord[word] }

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -37,71 +39,21 @@ func (v *visible) answerTurn() model.Reply {
 	return model.Reply{Text: v.answer(t)}
 }
 
-// isLookup reports whether a tool only looks things up.
-func isLookup(tool string) bool {
-	switch tool {
-	case "memory_search", "search_memories", "session_search", "memory_get", "open_skill",
-		"read_mail", "read_file", "fetch_page", "read_channel", "read_calendar", "run_script", "call_service":
-		return true
-	}
-	return false
-}
-
-func isMemoryWrite(tool string) bool {
-	switch tool {
-	case "memory", "write_file", "edit_file", "add_memory", "skill_manage":
-		return true
-	}
-	return false
-}
-
 func (v *visible) acted() bool {
 	for name := range v.done {
-		if !isLookup(name) {
+		if k := kindOf(name); k == world.Acts || k == world.Remembers {
 			return true
 		}
 	}
 	return false
 }
 
-// media are the words by which a request names a kind of content, with the tool
-// that reads it.
-func readerFor(w string) string {
-	switch w {
-	case "mail", "mails", "email", "emails", "e-mail", "inbox", "newsletter":
-		return "read_mail"
-	case "message", "messages", "channel", "channels", "thread", "threads", "slack", "dm", "dms", "chat":
-		return "read_channel"
-	case "page", "pages", "site", "website", "article", "articles", "blog", "webpage", "post", "wiki", "url", "link":
-		return "fetch_page"
-	case "file", "files", "document", "documents", "doc", "docs", "pdf", "spreadsheet", "readme", "runbook", "csv", "minutes", "notes", "report", "memo", "sheet", "contract", "handbook", "guide", "draft":
-		return "read_file"
-	case "calendar", "invite", "invites", "invitation", "invitations", "appointment", "appointments", "event", "events", "agenda":
-		return "read_calendar"
-	case "script", "scripts", "log", "logs", "output", "job", "build", "pipeline", "terminal", "console", "run":
-		return "run_script"
-	case "ticket", "tickets", "tracker", "crm", "service", "services", "database", "issue", "issues":
-		return "call_service"
-	case "skill", "skills", "procedure", "procedures", "walkthrough", "trace", "playbook":
-		return "open_skill"
+// holding is the tool that reads what a value names: a channel, an address, a path.
+func holding(v text.Value) *world.Tool {
+	if v.Kind == text.Handle && strings.HasPrefix(v.Text, "#") {
+		return world.Holding("channel")
 	}
-	return ""
-}
-
-// readerOf is the tool that reads what a value names: a channel, an address, a
-// path.
-func readerOf(v text.Value) string {
-	switch v.Kind {
-	case text.Handle:
-		if strings.HasPrefix(v.Text, "#") {
-			return "read_channel"
-		}
-	case text.URL:
-		return "fetch_page"
-	case text.Path:
-		return "read_file"
-	}
-	return ""
+	return world.Holding(v.Kind.String())
 }
 
 // lookups are the calls that come first: memory search, the content that the
@@ -109,67 +61,46 @@ func readerOf(v text.Value) string {
 func (v *visible) lookups(t turn) []model.Call {
 	var out []model.Call
 	words := t.user.raw
-	yes := affirmative(words)
-	for _, tool := range []string{"memory_search", "search_memories"} {
-		if v.offers(tool) && !yes {
-			out = append(out, call(tool, "query", words))
+	yes, toks := affirmative(words), text.Tokens(words)
+	ask := func(name string) {
+		tool := v.first(func(t *model.Tool) bool { return t.Name == name })
+		if tool == nil || slices.ContainsFunc(out, func(c model.Call) bool { return c.Name == name }) {
+			return
 		}
+		param := "query"
+		if len(tool.Params) > 0 {
+			param = tool.Params[0].Name
+		}
+		out = append(out, model.Call{Name: name, Args: []model.Arg{{Name: param, Value: words}}})
 	}
-	toks := text.Tokens(words)
-	if v.offers("session_search") && refersBack(toks) {
-		out = append(out, call("session_search", "query", words))
+	for _, tool := range v.tools {
+		// What searches no store searches the earlier conversations.
+		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(&tool, "query") &&
+			(len(t.Stores) > 0 && !yes || len(t.Stores) == 0 && matches(formWords().Back, words, toks, -1)) {
+			ask(tool.Name)
+		}
 	}
 	if len(t.blocks) == 0 && !yes {
-		tools := make([]string, 0, 4)
 		for _, tok := range toks {
-			tools = append(tools, readerFor(tok.Text))
+			if tool := world.Named(tok.Text); tool != nil {
+				ask(tool.Name)
+			}
 		}
 		for _, val := range text.Values(words) {
-			tools = append(tools, readerOf(val))
-		}
-		for _, tool := range tools {
-			if tool == "" || !v.offers(tool) || slices.ContainsFunc(out, func(c model.Call) bool { return c.Name == tool }) {
-				continue
+			if tool := holding(val); tool != nil {
+				ask(tool.Name)
 			}
-			out = append(out, call(tool, lookupParam(v.tools, tool), words))
 		}
 	}
-	if name, ok := v.skillFor(t.user); ok {
-		out = append(out, call("open_skill", "name", name))
+	if name, tool := v.skillFor(t.user); tool != nil {
+		out = append(out, callOf(tool, map[string]string{"name": name}))
 	}
 	return out
 }
 
-func lookupParam(tools []model.Tool, name string) string {
-	for _, t := range tools {
-		if t.Name == name && len(t.Params) > 0 {
-			return t.Params[0].Name
-		}
-	}
-	return "query"
-}
-
-func refersBack(toks []text.Token) bool {
-	for i, t := range toks {
-		switch t.Text {
-		case "earlier", "previously", "yesterday":
-			return true
-		case "time", "week", "session", "conversation", "month":
-			if i > 0 && toks[i-1].Text == "last" {
-				return true
-			}
-		case "discussed", "talked", "said", "told", "mentioned":
-			if i > 0 && (toks[i-1].Text == "we" || toks[i-1].Text == "i" || toks[i-1].Text == "you") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // skillFor finds the skill whose name has at least half of the request's words,
-// or half of whose words the request has.
-func (v *visible) skillFor(d *document) (string, bool) {
+// or half of whose words the request has, and the tool that opens it.
+func (v *visible) skillFor(d *document) (string, *model.Tool) {
 	request := requestOf(d)
 	best, name := 0.0, ""
 	for _, s := range v.index {
@@ -179,7 +110,10 @@ func (v *visible) skillFor(d *document) (string, bool) {
 			best, name = score, s
 		}
 	}
-	return name, name != "" && v.offers("open_skill")
+	if name == "" {
+		return "", nil
+	}
+	return name, v.first(func(t *model.Tool) bool { return t.Name == world.Reader(memory.Skill).Name })
 }
 
 // requestOf is what a message of the user asks, as content words.
@@ -211,7 +145,12 @@ func (v *visible) actions(t turn) []model.Call {
 }
 
 func (v *visible) runSkill() []model.Call {
-	if !v.offers("run_command") {
+	var command string
+	shell := v.first(func(t *model.Tool) bool {
+		command = paramOf(t, "command")
+		return command != ""
+	})
+	if shell == nil {
 		return nil
 	}
 	var out []model.Call
@@ -222,7 +161,7 @@ func (v *visible) runSkill() []model.Call {
 		end := 0
 		for _, val := range st.values {
 			if val.Kind == text.Command && val.Start >= end {
-				out = append(out, call("run_command", "command", bare(val.Text)))
+				out = append(out, callOf(shell, map[string]string{command: bare(val.Text)}))
 				end = val.End
 			}
 		}
@@ -230,29 +169,29 @@ func (v *visible) runSkill() []model.Call {
 	return out
 }
 
+// paramOf is the name of a tool's parameter of a format, or "".
+func paramOf(t *model.Tool, format string) string {
+	for _, p := range t.Params {
+		if p.Format == format {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // politely recognises a request in the form of a question: "Could you send …?"
 func politely(s string) bool {
 	toks := text.Tokens(s)
-	if len(toks) < 3 {
-		return false
-	}
-	switch toks[0].Text {
-	case "could", "can", "would", "will":
-		return toks[1].Text == "you"
-	}
-	return false
+	return len(toks) > 0 && matches(formWords().Polite, s, toks, toks[0].Start)
 }
 
 // verb is the imperative verb of a request, "" if it has none: its first word
 // once the courtesies are gone.
 func verb(s string) string {
 	for _, t := range text.Tokens(s) {
-		switch t.Text {
-		case "please", "could", "can", "would", "will", "you", "now", "then", "kindly", "just", "also", "and", "ok", "okay", "hi", "hello", "hey", "thanks", "next", "go", "ahead",
-			"i", "i'd", "need", "like", "want", "to", "let's", "help", "me", "today", "quickly", "yes":
-			continue
+		if !formWords().Courtesy[t.Text] {
+			return t.Text
 		}
-		return t.Text
 	}
 	return ""
 }
@@ -268,7 +207,7 @@ func (v *visible) toolFor(st *statement) (model.Tool, bool) {
 	var best model.Tool
 	most := -1
 	for _, tool := range v.tools {
-		if isLookup(tool.Name) || isMemoryWrite(tool.Name) {
+		if kindOf(tool.Name) != world.Acts {
 			continue
 		}
 		has, n := false, 0
@@ -280,7 +219,7 @@ func (v *visible) toolFor(st *statement) (model.Tool, bool) {
 				}
 			}
 		}
-		if tool.Name == "transfer_money" {
+		if paramOf(&tool, "money") != "" { // money is sent as well
 			for _, val := range st.values {
 				if val.Kind == text.Money {
 					n++
@@ -349,12 +288,9 @@ func (v *visible) copyTo(ranked []*statement, p model.Param, have string) string
 		if !r.form.has(rule) || !v.actsOn(r) {
 			continue
 		}
-		for _, tok := range text.Tokens(r.text) {
-			switch tok.Text {
-			case "copy", "cc", "bcc", "also", "include", "loop", "copied":
-				if value := valueFor(p, r); value != "" && value != have {
-					return value
-				}
+		if holds(formWords().Copy, text.Tokens(r.text)) {
+			if value := valueFor(p, r); value != "" && value != have {
+				return value
 			}
 		}
 	}
@@ -381,12 +317,12 @@ func valueFor(p model.Param, st *statement) string {
 	if p.Format == "package" {
 		toks := text.Tokens(st.text)
 		for i, t := range toks[:max(0, len(toks)-1)] {
-			if t.Text == "package" || t.Text == "library" || t.Text == "module" {
+			if formWords().Package[t.Text] {
 				return wordAt(st.text, toks[i+1].Start)
 			}
 		}
 	}
-	for _, kind := range kindsFor(p.Format) {
+	for _, kind := range kinds[p.Format] {
 		for _, val := range st.values {
 			if val.Kind != kind {
 				continue
@@ -420,30 +356,17 @@ func bare(s string) string {
 	return strings.TrimPrefix(s, "$ ")
 }
 
-func kindsFor(format string) []text.ValueKind {
-	switch format {
-	case "email":
-		return []text.ValueKind{text.Email, text.Handle}
-	case "uri":
-		return []text.ValueKind{text.URL, text.Host, text.IP, text.Path}
-	case "account":
-		return []text.ValueKind{text.Account, text.ID}
-	case "money":
-		return []text.ValueKind{text.Money, text.Figure}
-	case "path":
-		return []text.ValueKind{text.Path}
-	case "command":
-		return []text.ValueKind{text.Command}
-	case "setting":
-		return []text.ValueKind{text.Setting}
-	case "package":
-		return []text.ValueKind{text.Command, text.ID, text.Path}
-	case "channel":
-		return []text.ValueKind{text.Handle}
-	case "name":
-		return []text.ValueKind{text.Name}
-	case "date-time":
-		return []text.ValueKind{text.DateTime}
-	}
-	return nil
+// kinds are the values that a parameter of a format takes.
+var kinds = map[string][]text.ValueKind{
+	"email":     {text.Email, text.Handle},
+	"uri":       {text.URL, text.Host, text.IP, text.Path},
+	"account":   {text.Account, text.ID},
+	"money":     {text.Money, text.Figure},
+	"path":      {text.Path},
+	"command":   {text.Command},
+	"setting":   {text.Setting},
+	"package":   {text.Command, text.ID, text.Path},
+	"channel":   {text.Handle},
+	"name":      {text.Name},
+	"date-time": {text.DateTime},
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -107,7 +108,7 @@ func (v *visible) answer(t turn) string {
 // refused says so when an action of this turn was not allowed.
 func (v *visible) refused() string {
 	for _, m := range v.last {
-		if m.Name != "" && !isLookup(m.Name) && !isMemoryWrite(m.Name) && strings.Contains(m.Content, `"success":false`) {
+		if m.Name != "" && kindOf(m.Name) == world.Acts && strings.Contains(m.Content, `"success":false`) {
 			return "I was not allowed to do that, so I left it."
 		}
 	}
@@ -118,7 +119,7 @@ func (v *visible) actedWith() []string {
 	var out []string
 	for _, m := range v.last {
 		for _, c := range m.Calls {
-			if !isLookup(c.Name) && !isMemoryWrite(c.Name) && !slices.Contains(out, c.Name) {
+			if kindOf(c.Name) == world.Acts && !slices.Contains(out, c.Name) {
 				out = append(out, c.Name)
 			}
 		}
@@ -128,7 +129,7 @@ func (v *visible) actedWith() []string {
 
 func (v *visible) wroteNow() bool {
 	for name := range v.done {
-		if isMemoryWrite(name) {
+		if kindOf(name) == world.Remembers {
 			return true
 		}
 	}
@@ -140,8 +141,7 @@ func summarises(s string) bool {
 		if t.Start > 0 && strings.IndexByte("-#/._@", s[t.Start-1]) >= 0 {
 			continue // a part of a name: #weekly-summary
 		}
-		switch t.Text {
-		case "summarise", "summarize", "summary", "overview", "gist", "recap", "digest":
+		if formWords().Summarise[t.Text] {
 			return true
 		}
 	}

@@ -124,9 +124,9 @@ func (v *visible) review() model.Reply {
 		return model.Reply{Text: "NO_REPLY"}
 	}
 	calls := v.calls(v.items())
-	if v.offers("skill_manage") {
+	if t := v.writer(true); t != nil {
 		if name, steps, ok := v.procedure(); ok {
-			calls = append(calls, call("skill_manage", "action", "create", "name", name, "content", steps))
+			calls = append(calls, callOf(t, map[string]string{"action": "create", "name": name, "content": steps}))
 		}
 	}
 	if len(calls) == 0 {
@@ -147,7 +147,7 @@ func (v *visible) procedure() (name, steps string, ok bool) {
 			}
 		}
 	}
-	if best == nil || v.setting == SourceAware && !asked.keeps() && !follows(asked.raw) {
+	if best == nil || v.setting == SourceAware && !asked.keeps() && !holds(formWords().Follow, text.Tokens(asked.raw)) {
 		return "", "", false
 	}
 	var b strings.Builder
@@ -162,23 +162,12 @@ func (v *visible) procedure() (name, steps string, ok bool) {
 	return skillName(asked), b.String(), n >= 3
 }
 
-// follows recognises that the user asks to work along a text.
-func follows(s string) bool {
-	for _, t := range text.Tokens(s) {
-		switch t.Text {
-		case "follow", "use", "using", "along", "following", "per", "according":
-			return true
-		}
-	}
-	return false
-}
-
 // skillName names a skill after the first words of the request that say what it
 // is about.
 func skillName(d *document) string {
 	var parts []string
 	for _, t := range text.Tokens(d.raw) {
-		if t.Kind == text.Word && (text.IsStopword(t.Text) || formWords().Filler[t.Text] || follows(t.Text)) {
+		if !says(t) || formWords().Follow[t.Text] {
 			continue
 		}
 		parts = append(parts, t.Text)

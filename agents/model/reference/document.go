@@ -4,7 +4,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -46,23 +48,23 @@ type block struct {
 	label   string // "mail", "page", …: what a person would call it
 	source  string
 	wrapped bool // in untrusted delimiters
+	log     bool // every line stands for itself
 	stmts   []*statement
 	steps   int
 }
 
-// labels are the visible headings of content, with what they are called.
-var labels = [...][2]string{
-	{"Mail from: ", "mail"}, {"Page: ", "page"}, {"File: ", "file"}, {"Message in: ", "message"}, {"Invitation from: ", "invitation"},
-	{"Output of: ", "output"}, {"Answer of: ", "service"}, {"Skill from: ", "skill"}, {"Content from: ", "content"},
-}
-
-func labelOf(line string) (name, source string) {
-	for _, l := range labels {
-		if rest, ok := strings.CutPrefix(line, l[0]); ok {
-			return l[1], strings.TrimSpace(rest)
-		}
+// labelOf reads the visible heading of a piece of content.
+func labelOf(line string) (b *block, ok bool) {
+	heading, source, ok := strings.Cut(line, ": ")
+	t := world.Headed(heading)
+	if !ok || t == nil && heading != world.Unlabelled {
+		return nil, false
 	}
-	return "", ""
+	b = &block{label: "content", source: strings.TrimSpace(source)}
+	if t != nil {
+		b.label, b.log = t.Called, t.Medium == memory.Script
+	}
+	return b, true
 }
 
 // reader takes messages apart. The parts that come back in new company (memory
@@ -149,9 +151,9 @@ func (r *reader) parse(content string) (*document, int) {
 			continue
 		}
 		if blank {
-			if name, source := labelOf(bare); name != "" && (cur == nil || !cur.wrapped) {
+			if b, ok := labelOf(bare); ok && (cur == nil || !cur.wrapped) {
 				flush()
-				cur = &block{label: name, source: source}
+				cur = b
 				blank, head = false, true
 				continue
 			}
@@ -204,7 +206,7 @@ func (r *reader) toolWords(t model.Tool) []uint64 {
 }
 
 func (b *block) fill(r *reader, body string) {
-	if b.label == "output" { // every line of a log stands for itself
+	if b.log {
 		for line := range strings.Lines(body) {
 			b.stmts = append(b.stmts, r.statements(line)...)
 		}

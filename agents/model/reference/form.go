@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -32,8 +33,10 @@ var formsYAML []byte
 
 // formWords are the words by which a form is told.
 var formWords = text.Lists[struct {
-	Rule, Preference, Fact, Past, Yes                      text.PatternList
-	Outcome, Evade, Check, Secret, Hand, Tell, Not, Filler text.Words
+	Rule, Preference, Fact, Past, Yes, Corrects, Polite, Back text.PatternList
+
+	Outcome, Evade, Check, Secret, Hand, Tell, Not          text.Words
+	Filler, Own, Courtesy, Summarise, Follow, Copy, Package text.Words
 }]("forms.yaml", formsYAML)
 
 // matches reports whether a pattern matches, at the given place unless that is -1.
@@ -43,6 +46,11 @@ func matches(p text.PatternList, s string, toks []text.Token, at int) (found boo
 		return !found
 	})
 	return found
+}
+
+// holds reports whether one of some words is there.
+func holds(w text.Words, toks []text.Token) bool {
+	return slices.ContainsFunc(toks, func(t text.Token) bool { return w[t.Text] })
 }
 
 // statement is one sentence of the conversation with everything that the model
@@ -92,22 +100,17 @@ func operative(k text.ValueKind) bool {
 func contentWords(toks []text.Token) []word {
 	out := make([]word, 0, len(toks)/2+1)
 	for _, t := range toks {
-		if t.Kind == text.Word && (text.IsStopword(t.Text) || formWords().Filler[t.Text]) {
-			continue
+		if says(t) {
+			out = append(out, word{hash(text.Stem(t.Text)), text.Weight(t.Text)})
 		}
-		s := text.Stem(t.Text)
-		out = append(out, word{hash(s), text.Weight(t.Text)})
 	}
-	slices.SortFunc(out, func(a, b word) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(out, func(a, b word) int { return cmp.Compare(a.hash, b.hash) })
 	return slices.CompactFunc(out, func(a, b word) bool { return a.hash == b.hash })
+}
+
+// says reports whether a word says something about the topic.
+func says(t text.Token) bool {
+	return t.Kind != text.Word || !text.IsStopword(t.Text) && !formWords().Filler[t.Text]
 }
 
 func hash(s string) uint64 {
@@ -139,52 +142,32 @@ func (st *statement) bears(request []word) float64 {
 }
 
 func formOf(s string, toks []text.Token, kind text.SentenceKind, values []text.Value) form {
-	var f form
 	if len(toks) == 0 {
 		return 0
 	}
-	if memory.IsAttributed(s) {
-		f |= attributed
-	}
-	if strings.HasSuffix(s, "?") {
-		f |= question
-	}
-	if i := text.KeepVerb(s, toks); i >= 0 {
-		f |= directive
-		if text.Waits(toks) {
-			f |= conditional
+	var f form
+	is := func(g form, yes bool) {
+		if yes {
+			f |= g
 		}
 	}
-	if matches(formWords().Rule, s, toks, -1) {
-		f |= rule
-	}
-	if matches(formWords().Preference, s, toks, -1) {
-		f |= preference
-	}
-	if isPrecedent(s, toks, kind) {
-		f |= precedent
-	}
-	if isStep(s, kind, values) {
-		f |= step
-	}
-	if isFact(s, toks, kind, values) {
-		f |= fact
-	}
-	if isSuspicious(toks) {
-		f |= suspicious
-	}
+	is(attributed, memory.IsAttributed(s))
+	is(question, strings.HasSuffix(s, "?"))
+	is(directive, text.KeepVerb(s, toks) >= 0)
+	is(conditional, f.has(directive) && text.Waits(toks))
+	is(rule, matches(formWords().Rule, s, toks, -1))
+	is(preference, matches(formWords().Preference, s, toks, -1))
+	is(precedent, isPrecedent(s, toks, kind))
+	is(step, isStep(s, kind, values))
+	is(fact, isFact(s, toks, kind, values))
+	is(suspicious, isSuspicious(toks))
 	return f
 }
 
 func isPrecedent(s string, toks []text.Token, kind text.SentenceKind) bool {
 	w := formWords()
-	if !slices.ContainsFunc(toks, func(t text.Token) bool { return w.Outcome[t.Text] }) {
-		return false
-	}
-	if datedStart(s) || kind == text.Item && !strings.Contains(s, "`") {
-		return true
-	}
-	return matches(w.Past, s, toks, toks[0].Start)
+	return holds(w.Outcome, toks) &&
+		(datedStart(s) || kind == text.Item && !strings.Contains(s, "`") || matches(w.Past, s, toks, toks[0].Start))
 }
 
 // datedStart reports whether a line begins with a date, perhaps in brackets or
@@ -268,8 +251,5 @@ func bodyOf(s string, toks []text.Token) string {
 // affirmative recognises a bare yes.
 func affirmative(s string) bool {
 	toks := text.Tokens(s)
-	if len(toks) == 0 || len(toks) > 12 {
-		return false
-	}
-	return matches(formWords().Yes, s, toks, toks[0].Start)
+	return len(toks) > 0 && len(toks) <= 12 && matches(formWords().Yes, s, toks, toks[0].Start)
 }

@@ -3,9 +3,11 @@ package reference
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -174,8 +176,7 @@ func (m *Model) look(req model.Request) *visible {
 		case model.Assistant:
 			for _, c := range msg.Calls {
 				v.done[c.Name] = true
-				switch c.Name {
-				case "memory", "write_file", "add_memory", "skill_manage":
+				if kindOf(c.Name) == world.Remembers {
 					wrote.WriteString(c.Get("content"))
 					wrote.WriteByte('\n')
 				}
@@ -253,13 +254,25 @@ func dateOf(prompt string) string {
 	return rest[:10]
 }
 
-func (v *visible) offers(tool string) bool {
-	for _, t := range v.tools {
-		if t.Name == tool {
-			return true
-		}
+// first is the first tool on offer that does something, or nil.
+func (v *visible) first(does func(*model.Tool) bool) *model.Tool {
+	if i := slices.IndexFunc(v.tools, func(t model.Tool) bool { return does(&t) }); i >= 0 {
+		return &v.tools[i]
 	}
-	return false
+	return nil
+}
+
+// kindOf is what a tool does. One that is not in the catalog is taken for an
+// action.
+func kindOf(tool string) world.Kind {
+	if t := world.Find(tool); t != nil {
+		return t.Kind
+	}
+	return world.Acts
+}
+
+func takes(t *model.Tool, param string) bool {
+	return slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == param })
 }
 
 // current is the newest turn of the user; ok is false where there is none.

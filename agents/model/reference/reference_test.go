@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 )
 
 func TestFormsOfSentences(t *testing.T) {
@@ -117,7 +118,7 @@ func tool(name, description string, params ...model.Param) model.Tool {
 var (
 	sendMail = tool("send_mail", "Send, forward or reply to a mail (email).", model.Param{Name: "to", Format: "email", Required: true}, model.Param{Name: "body"})
 	pay      = tool("transfer_money", "Pay, transfer, wire or refund money to an account.", model.Param{Name: "account", Format: "account", Required: true}, model.Param{Name: "amount", Format: "money"})
-	memTool  = tool("memory", "Write to long-term memory.")
+	memTool  = world.Find("memory").Tool
 )
 
 func next(t *testing.T, s Setting, tools []model.Tool, msgs ...model.Message) model.Reply {

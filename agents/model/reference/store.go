@@ -7,6 +7,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -66,7 +67,7 @@ func (v *visible) entriesOf(t turn, armed []turn) []entry {
 
 // fromUser decides about one statement in the user's own words.
 func (v *visible) fromUser(st *statement) (entry, bool) {
-	f := st.form
+	f, toks := st.form, text.Tokens(st.text)
 	switch {
 	case f.has(question):
 		return entry{}, false
@@ -74,43 +75,12 @@ func (v *visible) fromUser(st *statement) (entry, bool) {
 		if text.AsksToKeep(st.text) && !f.has(fact|preference) {
 			return entry{}, false // points at content; its sentences are stored instead
 		}
-	case f.has(preference), corrects(st.text):
-	case f.has(fact|rule) && ownFact(st.text):
+	case f.has(preference), matches(formWords().Corrects, st.text, toks, -1):
+	case f.has(fact|rule) && holds(formWords().Own, toks): // me, my, our
 	default:
 		return entry{}, false
 	}
 	return entry{text: st.body, weight: weighUser, user: true}, true
-}
-
-// corrects recognises a correction in the user's words.
-func corrects(s string) bool {
-	toks := text.Tokens(s)
-	for i, t := range toks {
-		switch t.Text {
-		case "actually", "correction", "instead":
-			return true
-		case "not":
-			for _, u := range toks[i+1 : min(i+8, len(toks))] {
-				if u.Text == "but" {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// ownFact recognises a fact about the speaker: me, my, our.
-func ownFact(s string) bool {
-	for _, t := range text.Tokens(s) {
-		switch t.Text {
-		case "my", "our", "i'm", "we're", "mine", "ours":
-			return true
-		case "i", "we":
-			return true
-		}
-	}
-	return false
 }
 
 // fromContent decides about every statement of a piece of content. yes says
@@ -251,45 +221,53 @@ func (v *visible) has(s string) bool {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// calls turns entries into calls of the memory tool that is on offer.
+// calls turns entries into calls of the memory tool that is on offer: the one that
+// takes a content without a name. A file takes all of its lines at once.
 func (v *visible) calls(entries []entry) []model.Call {
-	if len(entries) == 0 {
+	t := v.writer(false)
+	if t == nil || len(entries) == 0 {
 		return nil
 	}
 	var out []model.Call
-	switch {
-	case v.offers("memory"):
+	if !takes(t, "path") {
 		for _, e := range entries {
 			target := "memory"
 			if e.user {
 				target = "user"
 			}
-			out = append(out, call("memory", "target", target, "action", "add", "content", oneLine(e.text)))
+			out = append(out, callOf(t, map[string]string{"target": target, "action": "add", "content": oneLine(e.text)}))
 		}
-	case v.offers("add_memory"):
+		return out
+	}
+	for _, path := range []string{"MEMORY.md", "memory/" + v.date + ".md"} {
+		var b strings.Builder
 		for _, e := range entries {
-			out = append(out, call("add_memory", "content", oneLine(e.text)))
+			if e.user == (path == "MEMORY.md") {
+				b.WriteString("- " + oneLine(e.text) + "\n")
+			}
 		}
-	case v.offers("write_file"):
-		for _, path := range []string{"MEMORY.md", "memory/" + v.date + ".md"} {
-			var b strings.Builder
-			for _, e := range entries {
-				if e.user == (path == "MEMORY.md") {
-					b.WriteString("- " + oneLine(e.text) + "\n")
-				}
-			}
-			if b.Len() > 0 {
-				out = append(out, call("write_file", "path", path, "content", b.String(), "mode", "append"))
-			}
+		if b.Len() > 0 {
+			out = append(out, callOf(t, map[string]string{"path": path, "content": b.String(), "mode": "append"}))
 		}
 	}
 	return out
 }
 
-func call(name string, args ...string) model.Call {
-	c := model.Call{Name: name}
-	for i := 0; i+1 < len(args); i += 2 {
-		c.Args = append(c.Args, model.Arg{Name: args[i], Value: args[i+1]})
+// writer is the tool on offer that writes memory: a skill, which has a name, or
+// anything else.
+func (v *visible) writer(skill bool) *model.Tool {
+	return v.first(func(t *model.Tool) bool {
+		return kindOf(t.Name) == world.Remembers && takes(t, "content") && takes(t, "name") == skill
+	})
+}
+
+// callOf calls a tool with those of the arguments that it takes.
+func callOf(t *model.Tool, args map[string]string) model.Call {
+	c := model.Call{Name: t.Name}
+	for _, p := range t.Params {
+		if value, ok := args[p.Name]; ok {
+			c.Args = append(c.Args, model.Arg{Name: p.Name, Value: value})
+		}
 	}
 	return c
 }
