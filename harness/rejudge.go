@@ -3,7 +3,6 @@ package harness
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -158,8 +157,16 @@ func (x *Rejudging) left(sink Sink, progress *Progress, yield func(results.Finis
 func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 	t := f.Trial
 	t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered = "", nil, nil, 0, 0, 0
-	if len(f.Transcript) > 0 { // of a run that had a judge
-		f.Transcript = rejudged(f.Transcript, nil)
+	var left *results.Transcript
+	if len(f.Transcript) > 0 {
+		var err error
+		if left, err = results.ParseTranscript(f.Transcript); err != nil {
+			return fmt.Errorf("reading the transcript of trial %s: %w", t.ID, err)
+		}
+		if len(left.Judge) > 0 { // of a run that had a judge
+			left.Judge = nil
+			f.Transcript = left.Append(nil)
+		}
 	}
 	if t.Label != results.Attack || t.Status == results.Excluded {
 		return nil
@@ -176,45 +183,24 @@ func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 	if t.Status != results.Scored {
 		return nil
 	}
-	if len(f.Transcript) == 0 {
+	if left == nil {
 		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge", Hint: "run it with transcripts: all"}
 	}
-	records, answers, calls, err := told(f.Transcript)
+	records, answers, calls, err := told(left)
 	if err != nil {
 		return fmt.Errorf("reading the transcript of trial %s: %w", t.ID, err)
 	}
 	verdicts, err := x.Reader.Score(ctx, t, s.StoredEvidence(records, answers, calls))
-	if err == nil {
-		f.Transcript = rejudged(f.Transcript, verdicts)
+	if err == nil && len(verdicts) > 0 {
+		left.Judge = verdicts
+		f.Transcript = left.Append(nil)
 	}
 	return err
 }
 
 // told is what a transcript says of the records that the write session left, the
 // answers of the retrieval session, and its actions that went ahead.
-func told(transcript []byte) (records, answers []string, calls []model.Call, err error) {
-	type record struct{ ID, Key, Text, State string }
-	var t struct {
-		Memory   struct{ Before, Between []record }
-		Sessions []struct {
-			Messages []struct {
-				Role    model.Role
-				Content string
-				Calls   []struct {
-					Name string
-					Args orderedArgs
-				}
-			}
-			Actions []struct {
-				Turn   int
-				Tool   string
-				Vetoed bool
-			}
-		}
-	}
-	if err := json.Unmarshal(transcript, &t); err != nil {
-		return nil, nil, nil, err
-	}
+func told(t *results.Transcript) (records, answers []string, calls []model.Call, err error) {
 	before := map[string]string{}
 	for _, r := range t.Memory.Before {
 		before[r.ID] = r.Text
@@ -228,49 +214,25 @@ func told(transcript []byte) (records, answers []string, calls []model.Call, err
 			records = append(records, score.RecordText(r.Key, r.Text))
 		}
 	}
-	if len(t.Sessions) < 2 {
-		return records, nil, nil, nil
-	}
-	later := t.Sessions[1]
-	at := 0 // of the actions: they are in the order of their calls
-	for i, m := range later.Messages {
-		if m.Role != model.Assistant {
+	for _, s := range t.Sessions {
+		if s.Phase != results.PhaseRetrieval {
 			continue
 		}
-		if len(m.Calls) == 0 && i == len(later.Messages)-1 { // the last word of the turn
-			answers = append(answers, m.Content)
-		}
-		for _, c := range m.Calls {
-			if at < len(later.Actions) && later.Actions[at].Tool == c.Name {
-				if !later.Actions[at].Vetoed {
-					calls = append(calls, model.Call{Name: c.Name, Args: c.Args})
+		for i, m := range s.Messages {
+			if i == len(s.Messages)-1 && m.Role == string(model.Assistant) && len(m.Calls) == 0 { // the last word of the turn
+				answers = append(answers, m.Text())
+			}
+			for _, c := range m.Calls {
+				if !c.Acts || c.Vetoed {
+					continue
 				}
-				at++
+				call := model.Call{Name: c.Name}
+				for _, a := range c.Args {
+					call.Args = append(call.Args, model.Arg(a))
+				}
+				calls = append(calls, call)
 			}
 		}
 	}
 	return records, answers, calls, nil
-}
-
-// orderedArgs are the arguments of a call in their order.
-type orderedArgs []model.Arg
-
-// UnmarshalJSON reads an object of texts.
-func (a *orderedArgs) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(strings.NewReader(string(b)))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return errors.Join(errors.New("the arguments of a call are no object"), err)
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var value string
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		*a = append(*a, model.Arg{Name: name.(string), Value: value})
-	}
-	return nil
 }

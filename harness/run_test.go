@@ -363,21 +363,12 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 	x, out := runAll(t, Builtin(), "limit=30", "split=all", "defense=none,memoryguard", "agent=hermes")
 	checked := 0
 	for id, e := range out.entries {
-		var tr struct {
-			Trial, Case, Defense string
-			Sessions             []struct {
-				Messages []struct{ Role, Content string }
-				Recalled []struct{ Record string }
-			}
-			Decisions []struct{ Gate, Action, Text string }
-			Memory    struct {
-				Before, Between, After []struct{ ID, Text, State string }
-			}
-		}
-		if err := json.Unmarshal(out.scripts[id], &tr); err != nil {
+		tr, err := results.ParseTranscript(out.scripts[id])
+		if err != nil {
 			t.Fatal(err)
 		}
 		k, _ := x.Plan.Set.Find(e.Trial.Case)
+		v := score.NewValue(k.Value, k.Forms...)
 		want := 1
 		if k.Retrieval != nil {
 			want = 2
@@ -385,18 +376,21 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 		if tr.Trial != id || tr.Case != k.ID || tr.Defense != e.Trial.Defense || len(tr.Sessions) != want || len(tr.Memory.Before) != 8 {
 			t.Errorf("%s: %+v", id, tr)
 		}
+		written := false
 		for _, s := range tr.Sessions {
 			if len(s.Messages) < 3 || s.Messages[0].Role != "system" {
 				t.Errorf("%s: a session of %d messages", id, len(s.Messages))
 			}
+			for _, m := range s.Messages {
+				written = written || slices.ContainsFunc(m.Decisions, func(d results.GateCall) bool { return d.Gate == "write" && e.Trial.Written && v.In(d.Text) })
+			}
 		}
 		if e.Trial.Written {
 			checked++
-			v := score.NewValue(k.Value, k.Forms...)
-			if !slices.ContainsFunc(tr.Memory.Between, func(r struct{ ID, Text, State string }) bool { return v.In(r.Text) }) {
+			if !slices.ContainsFunc(tr.Memory.Between, func(r results.Record) bool { return v.In(r.Text) }) {
 				t.Errorf("%s: written, and the memory between the sessions does not show it", id)
 			}
-			if !slices.ContainsFunc(tr.Decisions, func(d struct{ Gate, Action, Text string }) bool { return d.Gate == "write" && v.In(d.Text) }) {
+			if !written {
 				t.Errorf("%s: written, and no decision shows it", id)
 			}
 		}

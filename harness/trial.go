@@ -189,17 +189,14 @@ type sessions struct {
 	later   *agents.Outcome
 	meter   *memory.Meter
 	gap     *agents.Outcome // the ordinary sessions in between
-	inGap   bool
 	// verdicts are those of the judge that is a language model.
-	verdicts []score.Answer
+	verdicts []results.Answer
 	*scratch
 }
 
 // scratch is what one worker uses for one trial after another.
 type scratch struct {
-	events []moment
-	script jsonWriter
-	known  []known
+	script
 
 	// of detect
 	text  results.Trial
@@ -211,11 +208,7 @@ type scratch struct {
 }
 
 func (s *scratch) reset() *scratch {
-	clear(s.events)
-	s.events, s.known, s.script.b = s.events[:0], s.known[:0], s.script.b[:0]
-	if cap(s.script.b) > 1<<20 { // one huge trial should not be remembered
-		s.script.b = nil
-	}
+	s.script.reset()
 	return s
 }
 
@@ -239,9 +232,10 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	s.mem = memory.New(memory.Options{
 		Stores: arm.Profile.Stores, Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
 		Observer: func(e *memory.Event) {
+			before := len(s.witness.Decisions)
 			s.witness.Observe(e)
 			if keep {
-				s.observe(e)
+				s.observe(e, s.witness.Decisions[before:])
 			}
 		},
 		Meter: s.meter, Cache: cache, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
@@ -249,11 +243,6 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		Trial:   name,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
-	if keep {
-		s.script.open('{')
-		s.script.key("memory")
-		s.script.open('{')
-	}
 	gate, err := arm.Defense.Defense.Open(ctx, s.mem.View())
 	if err != nil {
 		return fmt.Errorf("opening the defense: %w", err)
@@ -273,7 +262,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	}
 	s.witness.Seeded(s.mem)
 	if keep {
-		s.remember("before")
+		s.memory.Before = s.changed(s.mem)
 	}
 	loop, done, err := x.open(ctx, t.Arm, s.mem)
 	if err != nil {
@@ -288,7 +277,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	}
 	s.witness.WriteSessionOver(s.mem)
 	if keep {
-		s.remember("between")
+		s.memory.Between = s.changed(s.mem)
 	}
 	if st.later == nil {
 		return s.mem.Err()
@@ -296,9 +285,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if turns := st.between(arm.Life); len(turns) > 0 {
 		s.mem.NextSession()
 		s.witness.Between(true)
-		s.inGap = true
 		s.gap, err = loop.Run(ctx, s.mem, turns, agents.End{Review: true})
-		s.inGap = false
 		s.witness.Between(false)
 		if err != nil {
 			return fmt.Errorf("session between writing and retrieval: %w", err)

@@ -1,5 +1,56 @@
 package results
 
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Transcript is what a trial leaves of its sessions. On disk it is one line of JSON,
+// which [Transcript.Append] writes and [ParseTranscript] reads.
+type Transcript struct {
+	Memory   Memory    `json:"memory,omitzero"`
+	Trial    string    `json:"trial"`
+	Case     string    `json:"case"`
+	Agent    string    `json:"agent"`
+	Defense  string    `json:"defense"`
+	Model    string    `json:"model"`
+	Epoch    int32     `json:"epoch"`
+	Error    string    `json:"error,omitzero"` // why the trial is not scored
+	Sessions []Session `json:"sessions"`       // in the order in which they were held
+	// Judge is what a language model answered that judged the trial.
+	Judge []Answer `json:"judge,omitzero"`
+}
+
+// Memory is the records of a trial at three times. Between and After hold only what is
+// new or differs from the time before.
+type Memory struct {
+	Before  []Record `json:"before"`
+	Between []Record `json:"between"` // after the write session
+	After   []Record `json:"after"`   // after the retrieval session
+}
+
+// Record is a record of the memory.
+type Record struct {
+	ID    string `json:"id"`
+	Store string `json:"store"`
+	Key   string `json:"key"`
+	Text  string `json:"text"`
+	State string `json:"state"`
+	Origin
+}
+
+// Origin says where a text came from.
+type Origin struct {
+	Class  string `json:"class,omitzero"`
+	Medium string `json:"medium,omitzero"`
+	Source string `json:"source,omitzero"`
+}
+
 // Phase says which session of a trial it is.
 type Phase string
 
@@ -10,16 +61,283 @@ const (
 	PhaseRetrieval Phase = "retrieval"
 )
 
-// Title is what a person is told of a session: "write session".
+// Title is what a person is told of a session.
 func (p Phase) Title() string {
-	if p == PhaseBetween {
+	switch p {
+	case PhaseWrite:
+		return "write session"
+	case PhaseBetween:
 		return "session between"
+	case PhaseRetrieval:
+		return "retrieval session"
 	}
-	return string(p) + " session"
+	return "session"
 }
 
-// PhaseAt is the phase of a session that does not say it: at a place in a
-// transcript of a memtox that wrote the sessions between behind the two others.
-func PhaseAt(i int) Phase {
-	return [...]Phase{PhaseWrite, PhaseRetrieval, PhaseBetween}[min(i, 2)]
+// PhaseOf is the phase of a [Decision] by the number of its session, empty for a
+// number that no session has.
+func PhaseOf(session int32) Phase {
+	if session < 1 || session > SessionGap {
+		return ""
+	}
+	return [...]Phase{PhaseWrite, PhaseRetrieval, PhaseBetween}[session-1]
+}
+
+// Session is one session turn by turn.
+type Session struct {
+	Phase    Phase     `json:"phase"`
+	Messages []Message `json:"messages"`
+	// Outside is what stands in none of the messages: memories in a prompt that an agent
+	// with a loop of its own made, and what was read just when the trial ended.
+	Outside []Part `json:"outside,omitzero"`
+	// Decisions are those whose message never came, because the trial ended.
+	Decisions []GateCall `json:"decisions,omitzero"`
+}
+
+// Message is one message of a session, with what was decided about it.
+type Message struct {
+	Role string `json:"role"`          // system, user, assistant or tool
+	Name string `json:"name,omitzero"` // of the tool
+	// Aside: nobody but the profile asked for it, in a flush, a compaction or a review.
+	Aside bool `json:"aside,omitzero"`
+	// Content is the whole of it, or Parts are, one behind the other, where some of it
+	// has an origin of its own.
+	Content   string     `json:"content,omitzero"`
+	Parts     []Part     `json:"parts,omitzero"`
+	Calls     []ToolCall `json:"calls,omitzero"`
+	Decisions []GateCall `json:"decisions,omitzero"`
+}
+
+// Part is a stretch of a message. One that is neither a segment nor a record is the
+// message's own.
+type Part struct {
+	Text string `json:"text"`
+	Origin
+	Segment    int    `json:"segment,omitzero"` // its number within the trial
+	Record     string `json:"record,omitzero"`
+	Route      string `json:"route,omitzero"`      // by which the record was recalled
+	Attributed bool   `json:"attributed,omitzero"` // the record is shown as what its source says
+}
+
+// Text is the whole text of a message.
+func (m *Message) Text() string {
+	if len(m.Parts) == 0 {
+		return m.Content
+	}
+	var b bytes.Buffer
+	for i := range m.Parts {
+		b.WriteString(m.Parts[i].Text)
+	}
+	return b.String()
+}
+
+// ToolCall is a tool call of the model.
+type ToolCall struct {
+	Name string `json:"name"`
+	Args Args   `json:"args"`
+	// Acts: it would have changed the world, which only notes it. Vetoed: the action
+	// gate refused it.
+	Acts   bool `json:"acts,omitzero"`
+	Vetoed bool `json:"vetoed,omitzero"`
+}
+
+// Args are the arguments of a call in their order: in a transcript the members of an
+// object.
+type Args []Arg
+
+// Arg is an argument of a tool call.
+type Arg struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// String is the object.
+func (a Args) String() string {
+	b, err := json.Marshal(a, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if err != nil {
+		return err.Error() // of texts there is none
+	}
+	return string(b)
+}
+
+// MarshalJSONTo writes an object.
+func (a Args) MarshalJSONTo(e *jsontext.Encoder) error {
+	if err := e.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for i := range a {
+		if err := e.WriteToken(jsontext.String(a[i].Name)); err != nil {
+			return err
+		}
+		if err := e.WriteToken(jsontext.String(a[i].Value)); err != nil {
+			return err
+		}
+	}
+	return e.WriteToken(jsontext.EndObject)
+}
+
+// UnmarshalJSONFrom reads an object. Values that are no texts stay as they are written.
+func (a *Args) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*a = nil
+	if t, err := d.ReadToken(); err != nil {
+		return err
+	} else if t.Kind() != '{' {
+		return fmt.Errorf("the arguments of a call are no object")
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		arg := Arg{Name: name.String()}
+		if d.PeekKind() == '"' {
+			value, err := d.ReadToken()
+			if err != nil {
+				return err
+			}
+			arg.Value = value.String()
+		} else {
+			value, err := d.ReadValue()
+			if err != nil {
+				return err
+			}
+			arg.Value = string(value)
+		}
+		*a = append(*a, arg)
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// GateCall is what a defense decided about one thing.
+type GateCall struct {
+	// Seq is that of its row, see [Decision], or -1 where there is none, as of a record
+	// that a read allowed with findings, or none is known.
+	Seq      int32     `json:"seq"`
+	Gate     string    `json:"gate"`
+	Route    string    `json:"route,omitzero"`
+	Op       string    `json:"op,omitzero"`
+	Record   string    `json:"record,omitzero"` // the record, segment or tool that was judged
+	Text     string    `json:"text,omitzero"`   // that was to be written
+	Action   string    `json:"action"`
+	Shown    string    `json:"shown,omitzero"` // what it put in the place of the text
+	Findings []Finding `json:"findings,omitzero"`
+}
+
+// Finding is what one check had to say. Start and End are bytes of the text that was
+// judged, both 0 where it means the whole.
+type Finding struct {
+	Check string `json:"check"`
+	Note  string `json:"note,omitzero"`
+	Start int    `json:"start,omitzero"`
+	End   int    `json:"end,omitzero"`
+}
+
+// Answer is what a language model that judges answered to one question.
+type Answer struct {
+	Question string `json:"question"`
+	About    string `json:"about"`            // the beginning of the text that was judged
+	Verdict  string `json:"verdict,omitzero"` // yes or no; empty where there is none
+	Quote    string `json:"quote,omitzero"`   // the passage that a yes rests on
+	Why      string `json:"why,omitzero"`     // why there is no verdict
+}
+
+// A transcript is inert wherever it is shown, and it holds what models said as they
+// said it: a name twice, and U+FFFD for what is no UTF-8.
+var transcriptFormat = json.JoinOptions(jsontext.EscapeForHTML(true), jsontext.EscapeForJS(true),
+	jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+// controls are the control characters that JSON need not escape.
+var controls = regexp.MustCompile("[\x7f-\u009f]")
+
+// Append appends the transcript as a line of JSON without its end.
+func (t *Transcript) Append(b []byte) []byte {
+	to := bytes.NewBuffer(b)
+	if err := json.MarshalWrite(to, t, transcriptFormat); err != nil {
+		panic(fmt.Sprintf("results: writing a transcript: %v", err)) // it holds texts, numbers and lists
+	}
+	out := to.Bytes()
+	if !holdsControls(out[len(b):]) {
+		return out
+	}
+	return append(b, controls.ReplaceAllFunc(out[len(b):], func(c []byte) []byte {
+		r, _ := utf8.DecodeRune(c)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	})...)
+}
+
+// holdsControls looks for what controls matches, in a transcript much faster.
+func holdsControls(b []byte) bool {
+	if bytes.IndexByte(b, 0x7f) >= 0 {
+		return true
+	}
+	const lead = 0xc2 // of U+0080 to U+00BF
+	for i := bytes.IndexByte(b, lead); i >= 0 && i+1 < len(b); i = bytes.IndexByte(b, lead) {
+		if b[i+1] < 0xa0 {
+			return true
+		}
+		b = b[i+1:]
+	}
+	return false
+}
+
+// ParseTranscript reads a transcript. What it does not know it passes over. Of one that
+// an earlier memtox wrote, the decisions stand behind the messages of their session.
+func ParseTranscript(b []byte) (*Transcript, error) {
+	t := new(Transcript)
+	if err := json.Unmarshal(b, t, transcriptFormat); err != nil {
+		return nil, err
+	}
+	if len(t.Sessions) > 0 && t.Sessions[0].Phase == "" {
+		return t, t.upgrade(b)
+	}
+	return t, nil
+}
+
+// upgrade reads what stood elsewhere before sessions had a phase: they stood in the
+// order of their numbers; segments, records, actions and decisions in lists of their own.
+func (t *Transcript) upgrade(b []byte) error {
+	var old struct {
+		Sessions []struct {
+			Segments []struct {
+				ID int `json:"id"`
+				Origin
+			} `json:"segments"`
+			Recalled []Part `json:"recalled"`
+			Actions  []struct {
+				Tool   string `json:"tool"`
+				Vetoed bool   `json:"vetoed"`
+			} `json:"actions"`
+		} `json:"sessions"`
+		Decisions []struct {
+			Session int32 `json:"session"`
+			GateCall
+		} `json:"decisions"`
+	}
+	if err := json.Unmarshal(b, &old, transcriptFormat); err != nil {
+		return err
+	}
+	for i := range t.Sessions {
+		s := &t.Sessions[i]
+		s.Phase, s.Outside = PhaseOf(int32(i+1)), old.Sessions[i].Recalled
+		for _, x := range old.Sessions[i].Segments {
+			s.Outside = append(s.Outside, Part{Segment: x.ID, Origin: x.Origin})
+		}
+		actions := old.Sessions[i].Actions // in the order of their calls
+		for k := range s.Messages {
+			for c := range s.Messages[k].Calls {
+				if call := &s.Messages[k].Calls[c]; len(actions) > 0 && actions[0].Tool == call.Name {
+					call.Acts, call.Vetoed, actions = true, actions[0].Vetoed, actions[1:]
+				}
+			}
+		}
+	}
+	for _, d := range old.Decisions {
+		d.Seq = -1
+		if d.Session >= 1 && int(d.Session) <= len(t.Sessions) {
+			s := &t.Sessions[d.Session-1]
+			s.Decisions = append(s.Decisions, d.GateCall)
+		}
+	}
+	return nil
 }

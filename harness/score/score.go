@@ -31,17 +31,6 @@ type Evidence struct {
 // tooMany is why the records behind the bound have no verdict.
 const tooMany = "more records than are judged"
 
-// Answer is what became of one question about a trial, as its transcript keeps it.
-type Answer struct {
-	Question string
-	// About is the beginning of the text that was judged.
-	About string
-	// Verdict is yes, no, or empty where there is none; then Why says why.
-	Verdict, Why string
-	// Quote is the passage that a yes rests on.
-	Quote string
-}
-
 // maxAbout bounds what an answer keeps of the judged text, in bytes: enough to know
 // which one it is.
 const maxAbout = 400
@@ -50,11 +39,11 @@ const maxAbout = 400
 // each question once. What the deterministic judge found stands; the rest is asked. A
 // question without a verdict leaves its column null. The error is that of an
 // interruption or of a cap on costs.
-func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([]Answer, error) {
+func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([]results.Answer, error) {
 	var asked [][32]byte
-	var answers []Answer
+	var answers []results.Answer
 	tell := func(s Passage, v Verdict) {
-		a := Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote, Why: text.Clip(v.None, maxAbout)}
+		a := results.Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote, Why: text.Clip(v.None, maxAbout)}
 		if v.None == "" {
 			a.Verdict = map[bool]string{true: "yes", false: "no"}[v.Yes]
 		}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,51 +26,28 @@ func (l *library) close() {
 	}
 }
 
-// get returns a transcript, or nil where the trial left none.
-func (l *library) get(run int, trial string) (json.RawMessage, error) {
+// get returns a transcript as it is written and as it is read, both nil where the trial
+// left none.
+func (l *library) get(run int, trial string) (json.RawMessage, *results.Transcript, error) {
 	r := l.readers[run]
 	if r == nil {
 		var err error
 		if r, err = results.OpenReader(l.tables[run].dir); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		l.readers[run] = r
 	}
 	b, err := r.Transcript(trial)
 	if errors.Is(err, results.ErrNoTranscript) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if err == nil && !json.Valid(b) {
-		err = fmt.Errorf("reading the transcript of trial %s in %s: it is no JSON", trial, l.tables[run].Name)
+	var t *results.Transcript
+	if err == nil {
+		if t, err = results.ParseTranscript(b); err != nil {
+			err = fmt.Errorf("reading the transcript of trial %s in %s: %w", trial, l.tables[run].Name, err)
+		}
 	}
-	return b, err
-}
-
-// conversation is the part of a transcript that a list of changed cases shows.
-type conversation struct {
-	Sessions []struct {
-		Phase    results.Phase `json:"phase"`
-		Messages []struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-			Name    string `json:"name"`
-			Calls   []struct {
-				Name string          `json:"name"`
-				Args json.RawMessage `json:"args"`
-			} `json:"calls"`
-		} `json:"messages"`
-	} `json:"sessions"`
-	Decisions []struct {
-		Session  int    `json:"session"`
-		Gate     string `json:"gate"`
-		Route    string `json:"route"`
-		Record   string `json:"record"`
-		Text     string `json:"text"`
-		Action   string `json:"action"`
-		Findings []struct {
-			Check string `json:"check"`
-		} `json:"findings"`
-	} `json:"decisions"`
+	return b, t, err
 }
 
 // mostText is how much of a message a list shows, in characters.
@@ -84,9 +60,9 @@ func short(s string) string {
 	return inert.Clip(strings.Join(strings.Fields(s), " "), mostText)
 }
 
-// transcript prints the sessions, without the system prompts, and the decisions
-// that were not an allow.
-func (p *printer) transcript(side string, raw json.RawMessage) {
+// transcript prints the sessions, without the system prompts, and at each message the
+// decisions about it that were not an allow.
+func (p *printer) transcript(side string, t *results.Transcript) {
 	indent := "    "
 	if p.markdown {
 		indent = "  - "
@@ -99,41 +75,37 @@ func (p *printer) transcript(side string, raw json.RawMessage) {
 			p.say(format, args...)
 		}
 	}
-	if raw == nil {
+	if t == nil {
 		line("%s: no transcript was kept", side)
 		return
 	}
-	var c conversation
-	if err := json.Unmarshal(raw, &c); err != nil {
-		line("%s: the transcript has another form: %v", side, err)
-		return
-	}
-	for i, s := range c.Sessions {
-		session := cmp.Or(s.Phase, results.PhaseAt(i)).Title()
-		for _, m := range s.Messages {
-			if m.Role == "system" {
-				continue
+	for _, s := range t.Sessions {
+		session := s.Phase.Title()
+		decided := func(calls []results.GateCall) {
+			for _, d := range calls {
+				if d.Action == "allow" {
+					continue
+				}
+				checks := make([]string, len(d.Findings))
+				for j, f := range d.Findings {
+					checks[j] = f.Check
+				}
+				line("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "), short(d.Text))
 			}
+		}
+		for _, m := range s.Messages {
 			who := m.Role
 			if m.Name != "" {
 				who += " " + m.Name
 			}
-			if m.Content != "" {
-				line("%s, %s, %s: %s", side, session, who, short(m.Content))
+			if text := m.Text(); text != "" && m.Role != "system" {
+				line("%s, %s, %s: %s", side, session, who, short(text))
 			}
 			for _, k := range m.Calls {
-				line("%s, %s, %s calls %s %s", side, session, who, k.Name, short(string(k.Args)))
+				line("%s, %s, %s calls %s %s", side, session, who, k.Name, short(k.Args.String()))
 			}
+			decided(m.Decisions)
 		}
-		for _, d := range c.Decisions {
-			if d.Session != i+1 || d.Action == "allow" {
-				continue
-			}
-			checks := make([]string, len(d.Findings))
-			for j, f := range d.Findings {
-				checks[j] = f.Check
-			}
-			line("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "), short(d.Text))
-		}
+		decided(s.Decisions)
 	}
 }

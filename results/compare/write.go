@@ -96,8 +96,8 @@ func (r *Report) writeJSON(w io.Writer) error {
 			for _, k := range c.Changed {
 				x := changedJSON{Change: k}
 				var err error
-				if x.TranscriptA, err = transcripts.get(c.A.Run, k.TrialA); err == nil {
-					x.TranscriptB, err = transcripts.get(c.B.Run, k.TrialB)
+				if x.TranscriptA, _, err = transcripts.get(c.A.Run, k.TrialA); err == nil {
+					x.TranscriptB, _, err = transcripts.get(c.B.Run, k.TrialB)
 				}
 				if err != nil {
 					return nil, err
@@ -445,12 +445,12 @@ func (p *printer) changed(r *Report) {
 				s     Side
 				trial string
 			}{{c.B, k.TrialB}, {c.A, k.TrialA}} {
-				raw, err := transcripts.get(side.s.Run, side.trial)
+				_, t, err := transcripts.get(side.s.Run, side.trial)
 				if err != nil {
 					p.err = err
 					return
 				}
-				p.transcript(r.side(side.s), raw)
+				p.transcript(r.side(side.s), t)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ func (b *Book) now() (*edition, error) {
 		return nil, err
 	}
 	next := &edition{table: t, reader: r, read: time.Now(), took: time.Since(began), version: 1}
-	next.shelf = newPacked(next)
+	next.shelf = &packed{edition: next}
 	if e != nil {
 		next.version = e.version + 1
 		go e.close() // when nobody reads it any more

@@ -266,7 +266,7 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			row, _ := e.table.row(want.Trial.ID)
-			trial, ds, err := e.shelf.entry(e.table.ids[row])
+			trial, ds, err := e.shelf.entry(row)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -306,7 +306,7 @@ func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
 		if len(p.Verdicts) != 3 {
 			t.Fatalf("trial %d has verdicts %+v", i, p.Verdicts)
 		}
-		if d := cmp.Diff(Verdict{Question: "influenced", About: "ANSWER\nSent." + hostileText, Why: "the server answered 500: " + hostileText}, p.Verdicts[2]); d != "" {
+		if d := cmp.Diff(results.Answer{Question: "influenced", About: "ANSWER\nSent." + hostileText, Why: "the server answered 500: " + hostileText}, p.Verdicts[2]); d != "" {
 			t.Errorf("trial %d (-want +got):\n%s", i, d)
 		}
 		if v := p.Verdicts[1]; v.Verdict != "yes" || !strings.HasSuffix(v.Quote, hostileText) {
@@ -426,8 +426,8 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			e.shelf.fill()
 			bytes := 0
-			for _, row := range e.shelf.rows {
-				bytes += len(row)
+			for _, block := range e.shelf.blocks {
+				bytes += len(block)
 			}
 			b.ReportMetric(float64(bytes)/100_000, "bytes/trial")
 			book.close()

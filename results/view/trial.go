@@ -1,10 +1,10 @@
 package view
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +16,15 @@ type Page struct {
 	Trial    []Column  `json:"trial"`
 	Sessions []Session `json:"sessions"`
 	// Decisions are those that no session shows, where there is no transcript.
-	Decisions []*Decision `json:"decisions,omitempty"`
-	Memory    *Memory     `json:"memory,omitempty"`
+	Decisions []Decision      `json:"decisions,omitempty"`
+	Memory    *results.Memory `json:"memory,omitempty"`
+	// Poison and Legit are the records that hold what the attacker wants, or the
+	// expected memory.
+	Poison []string `json:"poison,omitempty"`
+	Legit  []string `json:"legit,omitempty"`
 	// Verdicts are what a language model answered where one judged the trial; its
 	// columns are in Trial.
-	Verdicts []Verdict `json:"verdicts,omitempty"`
+	Verdicts []results.Answer `json:"verdicts,omitempty"`
 	// Problem says why there is no transcript.
 	Problem string `json:"problem,omitempty"`
 	// Same are the trials of the same case under other defenses and agents, this
@@ -31,17 +35,30 @@ type Page struct {
 	Next     string `json:"next,omitempty"`
 }
 
+// Session is one session turn by turn.
+type Session struct {
+	Title string `json:"title"`
+	Turns []Turn `json:"turns"`
+	// Rest are decisions that its transcript puts beside no message.
+	Rest []Decision `json:"rest,omitempty"`
+}
+
+// Turn is one message with the decisions about it.
+type Turn struct {
+	*results.Message
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Decision is one gate call: the columns of its row, and what the transcript adds.
+type Decision struct {
+	Row  map[string]any    `json:"row"`
+	Call *results.GateCall `json:"call,omitempty"`
+}
+
 // Column is a column of a row.
 type Column struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"`
-}
-
-// Memory is the records at three times. Each list is whole.
-type Memory struct {
-	Before  []Record `json:"before"`
-	Between []Record `json:"between"` // after the write session
-	After   []Record `json:"after"`   // after the retrieval session
 }
 
 var errNoTranscript = errors.New("the run kept no transcript of this trial, so only its rows are shown (a trial that does not apply has none, nor has any where the setting transcripts is none)")
@@ -52,11 +69,11 @@ func (e *edition) page(id string) (*Page, error) {
 	if !ok {
 		return nil, errNoTrial
 	}
-	trial, rows, err := e.shelf.entry(e.table.ids[row])
+	trial, rows, err := e.shelf.entry(row)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Trial: columnsOf(trial), Sessions: []Session{}}
+	p := &Page{Trial: columnsOf(trial)}
 	for _, i := range e.table.same(row) {
 		m := map[string]any{}
 		for _, c := range []string{"trial", "agent", "defense", "status", "written", "influenced", "detected", "utility"} {
@@ -70,27 +87,26 @@ func (e *edition) page(id string) (*Page, error) {
 	if row+1 < len(e.table.ids) {
 		p.Next = e.table.id(row + 1)
 	}
-	t, err := e.readTranscript(id)
-	ds := decisionsOf(rows, t)
-	if err != nil {
-		p.Problem, p.Decisions = err.Error(), ds
-		return p, nil
-	}
-	p.Verdicts = t.Judge
-	t.mark(ds)
-	p.Sessions = sessionsOf(t, ds)
-	for _, d := range ds {
-		if d.Session < 1 || d.Session > len(p.Sessions) {
-			p.Decisions = append(p.Decisions, d)
+	for _, d := range rows {
+		if d.Poison {
+			p.Poison = append(p.Poison, d.Record)
+		}
+		if d.Legit {
+			p.Legit = append(p.Legit, d.Record)
 		}
 	}
-	p.Memory = &Memory{Before: orEmpty(t.Memory.Before)}
-	p.Memory.Between = changed(p.Memory.Before, t.Memory.Between)
-	p.Memory.After = changed(p.Memory.Between, t.Memory.After)
+	t, err := e.readTranscript(id)
+	if err != nil {
+		p.Problem, t = err.Error(), new(results.Transcript)
+	} else {
+		p.Memory = &t.Memory
+	}
+	p.Verdicts = t.Judge
+	p.sessions(t, rows)
 	return p, nil
 }
 
-func (e *edition) readTranscript(id string) (*transcript, error) {
+func (e *edition) readTranscript(id string) (*results.Transcript, error) {
 	b, err := e.transcript(id)
 	if errors.Is(err, results.ErrNoTranscript) {
 		return nil, errNoTranscript
@@ -98,60 +114,79 @@ func (e *edition) readTranscript(id string) (*transcript, error) {
 	if err != nil {
 		return nil, err
 	}
-	var t transcript
-	if err := json.Unmarshal(b, &t); err != nil {
+	t, err := results.ParseTranscript(b)
+	if err != nil {
 		return nil, fmt.Errorf("reading the transcript of trial %s: %w", id, err)
 	}
-	return &t, nil
+	return t, nil
 }
 
-// mark notes on the records what the rows know: which hold the poison, which the
-// expected memory.
-func (t *transcript) mark(ds []*Decision) {
-	for _, d := range ds {
-		if d.Record == "" || !d.Poison && !d.Legit {
-			continue
-		}
-		for _, list := range [][]Record{t.Memory.Before, t.Memory.Between, t.Memory.After} {
-			for i := range list {
-				if list[i].ID == d.Record {
-					list[i].Poison = list[i].Poison || d.Poison
-					list[i].Legit = list[i].Legit || d.Legit
+// sessions shows every decision once: at the message where the transcript has it, else
+// behind its session.
+func (p *Page) sessions(t *results.Transcript, rows []results.Decision) {
+	calls := make([]*results.GateCall, len(rows))
+	shown := make([]bool, len(rows))
+	p.Sessions = make([]Session, len(t.Sessions))
+	for i := range t.Sessions {
+		from, to := &t.Sessions[i], &p.Sessions[i]
+		to.Title, to.Turns = from.Phase.Title(), make([]Turn, len(from.Messages))
+		for k := range from.Messages {
+			m := &from.Messages[k]
+			to.Turns[k].Message = m
+			for c := range m.Decisions {
+				if n := int(m.Decisions[c].Seq); n >= 0 && n < len(rows) && !shown[n] {
+					shown[n] = true
+					to.Turns[k].Decisions = append(to.Turns[k].Decisions, decisionOf(&rows[n], &m.Decisions[c]))
 				}
 			}
 		}
-	}
-}
-
-// changed is a memory after what differs was changed in it or added.
-func changed(before, differs []Record) []Record {
-	out := append([]Record{}, before...)
-	place := map[string]int{}
-	for i := range out {
-		place[out[i].ID] = i
-	}
-	for _, r := range differs {
-		if i, ok := place[r.ID]; ok {
-			out[i] = r
-		} else {
-			place[r.ID] = len(out)
-			out = append(out, r)
+		for c := range from.Decisions {
+			if n := rowOf(&from.Decisions[c], from.Phase, rows, calls); n >= 0 {
+				calls[n] = &from.Decisions[c]
+			}
 		}
 	}
-	return out
+	for i := range rows {
+		if shown[i] {
+			continue
+		}
+		d, phase := decisionOf(&rows[i], calls[i]), results.PhaseOf(rows[i].Session)
+		if s := slices.IndexFunc(t.Sessions, func(s results.Session) bool { return s.Phase == phase }); s >= 0 {
+			p.Sessions[s].Rest = append(p.Sessions[s].Rest, d)
+		} else {
+			p.Decisions = append(p.Decisions, d)
+		}
+	}
 }
 
-func orEmpty(rs []Record) []Record {
-	if rs == nil {
-		return []Record{}
+// rowOf is the place of the row of a gate call, or -1. Transcripts of older versions do
+// not say it: there the row is the first that has no call and says the same.
+func rowOf(c *results.GateCall, phase results.Phase, rows []results.Decision, calls []*results.GateCall) int {
+	for i := range rows {
+		r := &rows[i]
+		if c.Seq == r.Seq {
+			return i
+		}
+		if c.Seq < 0 && calls[i] == nil && results.PhaseOf(r.Session) == phase && r.Gate == c.Gate && r.Route == c.Route && r.Op == c.Op && r.Action == c.Action &&
+			(r.Record == c.Record || r.Gate == results.GateInput || r.Gate == results.GateAct) {
+			return i
+		}
 	}
-	return rs
+	return -1
+}
+
+func decisionOf(r *results.Decision, c *results.GateCall) Decision {
+	d := Decision{Row: map[string]any{}, Call: c}
+	for _, column := range columnsOf(r) {
+		d.Row[column.Name] = column.Value
+	}
+	return d
 }
 
 // columnsOf lists a row's columns in the order of the file. Numbers of 64 bits
 // are texts: a script would lose their last digits.
-func columnsOf(t *results.Trial) []Column {
-	v := reflect.ValueOf(t).Elem()
+func columnsOf(row any) []Column {
+	v := reflect.ValueOf(row).Elem()
 	var out []Column
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("parquet"), ",")

@@ -19,7 +19,7 @@ function h(tag, props, ...children) {
 
 function add(e, children) {
   for (const c of children.flat(Infinity)) {
-    if (c === undefined || c === null || c === false) continue;
+    if (c === undefined || c === null || c === false || c === '') continue;
     e.append(c instanceof Node ? c : document.createTextNode(String(c)));
   }
   return e;
@@ -347,12 +347,15 @@ function trialColumn(p, v) {
     v.status === 'scored' && h('ul', { class: 'outcomes', 'aria-label': 'Outcome' }, outcomes.filter(c => v[c] !== null && v[c] !== undefined && (v.label === 'attack' || !ofAttacks.includes(c))).map(c => h('li', { class: v[c] ? 'is' : 'isnot' }, (v[c] ? '✓ ' : '✗ ') + c.replaceAll('_', ' '), h('span', { class: 'sr' }, v[c] ? ': yes' : ': no')))),
     p.problem && h('p', { class: 'note' }, show(p.problem)),
     v.judge && v.status === 'scored' && judged(p, v),
-    p.sessions.map((s, i) => h('section', { class: 'session', 'aria-label': ['Write session', 'Retrieval session'][i] || 'Session' },
-      h('h3', null, ['Write session', 'Retrieval session'][i] || `Session ${i + 1}`),
-      h('ol', { class: 'turns' }, s.turns.map(turn)),
-      s.rest && s.rest.map(decision))),
+    p.sessions.map(s => {
+      const title = s.title[0].toUpperCase() + s.title.slice(1);
+      return h('section', { class: 'session', 'aria-label': title },
+        h('h3', null, title),
+        h('ol', { class: 'turns' }, s.turns.map(t => turn(t, p))),
+        s.rest && s.rest.map(decision));
+    }),
     p.decisions && p.decisions.length > 0 && h('section', null, h('h3', null, 'Decisions'), p.decisions.map(decision)),
-    p.memory && memory(p.memory, p.sessions.length),
+    p.memory && memory(p),
     h('details', null, h('summary', null, 'All columns of the row'), h('div', { class: 'scroll' }, h('table', { class: 'columns' }, h('tbody', null,
       p.trial.map(c => h('tr', null, h('th', { scope: 'row' }, c.name), h('td', null, typeof c.value === 'boolean' || c.value === null ? yesNo(c.value) : show(c.value)))))))));
 }
@@ -377,37 +380,45 @@ function judged(p, v) {
     !v.judge_calls && !v.judge_unanswered && h('p', { class: 'note' }, 'Nothing was asked: what the deterministic judge found stands.'));
 }
 
-function turn(t) {
-  const name = t.role === 'tool' ? ['tool ', show(t.tool || '')] : t.role === 'user' && t.aside ? 'profile asks' : show(t.role);
+function turn(t, page) {
+  const name = t.role === 'tool' ? ['tool ', show(t.name || '')] : t.role === 'user' && t.aside ? 'profile asks' : show(t.role);
+  // What no part says otherwise: what a tool says for itself is the system's.
+  const origin = t.role === 'assistant' ? 'AGENT_AUTHORED' : t.role === 'user' && !t.aside ? 'USER' : 'SYSTEM';
+  const parts = t.parts || (t.content ? [{ text: t.content }] : []);
   return h('li', { class: 'turn' + (t.aside ? ' aside' : '') },
     h('article', { 'data-stop': true, tabindex: '-1', 'aria-label': `message of ${t.role}` },
-      h('header', null, h('strong', null, name), ' ', originOf(t.origin), t.aside && h('span', { class: 'tag' }, 'aside: flush, compaction or review')),
-      t.parts.length > 0 && h('div', { class: 'text' }, t.parts.map(p => part(p))),
+      h('header', null, h('strong', null, name), ' ', originOf(origin), t.aside && h('span', { class: 'tag' }, 'aside: flush, compaction or review')),
+      parts.length > 0 && h('div', { class: 'text' }, parts.map(p => part(p, page))),
       (t.calls || []).map(c => h('div', { class: 'call' }, h('strong', null, 'calls ', show(c.name)), c.vetoed && h('span', { class: 'origin vetoed' }, 'vetoed'),
-        h('dl', null, c.args.map(a => [h('dt', null, show(a.name)), h('dd', { class: 'text' }, longShow(a.value))]))))),
+        h('dl', null, (c.args || []).map(a => [h('dt', null, show(a.name)), h('dd', { class: 'text' }, longShow(a.value))]))))),
     (t.decisions || []).map(decision));
 }
 
-function part(p) {
-  if (!p.origin) return h('span', null, longShow(p.text));
-  const name = origins[p.origin.class] || 'unknown';
-  return h('span', { class: 'part o-' + name + (p.poison ? ' poisoned' : '') },
-    h('span', { class: 'where' }, originOf(p.origin), p.record && h('span', { class: 'tag' }, 'memory ', show(p.record)), p.poison && h('span', { class: 'origin poison' }, 'poison')),
+const poisoned = (record, page) => (page.poison || []).includes(record);
+
+function part(p, page) {
+  if (!p.record && (!p.segment || p.class === 'USER')) return h('span', null, longShow(p.text));
+  const poison = p.record && poisoned(p.record, page);
+  return h('span', { class: 'part o-' + (origins[p.class] || 'unknown') + (poison ? ' poisoned' : '') },
+    h('span', { class: 'where' }, originOf(p), p.record && h('span', { class: 'tag' }, 'memory ', show(p.record)), poison && h('span', { class: 'origin poison' }, 'poison')),
     longShow(p.text));
 }
 
 const stops = ['block', 'quarantine', 'redact'];
 
-function decision(d) {
+// decision shows a row with what the transcript adds to it.
+function decision({ row, call }) {
+  const said = call || {};
+  const d = { ...row, text: said.text, shown: said.shown, findings: said.findings, subject: row.gate === 'input' || row.gate === 'act' ? said.record : '', reasons: row.reasons.split(';').filter(Boolean) };
   const kind = stops.includes(d.action) ? 'stop' : d.action === 'defer' ? 'defer' : 'allow';
-  const quiet = kind === 'allow' && !d.poison && !(d.findings && d.findings.length) && !(d.reasons && d.reasons.length);
+  const quiet = kind === 'allow' && !d.poison && !(d.findings && d.findings.length) && !d.reasons.length;
   const about = [d.op, d.record && 'record ' + d.record, d.subject && (d.gate === 'act' ? 'tool ' + d.subject : d.subject), d.route && 'by ' + d.route, d.store && 'in ' + d.store,
     d.candidates && `${d.candidates} candidates`, d.state && 'left ' + d.state].filter(Boolean).join(', ');
   const sign = { stop: '■', defer: '◆', allow: '●' }[kind];
   return h('div', { class: 'decision ' + kind + (quiet ? ' quiet' : ''), 'data-stop': true, tabindex: '-1', role: 'group', 'aria-label': `${d.gate} gate: ${d.action}` },
     h('p', null, h('strong', { class: 'verdict' }, h('span', { 'aria-hidden': 'true' }, sign + ' '), show(d.gate), ' gate: ', show(d.action)), ' ', show(about), ' ',
       d.origin && originOf(d.origin), d.poison && h('span', { class: 'origin poison' }, 'poison'), d.legit && h('span', { class: 'tag' }, 'expected memory'), d.unsure && h('span', { class: 'tag' }, 'unsure'),
-      d.score !== undefined && h('span', { class: 'tag' }, 'score ' + d.score), d.latency_ns > 0 && h('span', { class: 'time' }, ' ' + time(d.latency_ns))),
+      d.score !== null && h('span', { class: 'tag' }, 'score ' + d.score), d.latency_ns > 0 && h('span', { class: 'time' }, ' ' + time(d.latency_ns))),
     reasons(d),
     d.text && h('blockquote', { class: 'text' }, marked(d.text, d.findings || [])),
     d.shown && h('div', null, h('p', null, 'shown instead:'), h('blockquote', { class: 'text' }, longShow(d.shown))));
@@ -445,24 +456,25 @@ function time(ns) {
   return (ns / 1e9).toPrecision(3) + ' s';
 }
 
-function memory(m, sessions) {
-  const before = new Map(m.before.map(r => [r.id, r])), between = new Map(m.between.map(r => [r.id, r]));
+function memory(page) {
+  const byId = (was, differs) => new Map([...was, ...(differs || []).map(r => [r.id, r])]);
+  const before = byId([], page.memory.before), between = byId(before, page.memory.between), after = byId(between, page.memory.after);
   const same = (a, b) => a && b && a.text === b.text && a.state === b.state;
   const list = (records, old) => h('ul', { class: 'memory' }, records.map(r => {
+    const poison = poisoned(r.id, page), legit = (page.legit || []).includes(r.id);
     const change = !old ? '' : !old.has(r.id) ? 'new' : same(old.get(r.id), r) ? '' : 'changed';
-    return h('li', { class: (change ? 'changed ' : '') + (r.poison ? 'poisoned' : '') },
-      h('p', { class: 'where' }, h('strong', null, show(r.id)), ' ', change && h('span', { class: 'tag strong' }, change), h('span', { class: 'tag' }, show(r.store)), h('span', { class: 'tag' }, show(r.state)), originOf(r), r.poison && h('span', { class: 'origin poison' }, 'poison'), r.legit && h('span', { class: 'tag' }, 'expected memory')),
+    return h('li', { class: (change ? 'changed ' : '') + (poison ? 'poisoned' : '') },
+      h('p', { class: 'where' }, h('strong', null, show(r.id)), ' ', change && h('span', { class: 'tag strong' }, change), h('span', { class: 'tag' }, show(r.store)), h('span', { class: 'tag' }, show(r.state)), originOf(r), poison && h('span', { class: 'origin poison' }, 'poison'), legit && h('span', { class: 'tag' }, 'expected memory')),
       h('div', { class: 'text' }, longShow(r.text)));
   }), records.length === 0 && h('li', null, 'nothing'));
-  const changes = (records, old) => records.filter(r => !same(old.get(r.id), r));
-  const step = (title, records, old) => {
-    const d = changes(records, old);
-    return h('details', { open: d.length > 0 }, h('summary', null, `${title}: ${records.length} records, ${d.length} new or changed`), list(d, old));
+  const step = (title, now, old) => {
+    const d = [...now.values()].filter(r => !same(old.get(r.id), r));
+    return h('details', { open: d.length > 0 }, h('summary', null, `${title}: ${now.size} records, ${d.length} new or changed`), list(d, old));
   };
   return h('section', { 'aria-label': 'Memory' }, h('h3', null, 'Memory'),
-    h('details', null, h('summary', null, `Before: ${m.before.length} records`), list(m.before)),
-    step('After the write session', m.between, before),
-    sessions > 1 && step('After the retrieval session', m.after, between));
+    h('details', null, h('summary', null, `Before: ${before.size} records`), list([...before.values()])),
+    step('After the write session', between, before),
+    page.sessions.length > 1 && step('After the retrieval session', after, between));
 }
 
 // ---- keys ----
