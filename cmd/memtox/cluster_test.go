@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -133,7 +132,7 @@ func (c *cluster) cut(i int, down bool) {
 // the servers is cut off from the others and let back: that of the coordinator, that of
 // a worker, or the one that leads the stream of rows.
 func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
-	if os.Getenv("MEMTOX_LONG") == "" {
+	if !long {
 		t.Skip("servers take their time to elect a leader: MEMTOX_LONG=1 has them do it")
 	}
 	for _, whom := range []string{"the coordinator's", "a worker's", "the leader"} {

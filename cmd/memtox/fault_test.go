@@ -52,7 +52,7 @@ func TestARunWhoseDiskFailsAtAnyCallIsResumed(t *testing.T) {
 		t.Fatalf("%d trials", len(want))
 	}
 	step := 1
-	if os.Getenv("MEMTOX_LONG") == "" {
+	if !long {
 		step = 7
 	}
 	total := int(calls.Load())

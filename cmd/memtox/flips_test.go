@@ -23,10 +23,7 @@ import (
 // bits of a finished run and 200 of one that is not.
 func TestAFlippedBitIsNeverSilent(t *testing.T) {
 	t.Parallel()
-	flips := 10
-	if os.Getenv("MEMTOX_LONG") != "" {
-		flips = 200
-	}
+	flips := times(200, 10)
 	c := newConsole(t)
 	c.must(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,guard --limit 16 --out finished")...)
 	run, err := results.ReadRun(filepath.Join(c.dir, "finished"))

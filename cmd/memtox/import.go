@@ -15,25 +15,27 @@ import (
 )
 
 func newDatasetsImport(env *Env) *cobra.Command {
-	var about []string
-	for _, f := range importers.Formats() {
-		about = append(about, fmt.Sprintf("  %-14s %s", f.Name, f.About))
-	}
 	c := &cobra.Command{
 		Use: "import FORMAT FILE… -o CASES", Short: "Turn other people's data into cases",
 		Long: `Turn other people's data into cases. Sets with two sessions become full cases
 for memtox run; labelled texts become cases without sessions for memtox detect.
 
-` + strings.Join(about, "\n") + `
-
 The formats jsonl, csv and parquet take a mapping file that says which field is
 what; docs/foreign-data.md describes it. What became of every object is printed
 as a ledger and written, line by line with the old ids, to a file beside the
-cases. Ids are replaced by hashes, for published ones tell the label.`,
+cases. Ids are replaced by hashes, for published ones tell the label.
+
+The formats, as --help lists them:`,
 		Example: `  memtox datasets import mpbench adversarial_data.jsonl.jsonl benign_data.jsonl.jsonl -o mpbench.jsonl
   memtox datasets import jsonl texts.jsonl --map texts.yaml -o texts-cases.jsonl
   memtox datasets import --print-map amg`,
 	}
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		for _, f := range importers.Formats() {
+			c.Long += fmt.Sprintf("\n  %-14s %s", f.Name, f.About)
+		}
+		c.Parent().HelpFunc()(c, args)
+	})
 	fs := c.Flags()
 	out := fs.StringP("output", "o", "", "the `file` of cases to write (.jsonl)")
 	mapFile := fs.String("map", "", "the mapping `file`, for jsonl, csv and parquet")

@@ -14,6 +14,18 @@ import (
 // process to kill.
 const asMain = "MEMTOX_TEST_AS_MAIN"
 
+// long has the tests that kill, fail and wait do so at length. They take minutes then,
+// and .ci/run sets it; without it they do the same a few times.
+var long = os.Getenv("MEMTOX_LONG") != ""
+
+// times is how often a test does something: at length or not.
+func times(atLength, inShort int) int {
+	if long {
+		return atLength
+	}
+	return inShort
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()

@@ -95,7 +95,7 @@ func (c *console) put(files map[string][]byte) {
 
 // One flipped bit in any file of a store: whoever reads it says what was said before, or
 // ends with exit code 2 and the name of the file. MEMTOX_FLIPS says how many bits of
-// them, MEMTOX_SEED which.
+// them (12, or 120 with MEMTOX_LONG), MEMTOX_SEED which.
 func TestAFlippedBitOfAStoreIsNeverSilent(t *testing.T) {
 	number := func(name string, def int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -131,7 +131,7 @@ func TestAFlippedBitOfAStoreIsNeverSilent(t *testing.T) {
 	})
 	random := rand.New(rand.NewPCG(uint64(number("MEMTOX_SEED", 1)), 0))
 	same, loud, silent := 0, 0, 0
-	flips := number("MEMTOX_FLIPS", 12)
+	flips := number("MEMTOX_FLIPS", times(120, 12))
 	for i := range flips {
 		name := names[i%len(names)]
 		at, bit := random.IntN(len(files[name])), random.IntN(8)

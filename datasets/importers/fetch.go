@@ -3,6 +3,7 @@ package importers
 import (
 	"context"
 	"crypto/sha1" // git's own hash of a file, beside its size
+	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Source is a published set.
@@ -37,23 +40,15 @@ type File struct {
 	Blob string // git's hash of the file: SHA-1 over "blob SIZE\0" and the content
 }
 
+//go:embed sources.yaml
+var sourcesFile []byte
+
 // Sources lists the sets that can be fetched.
-func Sources() []Source {
-	return []Source{
-		{Name: "mpbench", About: "MPBench's released cases", Repository: "Digital-Trust-Lab/mp-bench", Commit: "6886880a7c29625e0109e0ad91d0e095029f1577",
-			Licence: "Apache-2.0", Format: "mpbench", Files: []File{
-				{"adversarial_data.jsonl.jsonl", "adversarial_data.jsonl.jsonl", 7_339_100, "c060c3309968c8f20e42aa75c83f0043320d2fde"},
-				{"benign_data.jsonl.jsonl", "benign_data.jsonl.jsonl", 6_564_735, "bf932e1f74a801e4ecf26ecd8e847fa09ee49a74"},
-			}},
-		{Name: "amg", About: "OWASP Agent Memory Guard's payloads as JSON lines", Repository: "OWASP/www-project-agent-memory-guard", Commit: "0f4ba20",
-			Licence: "Apache-2.0", Format: "amg", Offline: "the repository holds the payloads inside a Python program, and the JSON lines that were made of it are published nowhere", Files: []File{
-				{"amg-payloads.jsonl", "", 26_630, "4c236a6ae19d07c86877e00aaf0c463011350c3e"},
-			}},
-		{Name: "notinject", About: "NotInject's harmless texts as JSON lines", Repository: "leolee99/PIGuard", Commit: "1b5751e",
-			Licence: "MIT", Format: "notinject", Offline: "the repository holds them as datasets/NotInject_one.json, _two.json and _three.json, whose hashes at the pinned commit are not known here: download those three by hand and import them with the format notinject", Files: []File{
-				{"notinject.jsonl", "", 74_589, "56ec283f2241004b679359f9b0f1019287167940"},
-			}},
+func Sources() (list []Source) {
+	if err := yaml.Unmarshal(sourcesFile, &list); err != nil {
+		panic("importers: sources.yaml: " + err.Error()) // a test lists them
 	}
+	return list
 }
 
 // Find finds a source by its name.

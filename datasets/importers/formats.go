@@ -2,8 +2,8 @@ package importers
 
 import (
 	"embed"
-	"fmt"
 	"slices"
+	"strings"
 )
 
 // Format is a kind of file that can be imported.
@@ -21,7 +21,7 @@ type Format struct {
 var ready embed.FS
 
 // Formats lists every format: MPBench, the syntaxes that take a mapping, and the
-// ready mappings. Listing reads none of them.
+// ready mappings, whose first line says which files they read.
 func Formats() []Format {
 	out := []Format{
 		{Name: mpbenchName, About: "MPBench's released files, attacks and benign ones together (Digital-Trust-Lab/mp-bench)", syntax: lines},
@@ -29,28 +29,15 @@ func Formats() []Format {
 		{Name: "csv", About: "a table with a header, commas (.tsv: tabs), by a mapping", NeedsMap: true, syntax: table},
 		{Name: "parquet", About: "Parquet, by a mapping", NeedsMap: true, syntax: columns},
 	}
-	for _, r := range [...][2]string{
-		{"amg", "OWASP Agent Memory Guard's payload corpus as JSON lines (OWASP/www-project-agent-memory-guard)"},
-		{"notinject", "NotInject, harmless texts full of trigger words (leolee99/PIGuard, datasets/NotInject_*.json)"},
-		{"injecagent", "InjecAgent, tool answers with an instruction in them (uiuc-kang-lab/InjecAgent, data/test_cases_*.json)"},
-		{"bipia", "BIPIA's attack instructions by category (microsoft/BIPIA, benchmark/*_attack_*.json)"},
-		{"bipia-context", "BIPIA's contexts, honest content (microsoft/BIPIA, benchmark/email/*.jsonl, table/*.jsonl, …)"},
-		{"agentdojo", "AgentDojo's result files, the texts that were injected (ethz-spylab/agentdojo, runs/…/*.json)"},
-		{"asb", "Agent Security Bench's injected instructions (agiresearch/ASB, data/all_attack_tools*.jsonl)"},
-		{"poisonedrag", "PoisonedRAG's targeted texts (sleeepeer/PoisonedRAG, results/adv_targeted_results/*.json)"},
-	} {
-		out = append(out, Format{Name: r[0], About: r[1], syntax: lines, mapping: func() (*Mapping, error) { return readyMapping(r[0]) }})
+	files, _ := ready.ReadDir("mappings") // what is embedded is there
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".yaml")
+		data, _ := ReadyMapping(name)
+		about, _, _ := strings.Cut(strings.TrimPrefix(string(data), "# "), "\n")
+		out = append(out, Format{Name: name, About: about, syntax: lines,
+			mapping: func() (*Mapping, error) { return ParseMapping("mappings/"+f.Name(), data) }})
 	}
 	return out
-}
-
-func readyMapping(name string) (*Mapping, error) {
-	file := "mappings/" + name + ".yaml"
-	data, err := ready.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the mapping %s: %w", name, err)
-	}
-	return ParseMapping(file, data)
 }
 
 // ReadyMapping returns the text of the mapping of a format that has one, for
