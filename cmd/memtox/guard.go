@@ -101,12 +101,14 @@ something could not be scanned and nothing was found in the rest.`,
 		}
 		switch *format {
 		case "json":
-			m := memoryCommand{env: env, format: "json"}
-			err = m.print(r, nil)
+			err = printJSON(env, r)
 		case "sarif":
 			err = scanSARIF(env, r)
 		default:
-			err = scanText(env, r)
+			err = printForm(env, "scan", struct {
+				*scan.Report
+				Found int
+			}{r, len(r.Findings) + r.More})
 		}
 		if err != nil {
 			return fmt.Errorf("printing the findings: %w", err)
@@ -129,39 +131,6 @@ something could not be scanned and nothing was found in the rest.`,
 		return nil
 	}
 	return c
-}
-
-func scanText(env *Env, r *scan.Report) error {
-	p := &page{env: env}
-	for _, f := range r.Findings {
-		at := f.File
-		if f.Line > 0 {
-			at += ":" + number(f.Line)
-		}
-		if f.Place != "" {
-			at += " (" + f.Place + ")"
-		}
-		p.line("%s: %s, %s: the policy would %s it", at, f.Check, f.Severity, f.Action.String())
-		if f.Excerpt != "" {
-			p.line("    %s", f.Excerpt)
-		}
-	}
-	if r.More > 0 {
-		p.line("and %d more", r.More)
-	}
-	for _, s := range r.Failed {
-		p.line("%s: not scanned wholly: %s", s.File, s.Why)
-	}
-	const most = 20
-	for i, s := range r.Skipped {
-		if i == most {
-			p.line("and %d more skipped (--format json names them)", len(r.Skipped)-most)
-			break
-		}
-		p.line("%s: skipped: %s", s.File, s.Why)
-	}
-	p.line("%s in %s, %s looked at", many(len(r.Findings)+r.More, "finding"), many(r.Files, "file"), many(r.Entries, "entr"))
-	return p.err
 }
 
 func scanSARIF(env *Env, r *scan.Report) error {

@@ -60,14 +60,7 @@ are not shown.`,
 		for i := range vs {
 			list = append(list, waitingOf(&vs[i].Record, vs[i].By, vs[i].Why))
 		}
-		return m.print(map[string]any{"pending": list}, func(p *page) error {
-			for _, w := range list {
-				p.line("%s  %s  %s", w.ID, w.State, w.Key)
-				p.fields("says", shown(w.Content), "from", w.Class+" "+w.Source, "written", instant(w.Created)+" by "+w.By, "because", w.Why, "replaces", w.Replaces)
-			}
-			p.line("%s waiting", many(len(list), "record"))
-			return nil
-		})
+		return m.print(map[string]any{"pending": list}, "pending", list)
 	}
 	return c
 }
@@ -173,9 +166,5 @@ func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(c
 		return fmt.Errorf("deciding about a record: %w", err)
 	}
 	w := waitingOf(&r, by, why)
-	return m.print(w, func(p *page) error {
-		p.line("%s is %s now", w.ID, w.State)
-		p.fields("says", shown(w.Content), "by", by, "because", why)
-		return nil
-	})
+	return m.print(w, "decided", w)
 }

@@ -7,16 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/store"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -195,113 +192,15 @@ func (m *memoryCommand) found(v *seal.Verification) error {
 // remedy is what can be done about a store that is not sound.
 const remedy = "memtox memory verify says what is wrong; bring it back from a copy, or quarantine or forget the records"
 
-// print writes a result as JSON, or as text by the function.
-func (m *memoryCommand) print(v any, text func(*page) error) error {
+// print writes a result as JSON, or a value as text by a form.
+func (m *memoryCommand) print(result any, form string, v any) error {
 	if m.format == "text" {
-		p := &page{env: m.env}
-		err := text(p)
-		return errors.Join(err, p.err)
+		return printForm(m.env, form, v)
 	}
-	return printJSON(m.env, v)
-}
-
-// page is readable text. Everything that goes into it is made inert.
-type page struct {
-	env *Env
-	err error
-}
-
-// line prints a line; the arguments are made inert.
-func (p *page) line(format string, args ...any) {
-	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			args[i] = inert.Text(a)
-		case error:
-			args[i] = inert.Text(a.Error())
-		}
-	}
-	if _, err := fmt.Fprintf(p.env.Stdout, format+"\n", args...); err != nil {
-		p.err = err
-	}
-}
-
-// fields prints names and values, a pair a line; empty values are left out.
-func (p *page) fields(pairs ...string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			p.line("  %-12s %s", pairs[i], pairs[i+1])
-		}
-	}
-}
-
-// table prints a titled table, or says that it is empty.
-func (p *page) table(title, empty string, columns []string, rows [][]string) {
-	if title != "" {
-		p.line("")
-		p.line("%s", title)
-	}
-	if len(rows) == 0 {
-		p.line("  %s", empty)
-		return
-	}
-	// Columns that say nothing are left out.
-	l := listing{}
-	for i, c := range columns {
-		if slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" }) {
-			l.columns = append(l.columns, c)
-			for j, r := range rows {
-				if len(l.columns) == 1 {
-					l.rows = append(l.rows, nil)
-				}
-				l.rows[j] = append(l.rows[j], r[i])
-			}
-		}
-	}
-	if err := l.print(p.env, "table"); err != nil {
-		p.err = err
-	}
-}
-
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
+	return printJSON(m.env, result)
 }
 
 func number[T ~int | ~int64 | ~uint64](n T) string { return fmt.Sprint(n) }
-
-// many counts things; "entr" becomes entry or entries.
-func many[T ~int | ~int64 | ~uint64](n T, noun string) string {
-	one, more := noun, noun+"s"
-	if strings.HasSuffix(noun, "tr") {
-		one, more = noun+"y", noun+"ies"
-	}
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
-func origin(o memory.Origin) string {
-	return strings.Join(strings.Fields(strings.Join([]string{o.Class.String(), string(o.Medium), inert.Text(o.Source)}, " ")), " ")
-}
-
-// shown is a preview for a table, on one line.
-func shown(preview string) string { return inert.Clip(preview, 60) }
-
-// state is a record's state, with what else there is to say of it.
-func state(s memory.State, forgotten, damaged bool) string {
-	out := s.String()
-	if forgotten {
-		out += ", forgotten"
-	}
-	if damaged {
-		out += ", DAMAGED"
-	}
-	return out
-}
 
 // operator is in whose name a command acts.
 func (m *memoryCommand) operator() string {

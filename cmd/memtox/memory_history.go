@@ -40,51 +40,22 @@ that of all versions: a record that once derived from another is shown.`,
 		if !ok {
 			return noRecord(args[0])
 		}
-		return m.print(t, func(p *page) error {
-			rec := &t.Record
-			last := t.Changes[len(t.Changes)-1]
-			p.line("record %s, %s", rec.ID, state(rec.State, last.Forgotten, last.Damaged))
-			snapshots := ""
-			if t.Appearance.Snapshots > 0 {
-				snapshots = fmt.Sprintf("in %d of %d", t.Appearance.Snapshots, len(r.Snapshots()))
-			}
-			p.fields("key", rec.Key, "store", rec.Store, "principal", rec.Principal, "origin", origin(rec.Origin), "scope", rec.Scope.String(), "signed by", rec.SignedBy,
-				"since", instant(t.Changes[0].At), "snapshots", snapshots, "text", shown(last.Preview))
-			var rows [][]string
-			for _, ch := range t.Changes {
-				rows = append(rows, []string{number(ch.Seq), instant(ch.At), ch.Cause.String(), ch.Route.String(), ch.By, state(ch.State, ch.Forgotten, ch.Damaged), strings.Join(ch.New, ", "), shown(ch.Preview), shown(ch.Why)})
-			}
-			p.table("history", "", []string{"entry", "time", "cause", "route", "by", "state", "new", "text", "why"}, rows)
-			p.table("derives from", "nothing", nodeColumns, nodeRows(t.Back))
-			p.table("what derives from it", "nothing", nodeColumns, nodeRows(t.Forward))
-			if t.More {
-				p.line("")
-				p.line("There is more: --reach %d cut it.", *reach)
-			}
-			return nil
-		})
+		seen := ""
+		if t.Appearance.Snapshots > 0 {
+			seen = fmt.Sprintf("in %d of %d", t.Appearance.Snapshots, len(r.Snapshots()))
+		}
+		return m.print(t, "trace", struct {
+			seal.Trace
+			Last  seal.Change
+			Seen  string
+			Reach int
+		}{t, t.Changes[len(t.Changes)-1], seen, *reach})
 	}
 	return c
 }
 
 func noRecord(id string) error {
 	return &settings.Problem{What: fmt.Sprintf("record %q: the store has never had it", id)}
-}
-
-var nodeColumns = []string{"steps", "what", "via", "relation", "origin", "state", "text"}
-
-func nodeRows(nodes []seal.Node) (rows [][]string) {
-	for _, n := range nodes {
-		what, st := n.Record, state(n.State, n.Forgotten, n.Damaged)
-		switch {
-		case n.Segment != 0 && n.Record == "":
-			what, st = fmt.Sprintf("segment %d", n.Segment), ""
-		case n.Missing:
-			st = "not in the store"
-		}
-		rows = append(rows, []string{number(n.Depth), what, n.Via, n.Relation, origin(n.Origin), st, shown(n.Preview)})
-	}
-	return rows
 }
 
 func newCohort(m *memoryCommand) *cobra.Command {
@@ -115,14 +86,7 @@ them. The attributes are
 		if err != nil {
 			return err
 		}
-		err = m.print(members, func(p *page) error {
-			var rows [][]string
-			for _, x := range members {
-				rows = append(rows, []string{x.Record, number(x.First.Seq), instant(x.First.At), x.First.Snapshot, x.State.String(), shown(x.Preview)})
-			}
-			p.table("", "no record ever had "+*attr+" "+args[0], []string{"record", "entry", "first", "snapshot", "state", "text"}, rows)
-			return nil
-		})
+		err = m.print(members, "cohort", map[string]any{"Members": members, "Attr": *attr, "Value": args[0]})
 		return orMissing(err, len(members))
 	}
 	return c
@@ -178,28 +142,7 @@ were when they were retired are left out.`,
 		if err != nil {
 			return err
 		}
-		err = m.print(struct {
-			Hits []seal.Hit `json:"hits"`
-			More bool       `json:"more"`
-		}{hits, more}, func(p *page) error {
-			var rows [][]string
-			for _, h := range hits {
-				shows := h.From
-				if h.To != h.From {
-					shows += "–" + h.To
-				}
-				if h.Snapshot != "" {
-					shows = h.Snapshot
-				}
-				rows = append(rows, []string{h.Record, number(h.Seq), instant(h.At), instant(h.Until), shows, h.State.String(), shown(h.Preview)})
-			}
-			p.table("", "no version holds it", []string{"record", "entry", "from", "until", "snapshots", "state", "text"}, rows)
-			if more {
-				p.line("")
-				p.line("There are more: --limit %d cut them.", *limit)
-			}
-			return nil
-		})
+		err = m.print(map[string]any{"hits": hits, "more": more}, "search", map[string]any{"Hits": hits, "More": more, "Limit": *limit})
 		return orMissing(err, len(hits))
 	}
 	return c
@@ -248,24 +191,7 @@ first.`,
 		if events == nil {
 			events = []seal.Event{}
 		}
-		err = m.print(struct {
-			Events []seal.Event `json:"events"`
-			More   bool         `json:"more"`
-		}{events, more}, func(p *page) error {
-			if more {
-				p.line("There are older ones: --limit %d cut them.", *limit)
-			}
-			var rows [][]string
-			for _, e := range events {
-				st := e.State.String()
-				if e.Type == seal.Disappear {
-					st = ""
-				}
-				rows = append(rows, []string{instant(e.At), number(e.Seq), e.Snapshot, e.Record, e.Type, st, e.Cause.String(), e.By, shown(e.Preview), shown(e.Why)})
-			}
-			p.table("", "nothing happened", []string{"time", "entry", "snapshot", "record", "what", "state", "cause", "by", "text", "why"}, rows)
-			return nil
-		})
+		err = m.print(map[string]any{"events": events, "more": more}, "timeline", map[string]any{"Events": events, "More": more, "Limit": *limit})
 		return orMissing(err, len(events))
 	}
 	return c
@@ -294,18 +220,7 @@ func newSnapshots(m *memoryCommand) *cobra.Command {
 		for _, s := range snaps {
 			list = append(list, row{s, fmt.Sprintf("%x", s.Root)})
 		}
-		err = m.print(list, func(p *page) error {
-			var rows [][]string
-			for _, s := range list {
-				root := "not sealed"
-				if s.Root != "" {
-					root = s.Root[:min(16, len(s.Root))] + "…"
-				}
-				rows = append(rows, []string{s.ID, s.Name, s.Reason, s.By, instant(s.At), number(s.Seq), root})
-			}
-			p.table("", "there is none", []string{"snapshot", "name", "reason", "by", "time", "entry", "root"}, rows)
-			return nil
-		})
+		err = m.print(list, "snapshots", list)
 		return orMissing(err, len(list))
 	}
 	return c
@@ -343,25 +258,12 @@ changed. Snapshots are named by id or by name.`,
 		if err != nil {
 			return err
 		}
-		return m.print(struct {
+		out := struct {
 			From        string            `json:"from"`
 			To          string            `json:"to"`
 			Differences []seal.Difference `json:"differences"`
-		}{two[0].ID, two[1].ID, list}, func(p *page) error {
-			var rows [][]string
-			for _, d := range list {
-				var was, is string
-				if d.From != nil {
-					was = shown(d.From.Preview)
-				}
-				if d.To != nil {
-					is = shown(d.To.Preview)
-				}
-				rows = append(rows, []string{d.Record, d.Type, strings.Join(d.New, ", "), was, is})
-			}
-			p.table("", fmt.Sprintf("%s and %s show the same records", two[0].ID, two[1].ID), []string{"record", "what", "fields", two[0].ID, two[1].ID}, rows)
-			return nil
-		})
+		}{two[0].ID, two[1].ID, list}
+		return m.print(out, "diff", out)
 	}
 	return c
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,79 +55,11 @@ both acts, and a snapshot is taken before each.`,
 			return err
 		}
 		// What was done before something failed has to be told.
-		err = errors.Join(err, m.print(i, func(p *page) error { printIncident(p, i); return nil }))
+		err = errors.Join(err, m.print(i, "incident", i))
 		if !*dry {
 			err = errors.Join(err, m.seal(ctx, st, *key))
 		}
 		return err
 	}
 	return c
-}
-
-func printIncident(p *page, i *seal.Incident) {
-	at := &i.Pinpoint
-	verb := ""
-	if i.DryRun {
-		verb = " (dry run: nothing was changed)"
-	}
-	p.line("incident of %s, answered by %s%s", instant(at.Began.At), i.By, verb)
-	safe := "there is no safe state: it began with the first entry of the journal"
-	if at.Safe.Seq > 0 {
-		safe = fmt.Sprintf("entry %d, %s: sessions could see %d records", at.Safe.Seq, instant(at.Safe.At), at.Records)
-	}
-	p.fields("why", i.Why, "began", fmt.Sprintf("entry %d, %s", at.Began.Seq, instant(at.Began.At)), "safe state", safe, "snapshot", at.Snapshot)
-	var rows [][]string
-	for _, b := range at.Bad {
-		rows = append(rows, []string{b.Record, number(b.First.Seq), instant(b.First.At), b.Route.String(), b.State.String(), origin(b.Origin), b.Because, shown(b.Preview)})
-	}
-	p.table("1. pinpoint", "nothing", []string{"record", "entry", "first", "route", "was", "origin", "because", "text"}, rows)
-	rows = nil
-	for _, s := range at.Sources {
-		rows = append(rows, []string{s.Source, s.Class.String(), number(s.Bad), number(s.All)})
-	}
-	p.table("sources", "unknown", []string{"source", "class", "bad records", "all it ever wrote"}, rows)
-	p.line("")
-	p.line("2. quarantine")
-	printAct(p, &i.Quarantine, i.DryRun)
-	p.line("")
-	p.line("3. isolate")
-	printAct(p, &i.Isolate, i.DryRun)
-	rows = nil
-	for _, d := range i.Rederive {
-		var left []string
-		for _, l := range d.Remains {
-			what := l.Record
-			if what == "" {
-				what = fmt.Sprintf("segment %d (%s)", l.Segment, origin(l.Origin))
-			}
-			left = append(left, what)
-		}
-		if left == nil {
-			left = []string{"nothing"}
-		}
-		rows = append(rows, []string{d.Record, number(d.Depth), strings.Join(d.Touches, ", "), d.State.String(), strings.Join(left, ", "), shown(d.Preview)})
-	}
-	p.table("4. re-derive", "no record's lineage touches a bad one", []string{"record", "steps", "touches", "state", "derive from", "text"}, rows)
-}
-
-func printAct(p *page, a *seal.Act, dry bool) {
-	list := func(what string, ids []string) {
-		if len(ids) > 0 {
-			p.line("  %s: %s", what, strings.Join(ids, " "))
-		}
-	}
-	withheld := "withheld"
-	if dry {
-		withheld = "to be withheld"
-	}
-	list(withheld, a.Records)
-	list("out of sight already", a.Already)
-	list("protected, for a person to decide", a.Kept)
-	list("seen again", a.Restored)
-	if a.Seq > 0 {
-		p.line("  entry %d of the journal, behind snapshot %s", a.Seq, a.Snapshot)
-	}
-	if len(a.Records)+len(a.Already)+len(a.Kept) == 0 {
-		p.line("  nothing")
-	}
 }

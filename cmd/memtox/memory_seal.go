@@ -251,19 +251,13 @@ verify --since compares the store with it.`,
 				return err
 			}
 		}
-		return m.print(struct {
+		out := struct {
 			Snapshot   string       `json:"snapshot"`
 			Sealed     []seal.Entry `json:"sealed"`
 			Checkpoint string       `json:"checkpoint"`
-		}{snap.ID, append([]seal.Entry{}, sealed...), string(signed)}, func(p *page) error {
-			if !slices.ContainsFunc(sealed, func(e seal.Entry) bool { return e.ID == snap.ID }) {
-				p.line("another process sealed snapshot %s", snap.ID)
-			}
-			for _, e := range sealed {
-				p.line("sealed snapshot %s: %s, root %s", called(&e), many(e.Size, "record"), e.Root.String())
-			}
-			return nil
-		})
+		}{snap.ID, append([]seal.Entry{}, sealed...), string(signed)}
+		other := !slices.ContainsFunc(sealed, func(e seal.Entry) bool { return e.ID == snap.ID })
+		return m.print(out, "snapshot", map[string]any{"Other": other, "Snapshot": snap.ID, "Sealed": sealed})
 	}
 	return c
 }
@@ -316,19 +310,7 @@ session could see and that are seen again are listed.`,
 		if err != nil {
 			return err
 		}
-		err = m.print(done, func(p *page) error {
-			p.line("%s changed; snapshot %s was taken before (memtox memory rollback %s takes this back)", many(len(done.Changed), "record"), done.Snapshot, done.Snapshot)
-			if len(done.Changed) > 0 {
-				p.line("changed: %s", strings.Join(done.Changed, " "))
-			}
-			if len(done.Revived) > 0 {
-				p.line("seen again: %s", strings.Join(done.Revived, " "))
-			}
-			for _, k := range done.Kept {
-				p.line("kept %s: %s", k.Record, k.Why)
-			}
-			return nil
-		})
+		err = m.print(done, "rollback", done)
 		return errors.Join(err, m.seal(ctx, st, *key))
 	}
 	return c
@@ -394,46 +376,13 @@ head were replaced together by older ones.`,
 			return err
 		}
 		m.unsound = m.found(out)
-		err = m.print(out, func(p *page) error {
-			p.line("%s in %s, %s, %s, %d sealed", many(out.Records, "record"), many(out.Versions, "version"), many(out.Entries, "journal entr"), many(out.Snapshots, "snapshot"), out.Sealed)
-			p.line("%s after the last sealed snapshot", many(out.Unsealed, "journal entr"))
-			if out.Unsealed > 0 {
-				p.line("of these the head of the store vouches for %d, its signature for %d", out.Chained,
-					out.TailSigned)
-			}
-			if out.Forgotten > 0 {
-				p.line("%s forgotten", many(out.Forgotten, "version"))
-			}
-			switch {
-			case out.Signed:
-				p.line("signed by %s", out.SignedBy)
-			case *unsigned:
-				p.line("signatures were not checked")
-			}
-			if out.Since > 0 {
-				p.line("compared with a checkpoint of %s", many(out.Since, "snapshot"))
-			}
-			var rows [][]string
-			for _, x := range out.Problems {
-				seq := ""
-				if x.Seq > 0 {
-					seq = number(x.Seq)
-				}
-				rows = append(rows, []string{x.Check, x.Record, x.Snapshot, seq, x.Note})
-			}
-			p.table("problems", "none", []string{"check", "record", "snapshot", "entry", "what"}, rows)
-			if out.More > 0 {
-				p.line("… and %d more", out.More)
-			}
-			return nil
-		})
-		return err
+		return m.print(out, "verify", map[string]any{"Found": out, "Unsigned": *unsigned})
 	}
 	return c
 }
 
 // called is a snapshot's id, with its name if it has one.
-func called(e *seal.Entry) string {
+func called(e seal.Entry) string {
 	if e.Name == "" {
 		return e.ID
 	}
@@ -492,18 +441,7 @@ same.`,
 		if m.format == "json" {
 			_, err = m.env.Stdout.Write(data) // its one form: not a byte can be another
 		} else {
-			err = m.print(nil, func(p *page) error {
-				says := "was not in"
-				if d.Proof.Present {
-					says = "was in"
-				}
-				p.line("record %s %s snapshot %s of %s (%s)", d.Proof.ID, says, called(&d.Snapshot), instant(d.Snapshot.Time), many(d.Snapshot.Size, "record"))
-				p.line("%s to root %s", many(len(d.Proof.Siblings), "step"), d.Snapshot.Root.String())
-				if *out == "" {
-					p.line("-o FILE writes the proof, --format json prints it")
-				}
-				return nil
-			})
+			err = printForm(m.env, "prove", map[string]any{"Proof": &d.Proof, "Snapshot": d.Snapshot, "Written": *out})
 		}
 		if err == nil && !d.Proof.Present {
 			return told{errMissing}
@@ -552,18 +490,7 @@ nothing.`,
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		err = m.print(s, func(p *page) error {
-			says := "was NOT in"
-			if s.Present {
-				says = "was in"
-			}
-			p.line("the proof holds: record %s %s snapshot %s of %s", s.Record, says, called(&s.Snapshot), instant(s.Snapshot.Time))
-			p.line("signed by %s, with %s in %s", s.SignedBy, many(s.Checkpoint.Size, "snapshot"), s.Checkpoint.Origin)
-			if r := s.Disclosed; r != nil {
-				p.fields("state", r.State.String(), "key", r.Key, "principal", r.Principal, "origin", origin(r.Origin), "text", r.Text)
-			}
-			return nil
-		})
+		err = m.print(s, "verify-proof", s)
 		if err == nil && !s.Present {
 			return told{errMissing}
 		}
