@@ -37,8 +37,8 @@ type Options struct {
 // terminal.
 type Table struct {
 	Title string
-	// Labels is how many leading columns say what a row is: they are clipped, and the
-	// others stand to the right. 0 is a list of texts, which are printed as they are.
+	// Labels is how many leading columns say what a row is; the others are figures, which
+	// stand to the right. 0 is a list of texts.
 	Labels int
 	Header []string
 	Rows   [][]string
@@ -163,7 +163,7 @@ func (p page) text(w io.Writer, o Options) error {
 		b.WriteString(wrap(inert.Text(line), o.Width))
 	}
 	for _, t := range p.tables {
-		for _, part := range split(clean(t, inert.Text), o.Width) {
+		for _, part := range split(clean(clipped(t), inert.Text), o.Width) {
 			b.WriteString("\n" + bold(strings.TrimSuffix(wrap(part.Title, o.Width), "\n"), o) + "\n")
 			b.WriteString(draw(part, o) + "\n")
 		}
@@ -187,9 +187,10 @@ func (p page) markdown(w io.Writer) error {
 	for _, line := range p.heading {
 		b.WriteString(inert.Markdown(line) + "\n\n")
 	}
-	for i := range p.tables {
-		b.WriteString("### " + p.tables[i].Title + "\n\n") // titles are our own
-		if err := p.tables[i].Markdown(&b); err != nil {
+	for _, t := range p.tables {
+		t = clipped(t)
+		b.WriteString("### " + t.Title + "\n\n") // titles are our own
+		if err := t.Markdown(&b); err != nil {
 			return err
 		}
 		b.WriteByte('\n')
@@ -207,19 +208,30 @@ func (p page) markdown(w io.Writer) error {
 	return err
 }
 
-// clean clips and escapes every cell. Titles are our own.
+// clean escapes every cell. Titles are our own.
 func clean(t Table, escape func(string) string) Table {
-	list := func(in []string, clip int) []string {
+	return each(t, func(s string, _ bool) string { return escape(s) })
+}
+
+// clipped cuts the names in a table to a length that leaves room for figures.
+func clipped(t Table) Table {
+	return each(t, func(s string, label bool) string {
+		if label {
+			return inert.Clip(s, maxName)
+		}
+		return s
+	})
+}
+
+func each(t Table, change func(s string, label bool) string) Table {
+	list := func(in []string, labels int) []string {
 		out := make([]string, len(in))
 		for i, s := range in {
-			if i < clip {
-				s = inert.Clip(s, maxName)
-			}
-			out[i] = escape(s)
+			out[i] = change(s, i < labels)
 		}
 		return out
 	}
-	out := Table{Title: t.Title, Labels: t.Labels, Header: list(t.Header, len(t.Header)*min(t.Labels, 1))}
+	out := Table{Title: t.Title, Labels: t.Labels, Header: list(t.Header, len(t.Header))}
 	for _, row := range t.Rows {
 		out.Rows = append(out.Rows, list(row, t.Labels))
 	}

@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/render"
 )
 
 var (
@@ -19,8 +22,8 @@ var (
 
 // Compiled once and never changed.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"shown": shown,
-	"isNumber": func(i int, t table) bool {
+	"shown": inert.Text,
+	"isNumber": func(i int, t render.Table) bool {
 		return i >= t.Labels
 	},
 }).Parse(pageText))

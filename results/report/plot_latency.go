@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -13,26 +15,34 @@ import (
 type latencyRow struct {
 	group, label string
 	l            summary.Latency
-	h            *histogram
+	times        *stats.Sketch // nil for none
 }
+
+// perDecade is how many bins of a curve make a factor of ten.
+const perDecade = 16
+
+// decade is where a bin begins, as a power of ten of a microsecond.
+func decade(bin int) float64 { return float64(bin) / perDecade }
 
 // latencyPlot draws the distribution of each arm at a gate over a logarithmic
 // axis.
 func latencyPlot(id, gate string, rows []latencyRow) template.HTML {
 	labels, names := make([]string, len(rows)), make([]string, len(rows))
 	var desc strings.Builder
-	from, to := bins, 0
+	from, to := math.MaxInt, math.MinInt
+	first, counts := make([]int, len(rows)), make([][]uint64, len(rows))
 	for i, r := range rows {
 		labels[i], names[i] = r.label, r.group
 		fmt.Fprintf(&desc, "%s, %s: p50 %s, p95 %s, p99 %s. ", r.group, r.label, micros(r.l.P50), micros(r.l.P95), micros(r.l.P99))
-		if r.h != nil {
-			if a, b, ok := r.h.extent(); ok {
-				from, to = min(from, a), max(to, b+1)
-			}
+		if r.times != nil {
+			first[i], counts[i] = r.times.Spread(perDecade)
+		}
+		if n := len(counts[i]); n > 0 {
+			from, to = min(from, first[i]), max(to, first[i]+n)
 		}
 	}
 	if from > to { // no values at all
-		from, to = -firstBin, -firstBin+3*perDecade
+		from, to = 0, 3*perDecade
 	}
 	lo, hi := math.Floor(decade(from)), math.Ceil(decade(to))
 	if hi <= lo {
@@ -53,23 +63,20 @@ func latencyPlot(id, gate string, rows []latencyRow) template.HTML {
 	ys, _ := groups(s, labels, names, x0, height, plotWidth)
 	for i, r := range rows {
 		base := ys[i] + height/2 - 3
-		if r.h == nil || r.h.size == 0 {
+		if len(counts[i]) == 0 {
 			s.text("none", left, x0+6, ys[i]+4, "not measured")
 			continue
 		}
-		a, b, _ := r.h.extent()
-		most := uint64(1)
-		for _, n := range r.h.n {
-			most = max(most, n)
-		}
+		a, b := first[i], first[i]+len(counts[i])
+		most := slices.Max(counts[i])
 		area := []float64{at(decade(a)), base}
-		for k := a; k <= b; k++ {
-			y := base - (height-8)*float64(r.h.n[k])/float64(most)
-			area = append(area, at(decade(k)), y, at(decade(k+1)), y)
+		for k, n := range counts[i] {
+			y := base - (height-8)*float64(n)/float64(most)
+			area = append(area, at(decade(a+k)), y, at(decade(a+k+1)), y)
 		}
-		area = append(area, at(decade(b+1)), base)
+		area = append(area, at(decade(b)), base)
 		s.path("area", true, area...)
-		s.line("axis", at(decade(a)), base, at(decade(b+1)), base)
+		s.line("axis", at(decade(a)), base, at(decade(b)), base)
 		for k, v := range []*float64{r.l.P50, r.l.P95, r.l.P99} {
 			if v != nil && *v > 0 {
 				quantileMark(s, k, at(math.Log10(*v)), base-5)

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -196,28 +195,6 @@ func TestParetoFront(t *testing.T) {
 	}
 }
 
-func TestHistogramKeepsEveryValue(t *testing.T) {
-	var h histogram
-	for _, us := range []float64{0, -1, 1e-9, 0.001, 1, 9.99, 10, 1e6, 1e300} {
-		h.add(us)
-	}
-	var n uint64
-	for _, c := range h.n {
-		n += c
-	}
-	if n != 9 || h.size != 9 {
-		t.Errorf("%d values in the bins, size %d", n, h.size)
-	}
-	for _, us := range []float64{0.01, 1, 3, 999, 1e5} {
-		var h histogram
-		h.add(us)
-		from, to, ok := h.extent()
-		if !ok || from != to || math.Pow(10, decade(from)) > us*1.0001 || math.Pow(10, decade(from+1)) < us {
-			t.Errorf("%v µs is counted from %v to %v", us, math.Pow(10, decade(from)), math.Pow(10, decade(from+1)))
-		}
-	}
-}
-
 // BenchmarkMillion reads and writes the report of 1,000,000 decisions.
 func BenchmarkMillion(b *testing.B) {
 	dir := b.TempDir()
@@ -251,14 +228,9 @@ func TestLayersOfTheGuard(t *testing.T) {
 		{[]string{"guard", "guard@write"}, []string{"guard", "guard@write"}},
 		{[]string{"none", "keyword", "memoryguard", "guard"}, []string{"none", "keyword", "guard"}},
 	} {
-		s, ok := read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers()
-		if ok != (c.want != nil) {
-			t.Errorf("%v: section: %v", c.defenses, ok)
-			continue
-		}
 		var got []string
-		if ok {
-			for _, row := range s.Figures[0].Table.Rows {
+		for _, f := range read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers().Figures {
+			for _, row := range f.Table.Rows {
 				got = append(got, row[1])
 			}
 		}
@@ -277,9 +249,9 @@ func TestLayersOfTheGuard(t *testing.T) {
 // no others.
 func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
 	r := read(t, runtest.Spec{Trials: 960})
-	s, ok := r.byVulnerability()
-	if !ok || len(s.Figures) != 2 || s.Figures[0].Plot == "" {
-		t.Fatalf("no plot for each of two agents: %v, %d figures", ok, len(s.Figures))
+	s := r.byVulnerability()
+	if len(s.Figures) != 2 || s.Figures[0].Plot == "" {
+		t.Fatalf("no plot for each of two agents: %d figures", len(s.Figures))
 	}
 	for i := range r.summary.Arms {
 		a := &r.summary.Arms[i]

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/memtox/memtox/internal/inert"
 )
 
 // svg is a drawing under construction, in units of about one CSS pixel. Every
@@ -88,7 +90,7 @@ func (s *svg) textOn(fill, anchor string, x, y float64, t string) {
 // clipped is a text that is cut to a width, with the whole of it as a tooltip.
 func (s *svg) clipped(class, anchor string, x, y, width float64, t string) {
 	short := clip(t, width)
-	if short == shown(t) {
+	if short == inert.Text(t) {
 		s.text(class, anchor, x, y, t)
 		return
 	}
@@ -112,7 +114,7 @@ const charWidth = 7.4
 // textWidth is about how wide a label is drawn.
 func textWidth(t string) float64 {
 	n := 0.0
-	for _, r := range shown(t) {
+	for _, r := range inert.Text(t) {
 		if r >= 0x1100 { // wide scripts
 			n++
 		}
@@ -123,7 +125,7 @@ func textWidth(t string) float64 {
 
 // clip cuts a label to a width.
 func clip(t string, width float64) string {
-	t = shown(t)
+	t = inert.Text(t)
 	if textWidth(t) <= width {
 		return t
 	}
@@ -138,32 +140,7 @@ func clip(t string, width float64) string {
 	return string(out) + "…"
 }
 
-func esc(t string) string { return html.EscapeString(shown(t)) }
-
-// shown is a text with its control characters, invisible characters and those
-// that turn the direction of writing made visible.
-func shown(t string) string {
-	clean := true
-	for _, r := range t {
-		if !strconv.IsPrint(r) || r == '\uFFFD' {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return t
-	}
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(t, "\uFFFD") {
-		if strconv.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRuneToASCII(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
-}
+func esc(t string) string { return html.EscapeString(inert.Text(t)) }
 
 // num writes a coordinate with one decimal: enough for the eye, and a short
 // page.

@@ -127,6 +127,28 @@ func (s *Sketch) QuantileDifference(t *Sketch, p, level float64, seed uint64) Es
 
 // sketchRanks reads a sketch by rank. ends[i] is the number of values in bins up
 // to the i-th, zeros included.
+// Spread counts the values above 0 in bins of equal width on a logarithmic axis,
+// perDecade to a factor of ten. Bin k of the answer begins at 10^((first+k)/perDecade);
+// the first and the last hold something. A value may stand in a bin beside its own, as
+// it is known within [SketchError] only.
+func (s *Sketch) Spread(perDecade int) (first int, counts []uint64) {
+	for i, n := range s.counts {
+		if n == 0 {
+			continue
+		}
+		v := min(max(math.Exp(float64(s.first+i)*binWidth)*(1-binError), s.min), s.max)
+		bin := int(math.Floor(math.Log10(v) * float64(perDecade)))
+		if counts == nil {
+			first = bin
+		}
+		for len(counts) <= bin-first {
+			counts = append(counts, 0)
+		}
+		counts[bin-first] += n
+	}
+	return first, counts
+}
+
 type sketchRanks struct {
 	s    *Sketch
 	ends []uint64

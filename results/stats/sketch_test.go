@@ -149,3 +149,26 @@ func BenchmarkSketchSummary(b *testing.B) {
 		s.Summary()
 	}
 }
+
+func TestSpreadKeepsEveryValueAboveNothing(t *testing.T) {
+	var s Sketch
+	for _, v := range []float64{0, 1e-9, 0.001, 1, 9.99, 10.5, 1e6, 1e300} {
+		s.Add(v)
+	}
+	first, counts := s.Spread(16)
+	var n uint64
+	for _, c := range counts {
+		n += c
+	}
+	if n != 7 || counts[0] != 1 || counts[len(counts)-1] != 1 || first > -143 || first < -145 {
+		t.Errorf("%d values from %d on", n, first)
+	}
+	for _, v := range []float64{0.0123, 1.1, 3, 987, 1.1e5} {
+		var s Sketch
+		s.Add(v)
+		first, counts := s.Spread(16)
+		if len(counts) != 1 || math.Pow(10, float64(first)/16) > v || math.Pow(10, float64(first+1)/16) < v {
+			t.Errorf("%v is counted from bin %d on: %v", v, first, counts)
+		}
+	}
+}

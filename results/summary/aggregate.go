@@ -326,7 +326,7 @@ func listed(list []string, a, b string) int {
 func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
 		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
-		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed}
+		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed, times: &x.gates}
 	latencies(&out.LatencyUS, &x.gates, x.texts != nil)
 	if x.texts != nil {
 		a.ofTexts(&out, x)

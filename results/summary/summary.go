@@ -161,6 +161,17 @@ type Arm struct {
 
 	// Warnings qualify rates: they change no number.
 	Warnings []string `json:"warnings,omitempty"`
+
+	times *[len(gateNames)]stats.Sketch
+}
+
+// Times are the latencies of a gate, in microseconds; nil where it has none.
+func (a *Arm) Times(gate string) *stats.Sketch {
+	i := slices.Index(gateNames[:], gate)
+	if i < 0 || a.times == nil || a.times[i].Count() == 0 {
+		return nil
+	}
+	return &a.times[i]
 }
 
 // Name is agent/defense.

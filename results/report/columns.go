@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/render"
+	"github.com/memtox/memtox/results/stats"
+	"github.com/memtox/memtox/results/summary"
+)
+
+// column is one or more columns of a table by arm.
+type column struct {
+	heads []string
+	cells func(*summary.Arm) []string
+}
+
+// How a rate stands in a table.
+type width int
+
+const (
+	short  width = iota // "76.2% (8/10)"
+	ranged              // that, and its interval
+	wide                // k/n, the rate, its interval
+)
+
+// shownRate is a rate in a table of the page.
+type shownRate struct {
+	m    *metric.Metric
+	head string
+	as   width
+}
+
+// onPage are the rates of the page's tables, by section. A rate that stands in none,
+// but behind one of these in the tables of a run (see [metric.Metric.After]), is in the
+// first section that has that one, at the end.
+var onPage = follow([]string{"headline", "tradeoff", "funnel", "detection"}, map[string][]shownRate{
+	"headline": {{metric.EndToEnd, "end to end", wide}, {metric.Acted, "acted", short}, {metric.Asserted, "asserted", short},
+		{metric.InfluencedUnwritten, "influenced without a write", short}},
+	"tradeoff": {{metric.Utility, "utility", ranged}, {metric.UtilityUnderAttack, "utility under attack", short}},
+	"funnel": {{metric.Proposed, "proposed", short}, {metric.ASR, "written (ASR)", short}, {metric.Held, "held", short},
+		{metric.Exposure, "exposed", short}, {metric.EndToEnd, "influenced (end to end)", short}, {metric.RSR, "influenced of written (RSR)", short}},
+	"detection": {{metric.TPR, "TPR", ranged}, {metric.TPRInput, "at input", short}, {metric.TPRWrite, "at write", short},
+		{metric.TPRRead, "at read", short}, {metric.DeferredAttack, "deferred attacks", short}, {metric.FPR, "FPR", ranged},
+		{metric.DeferredBenign, "deferred legitimate", short}, {metric.OtherTasks, "other tasks done", short}},
+})
+
+func follow(order []string, page map[string][]shownRate) map[string][]shownRate {
+	placed := map[*metric.Metric]bool{}
+	for _, list := range page {
+		for _, x := range list {
+			placed[x.m] = true
+		}
+	}
+	for _, id := range order {
+		for _, x := range slices.Clone(page[id]) {
+			for _, m := range x.m.Row() {
+				if !placed[m] {
+					placed[m] = true
+					page[id] = append(page[id], shownRate{m, m.Head, short})
+				}
+			}
+		}
+	}
+	return page
+}
+
+// rates are the columns of a section's rates.
+func (r *Report) rates(section string) []column {
+	var out []column
+	for _, x := range onPage[section] {
+		out = append(out, r.rate(x.m, x.head, x.as))
+	}
+	return out
+}
+
+func (r *Report) rate(m *metric.Metric, head string, as width) column {
+	return r.figure(head, as, func(a *summary.Arm) stats.Rate { return a.Rate(m) })
+}
+
+func (r *Report) figure(head string, as width, of func(*summary.Arm) stats.Rate) column {
+	heads := [][]string{short: {head}, ranged: {head, r.interval()}, wide: {"k/n", head, r.interval()}}[as]
+	return column{heads, func(a *summary.Arm) []string { return rateCells(of(a), as) }}
+}
+
+// rateCells are the cells of a rate.
+func rateCells(r stats.Rate, as width) []string {
+	v, ok := r.Value()
+	kn, rate, interval := fmt.Sprintf("%d/%d", r.K, r.N), pct(v), "["+pct(r.Lo)+", "+pct(r.Hi)+"]"
+	if !ok {
+		rate, interval = render.NotMeasured, "–"
+	}
+	switch {
+	case as == wide:
+		return []string{kn, rate, interval}
+	case ok || as == ranged:
+		rate += " (" + kn + ")"
+	}
+	return []string{rate, interval}[:as+1]
+}
+
+// rateText is a rate in one cell.
+func rateText(r stats.Rate) string { return rateCells(r, short)[0] }
+
+// pct is a share of one as a percentage.
+func pct(v float64) string { return render.Percent(v) + "%" }
+
+func text(head string, of func(*summary.Arm) string) column {
+	return column{[]string{head}, func(a *summary.Arm) []string { return []string{of(a)} }}
+}
+
+func number(head string, of func(*summary.Arm) int64) column {
+	return text(head, func(a *summary.Arm) string { return strconv.FormatInt(of(a), 10) })
+}
+
+// table has a row an arm, of those that are given.
+func table(arms []*summary.Arm, columns ...column) render.Table {
+	t := render.Table{Labels: 2, Header: []string{"agent", "defense"}}
+	for _, c := range columns {
+		t.Header = append(t.Header, c.heads...)
+	}
+	for _, a := range arms {
+		row := []string{a.Agent, a.Defense}
+		for _, c := range columns {
+			row = append(row, c.cells(a)...)
+		}
+		t.Add(row...)
+	}
+	return t
+}
