@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/memtox/memtox/internal/remote"
@@ -59,7 +57,7 @@ func (p *program) exchange(ctx context.Context, m *Message) (*Reply, error) {
 	default:
 	}
 	m.ID = 1 + rand.Uint64N(maxID)
-	line, err := encode(m)
+	line, err := remote.Line(m)
 	if err != nil {
 		return nil, err
 	}
@@ -107,16 +105,6 @@ var (
 	replyParts = []string{"call", "write", "recall", "memories"}
 )
 
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("writing a message: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
 // service is an agent behind HTTP. One serves all trials.
 type service struct {
 	url    string
@@ -127,30 +115,9 @@ func (s service) close() {}
 
 func (s service) exchange(ctx context.Context, m *Message) (*Reply, error) {
 	m.ID = 1 + rand.Uint64N(maxID)
-	body, err := encode(m)
+	b, err := remote.Post(ctx, s.client, s.url, m)
 	if err != nil {
 		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("sending a message: %w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := s.client.Do(r)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
-		}
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err
-		}
-		return nil, err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body) // bounded and whole: see remote.Client
-	if err != nil {
-		return nil, fmt.Errorf("reading its reply: %w", err)
 	}
 	return parse(b, m.ID, false)
 }

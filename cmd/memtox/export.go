@@ -103,11 +103,14 @@ func (e *Env) output(file string, write func(io.Writer) error) error {
 }
 
 // choice refuses a value that is none of a flag's.
-func choice(flag, value string, of []string) error {
+func choice(flag, value string, of []string) error { return known(flag, "value", value, of) }
+
+// known refuses a name that is none of those that there are; kind says of what.
+func known(where, kind, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	p := &settings.Problem{Where: flag, What: fmt.Sprintf("unknown value %q", value), Hint: "one of " + strings.Join(of, ", ")}
+	p := &settings.Problem{Where: where, What: fmt.Sprintf("unknown %s %q", kind, value), Hint: "one of " + strings.Join(of, ", ")}
 	if n := settings.Nearest(value, of); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
 	}

@@ -38,14 +38,10 @@ the files from a folder instead and needs no network.
 	mirror := c.Flags().String("mirror", "", "a `URL` that has the repositories' files under OWNER/NAME/COMMIT/PATH, instead of GitHub")
 	c.ValidArgsFunction = cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s, ok := importers.Find(args[0])
-		if !ok {
-			p := &settings.Problem{What: fmt.Sprintf("unknown set %q", args[0]), Hint: "one of " + strings.Join(names, ", ")}
-			if n := settings.Nearest(args[0], names); n != "" {
-				p.Hint = fmt.Sprintf("did you mean %q?", n)
-			}
-			return p
+		if err := known("", "set", args[0], names); err != nil {
+			return err
 		}
+		s, _ := importers.Find(args[0])
 		o := importers.Options{Base: *mirror, Say: func(line string) { fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(line)) }}
 		if *from != "" {
 			o.From = env.path(*from)

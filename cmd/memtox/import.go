@@ -69,14 +69,10 @@ The formats, as --help lists them:`,
 		case filepath.Ext(*out) != ".jsonl":
 			return &settings.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later", Hint: "cases are written as JSON lines: name it .jsonl"}
 		}
-		f, ok := importers.FindFormat(args[0])
-		if !ok {
-			p := &settings.Problem{What: fmt.Sprintf("unknown format %q", args[0]), Hint: "one of " + strings.Join(importers.FormatNames(), ", ")}
-			if n := settings.Nearest(args[0], importers.FormatNames()); n != "" {
-				p.Hint = fmt.Sprintf("did you mean %q?", n)
-			}
-			return p
+		if err := known("", "format", args[0], importers.FormatNames()); err != nil {
+			return err
 		}
+		f, _ := importers.FindFormat(args[0])
 		r := importers.Request{Format: f.Name, SkipInvalid: *skip}
 		if *mapFile != "" {
 			data, err := env.readFile(*mapFile)

@@ -11,8 +11,6 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // mostProblems is how many problems of a set are printed one by one.
@@ -33,8 +31,8 @@ broken; what a foreign set need not keep is a warning.`,
 	behaviour := c.Flags().Bool("behaviour", false, "run the set and check what it does")
 	c.ValidArgsFunction = completeSets
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if *format != "table" && *format != "json" {
-			return &settings.Problem{Where: "--format", What: "unknown format " + *format, Hint: "one of table, json"}
+		if err := choice("--format", *format, []string{"table", "json"}); err != nil {
+			return err
 		}
 		set, err := env.openSet(cmd.Context(), args[0])
 		if err != nil {

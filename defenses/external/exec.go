@@ -1,9 +1,7 @@
 package external
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -59,7 +57,7 @@ func (p *program) send(ctx context.Context, q *Request) (func(context.Context) (
 	}
 	p.open[q.ID] = answer
 	p.mu.Unlock()
-	line, err := Encode(q)
+	line, err := remote.Line(q)
 	if err != nil {
 		return nil, err
 	}
@@ -134,15 +132,4 @@ func (p *program) line(b []byte) error {
 	p.done[p.count%len(p.done)] = a.ID
 	p.count++
 	return nil
-}
-
-// Encode writes a question or an answer on one line.
-func Encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("writing a question: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

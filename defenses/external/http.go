@@ -1,11 +1,8 @@
 package external
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -105,31 +102,9 @@ func isLate(err error) bool {
 }
 
 func (s *service) post(ctx context.Context, q *Request) (*Answer, error) {
-	body, err := Encode(q)
+	b, err := remote.Post(ctx, s.client, s.url, q)
 	if err != nil {
 		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("asking: %w", err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
-	resp, err := s.client.Do(r)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
-		}
-		var e *url.Error
-		if errors.As(err, &e) {
-			err = e.Err // the address stands in the message already
-		}
-		return nil, err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body) // bounded and whole: see remote.Client
-	if err != nil {
-		return nil, fmt.Errorf("reading its answer: %w", err)
 	}
 	a, err := readAnswer(b)
 	if err != nil {

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,49 @@ func Authorized(next http.RoundTripper, key Secret) http.RoundTripper {
 		r.Header.Set("Authorization", "Bearer "+key.Reveal())
 		return next.RoundTrip(r)
 	})
+}
+
+// Line is a value as one line of JSON, without the line feed; texts stay as they are.
+func Line(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("writing a message: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Post sends a value as JSON and returns the answer's body, which a [Client] bounds
+// and holds to be whole. Its error does not repeat the address.
+func Post(ctx context.Context, client *http.Client, address string, v any) ([]byte, error) {
+	body, err := Line(v)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("sending a message: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	resp, err := client.Do(r)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		var e *url.Error
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	return b, nil
 }
 
 // Body reads the body of a request that is about to be sent.

@@ -80,11 +80,7 @@ func startTape(f *os.File) (*tape, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := marshalLine(head{format})
-	if err != nil {
-		return nil, err
-	}
-	return t, t.append(line)
+	return t, t.append(fmt.Appendf(nil, `{"memtox_cassette":%d}`+"\n", format))
 }
 
 // Resume goes on with a recording that was interrupted, or starts one: what was
@@ -280,10 +276,11 @@ func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, ca
 }
 
 func (c *Cassette) write(x *exchange) error {
-	line, err := marshalLine(x)
+	line, err := remote.Line(x)
 	if err != nil {
 		return err
 	}
+	line = append(line, '\n')
 	if c.redact != nil {
 		line = c.redact().Bytes(line)
 	}

@@ -2,7 +2,6 @@ package cassette
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,14 +137,4 @@ func (t *tape) append(line []byte) error {
 
 func (t *tape) close() error {
 	return errors.Join(t.z.Close(), t.file.Sync(), t.file.Close())
-}
-
-func marshalLine(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 const (
@@ -109,9 +110,9 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	var out sync.Mutex
 	var failed error // of w
 	reply := func(a *external.Answer) {
-		line, err := external.Encode(a)
+		line, err := remote.Line(a)
 		if err != nil {
-			line, _ = external.Encode(&external.Answer{ID: a.ID, Error: err.Error()})
+			line, _ = remote.Line(&external.Answer{ID: a.ID, Error: err.Error()})
 		}
 		out.Lock()
 		defer out.Unlock()
@@ -191,11 +192,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		b, _ := external.Encode(&external.Answer{ID: q.ID, Error: err.Error()})
+		b, _ := remote.Line(&external.Answer{ID: q.ID, Error: err.Error()})
 		http.Error(w, string(b), http.StatusBadRequest)
 		return
 	}
-	line, err := external.Encode(s.Answer(r.Context(), q))
+	line, err := remote.Line(s.Answer(r.Context(), q))
 	if err != nil {
 		http.Error(w, `{"error":"the answer cannot be written"}`, http.StatusInternalServerError)
 		return
