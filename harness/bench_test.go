@@ -41,7 +41,7 @@ func BenchmarkStage(b *testing.B) {
 	}
 	for b.Loop() {
 		for _, i := range x.Plan.Cases {
-			x.stageFor(&x.Plan.Set.Cases[i])
+			x.stage(&x.Plan.Set.Cases[i])
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(x.Plan.Cases)), "µs/case")

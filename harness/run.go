@@ -222,6 +222,7 @@ type Runner struct {
 	of      *datasets.Case // of the stage
 	stage   *stage
 	scratch scratch
+	hearing hearing // of texts
 	group   group
 }
 
@@ -245,9 +246,9 @@ func (r *Runner) Run(ctx context.Context, t Trial) (results.Finished, error) {
 // RunCase is Run with a case that need not be in the plan.
 func (r *Runner) RunCase(ctx context.Context, k *datasets.Case, t Trial) (results.Finished, error) {
 	if r.of != k { // prepared only once there is something to run
-		r.of, r.stage = k, r.x.stageFor(k)
+		r.of, r.stage = k, r.x.way.stage(k)
 	}
-	return r.x.runTrial(ctx, r, r.stage, t)
+	return r.x.way.trial(ctx, r, r.stage, t)
 }
 
 // Run runs every trial of the plan that the sink does not hold yet. When stop is

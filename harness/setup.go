@@ -17,6 +17,7 @@ import (
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/text"
+	"github.com/memtox/memtox/results"
 
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -78,7 +79,7 @@ type Experiment struct {
 	drivers []driver // by arm
 	foreign []*external.Agent
 	remotes []defenses.Remote
-	texts   *texts // of detect; nil for a run
+	way     way
 	sweeps  []swept
 	greeted map[string]defenses.Identity // by the name of the defense
 
@@ -87,10 +88,20 @@ type Experiment struct {
 	unasked map[*agents.Profile]bool // profiles of agents that nobody greeted
 }
 
+// way is how a profile makes a trial: by the sessions of an agent, or by showing texts.
+type way interface {
+	// stage makes a case ready, once for its trials.
+	stage(*datasets.Case) *stage
+	// trial runs one. The error is that of an interruption; what goes wrong within the
+	// trial stands in its row.
+	trial(context.Context, *Runner, *stage, Trial) (results.Finished, error)
+}
+
 // Prepare resolves the settings. Whatever is wrong with them is found here, as a
 // [Problem], before anything runs.
 func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 	x := &Experiment{Config: c}
+	x.way = x
 	if err := x.prepare(ctx, cat); err != nil {
 		_ = x.Close()
 		return nil, err

@@ -43,13 +43,10 @@ type stage struct {
 	value *score.Value
 }
 
-// stageFor prepares a case. The background memories and everything random depend
+// stage implements way: it prepares a case. The background memories and everything random depend
 // on the run's seed and the case alone, so that all arms meet the same; a variant
 // has what its case has, so that the two differ in the attack alone.
-func (x *Experiment) stageFor(k *datasets.Case) *stage {
-	if x.texts != nil {
-		return x.textStage(k)
-	}
+func (x *Experiment) stage(k *datasets.Case) *stage {
 	st := &stage{subject: score.NewSubject(k), seed: draw(x.Config.Seed, cmp.Or(k.VariantOf, k.ID))}
 	st.background = datasets.Background(st.seed, x.Config.Background)
 	for i, t := range k.Write {
@@ -101,13 +98,10 @@ func (st *stage) injected(p *agents.Profile) (backup, strange []memory.Record) {
 	return backup, strange
 }
 
-// runTrial runs one trial. What it returns is valid until the worker's next
+// trial implements way. What it returns is valid until the worker's next
 // trial. The error is that of an interruption; what goes wrong
 // within the trial stands in its row.
-func (x *Experiment) runTrial(ctx context.Context, r *Runner, st *stage, t Trial) (f results.Finished, err error) {
-	if x.texts != nil {
-		return x.runText(ctx, &r.scratch, st, t)
-	}
+func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (f results.Finished, err error) {
 	planned := x.known(st.subject, t)
 	row := &planned
 	f.Trial = row
@@ -197,14 +191,6 @@ type sessions struct {
 // scratch is what one worker uses for one trial after another.
 type scratch struct {
 	script
-
-	// of detect
-	text  results.Trial
-	rows  []results.Decision
-	entry results.Entry
-	sizes []int
-	stops []bool
-	gates []memory.Gate // by arm, where the store is not empty
 }
 
 func (s *scratch) reset() *scratch {
@@ -243,13 +229,11 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		Trial:   name,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
-	gate, err := arm.Defense.Defense.Open(ctx, s.mem.View())
+	gate, closed, err := x.guard(ctx, t.Arm, s.mem)
 	if err != nil {
-		return fmt.Errorf("opening the defense: %w", err)
+		return err
 	}
-	if c, ok := gate.(interface{ Close() error }); ok {
-		defer func() { err = errors.Join(err, c.Close()) }()
-	}
+	defer func() { err = errors.Join(err, closed()) }()
 	s.mem.Guard(gate)
 	backup, strange := st.injected(arm.Profile)
 	if len(backup) > 0 {
@@ -296,6 +280,18 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return fmt.Errorf("retrieval session: %w", err)
 	}
 	return s.mem.Err()
+}
+
+// guard opens an arm's defense over a memory. done lets go of it.
+func (x *Experiment) guard(ctx context.Context, arm int, mem *memory.Memory) (gate memory.Gate, done func() error, err error) {
+	gate, err = x.Plan.Arms[arm].Defense.Defense.Open(ctx, mem.View())
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the defense: %w", err)
+	}
+	if c, ok := gate.(interface{ Close() error }); ok {
+		return gate, c.Close, nil
+	}
+	return gate, func() error { return nil }, nil
 }
 
 // runner runs the sessions of one trial.

@@ -41,10 +41,6 @@ func AddModelCalls(ctx context.Context, calls, tokens int) {
 	}
 }
 
-// Split takes the time on the wire since the last call out of that of a gate call,
-// for those who ask a gate without a Memory.
-func (m *Meter) Split(took time.Duration) (own, wire time.Duration) { return m.split(took) }
-
 // split takes the time on the wire out of that of a gate call.
 func (m *Meter) split(took time.Duration) (own, wire time.Duration) {
 	if m == nil {

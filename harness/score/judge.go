@@ -226,7 +226,7 @@ func (w *Witness) ours(r *memory.Record) bool {
 func (w *Witness) Observe(e *memory.Event) {
 	d := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: e.Moment.String(), Route: e.Route.String(), LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds()}
 	if e.Moment != memory.AtRead {
-		d.Action, d.Reasons, d.Unsure = e.Verdict.Action.String(), reasons(e.Verdict.Findings), e.Verdict.Unsure
+		d.Action, d.Reasons, d.Unsure = e.Verdict.Action.String(), Reasons(e.Verdict.Findings), e.Verdict.Unsure
 		if e.Verdict.HasScore {
 			d.Score = ptr(e.Verdict.Score)
 		}
@@ -295,7 +295,7 @@ func (w *Witness) read(e *memory.Event, d results.Decision) {
 			continue
 		}
 		one := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: d.Gate, Route: d.Route, Action: dec.Action.String(),
-			Record: r.ID, Store: r.Store, Origin: r.Origin.Class.String(), State: r.State.String(), Reasons: reasons(dec.Findings), Unsure: dec.Unsure}
+			Record: r.ID, Store: r.Store, Origin: r.Origin.Class.String(), State: r.State.String(), Reasons: Reasons(dec.Findings), Unsure: dec.Unsure}
 		if dec.HasScore {
 			one.Score = ptr(dec.Score)
 		}
@@ -568,7 +568,8 @@ func (w *Witness) lineage(t *results.Trial) {
 	}
 }
 
-func reasons(fs []memory.Finding) string {
+// Reasons joins the ids of findings as rows have them.
+func Reasons(fs []memory.Finding) string {
 	switch len(fs) {
 	case 0:
 		return ""
