@@ -302,12 +302,7 @@ func (s *session) next(tools []model.Tool) (model.Reply, error) {
 	}
 	reply, err := s.Model.Next(s.ctx, model.Request{Messages: s.msgs, Tools: tools, Seed: s.Settings.Seed})
 	s.out.ModelCalls++
-	u := &s.out.Usage
-	u.Prompt += reply.Usage.Prompt
-	u.Completion += reply.Usage.Completion
-	u.Estimated = u.Estimated || reply.Usage.Estimated
-	u.Calls += reply.Usage.Calls
-	u.Took += reply.Usage.Took
+	s.out.Usage.Add(reply.Usage)
 	if err != nil {
 		return reply, &ModelError{err}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -37,7 +38,7 @@ type Options struct {
 	Dir     string // where a program runs
 	// Window is the context window that rows name.
 	Window int
-	// Model is what the proxy offers.
+	// Model is what the relay offers.
 	Model model.Model
 }
 
@@ -50,7 +51,7 @@ type Agent struct {
 	dial   func() (link, error)
 	shared bool // one link serves all trials
 	trials atomic.Uint64
-	proxy  *Proxy
+	relay  *proxy.Relay
 	client *remote.Client
 
 	tools    []model.Tool
@@ -131,9 +132,9 @@ func (a *Agent) Scaled() agents.Scaled { return a.loop.Scaled() }
 
 // Greet starts the agent and asks who it is.
 func (a *Agent) Greet(ctx context.Context) error {
-	if a.opts.Model != nil && a.proxy == nil {
+	if a.opts.Model != nil && a.relay == nil {
 		var err error
-		if a.proxy, err = NewProxy(a.opts.Model); err != nil {
+		if a.relay, err = proxy.NewRelay(a.opts.Model); err != nil {
 			return err
 		}
 	}
@@ -204,7 +205,7 @@ func (a *Agent) release(l link) {
 	}
 }
 
-// Close ends the agent's programs and the proxy.
+// Close ends the agent's programs and the relay.
 func (a *Agent) Close() error {
 	a.mu.Lock()
 	idle := a.idle
@@ -216,8 +217,8 @@ func (a *Agent) Close() error {
 	if a.client != nil {
 		a.client.Close()
 	}
-	if a.proxy != nil {
-		return a.proxy.Close()
+	if a.relay != nil {
+		return a.relay.Close()
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ type Trial struct {
 	id      uint64
 	mem     *memory.Memory
 	session int
-	tape    *tape
+	tape    *proxy.Tape
 	release func()
 	known   []string // the agent's memory, as it was last read
 	failed  bool
@@ -258,10 +259,9 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory) (*Trial, error) {
 		}
 	}
 	m := &Message{Op: Reset, Tools: a.toolJSON}
-	if a.proxy != nil {
-		var s Server
-		t.tape, s, t.release = a.proxy.begin(ctx)
-		m.Model = &s
+	if a.relay != nil {
+		m.Model = &Server{Name: proxy.RelayName}
+		t.tape, m.Model.BaseURL, t.release = a.relay.Begin(ctx)
 	}
 	var err error
 	if m.Memories, err = t.visible(ctx); err == nil {
@@ -314,7 +314,7 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 	}
 	if t.tape != nil {
 		// A model that failed is the cause of what the agent says of it.
-		if cause := t.tape.failure(); cause != nil {
+		if cause := t.tape.Err(); cause != nil {
 			err = fmt.Errorf("%w (its model failed: %w)", err, cause)
 		}
 	}
@@ -326,7 +326,7 @@ func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn
 	box := t.a.loop.Sandbox(ctx, mem)
 	err := t.run(ctx, box, turns)
 	if t.tape != nil {
-		prompts, usage, cause := t.tape.take()
+		prompts, usage, cause := t.tape.Take()
 		out := box.Outcome()
 		out.ModelCalls, out.Usage = len(prompts), usage
 		t.exposed(box, prompts)

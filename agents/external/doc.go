@@ -7,7 +7,7 @@
 // writes that it proposes with the verdict of the defense, and reads its memory
 // when a session is over. What the agent stored without asking is found there.
 //
-// Its model can be the one of the run, behind a [Proxy] that speaks the OpenAI
+// Its model can be the one of the run, behind a [proxy.Relay] that speaks the OpenAI
 // chat protocol and keeps every prompt: what of the memory entered a prompt is
 // then known exactly.
 //

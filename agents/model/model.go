@@ -96,6 +96,15 @@ type Usage struct {
 	Took       time.Duration // wall time of the model
 }
 
+// Add adds the cost of another reply.
+func (u *Usage) Add(v Usage) {
+	u.Prompt += v.Prompt
+	u.Completion += v.Completion
+	u.Estimated = u.Estimated || v.Estimated
+	u.Calls += v.Calls
+	u.Took += v.Took
+}
+
 // Reply is a model's turn: text, tool calls, or both.
 type Reply struct {
 	Text  string

@@ -10,4 +10,7 @@
 // Latency, refused requests and faults are settings. Faults are drawn from a
 // seed, the request's content and how often it came, so a run meets the same
 // faults whatever the order of its requests.
+//
+// A [Relay] offers any other model in the same way to an agent under test, and
+// keeps what each trial asked of it.
 package proxy

@@ -160,31 +160,3 @@ func (c *chaos) stats() Stats {
 	defer c.mu.Unlock()
 	return c.s
 }
-
-// gate admits so many requests a second, and a second's worth at once.
-type gate struct {
-	perSecond float64
-	mu        sync.Mutex
-	level     float64
-	filled    time.Time
-}
-
-func (g *gate) admit(now time.Time) bool {
-	if g.perSecond <= 0 {
-		return true
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	most := max(1, g.perSecond)
-	if g.filled.IsZero() {
-		g.level = most
-	} else {
-		g.level = min(most, g.level+g.perSecond*now.Sub(g.filled).Seconds())
-	}
-	g.filled = now
-	if g.level < 1 {
-		return false
-	}
-	g.level--
-	return true
-}

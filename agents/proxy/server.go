@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/internal/text"
@@ -63,7 +65,7 @@ type Server struct {
 	models map[string]model.Model
 	names  []string
 	chaos  chaos
-	rate   gate
+	rate   *rate.Limiter // nil is no limit
 	tools  toolCache
 	done   chan struct{} // closed when the server stops: endless answers end
 	stop   sync.Once
@@ -77,7 +79,9 @@ func New(o Options) (*Server, error) {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	s := &Server{opts: o, models: o.Models, done: make(chan struct{})}
 	s.chaos.opts = &s.opts
-	s.rate.perSecond = o.RateLimit
+	if o.RateLimit > 0 { // a second's worth at once
+		s.rate = rate.NewLimiter(rate.Limit(o.RateLimit), max(1, int(o.RateLimit)))
+	}
 	if s.models == nil {
 		cache := reference.NewCache(64 << 20)
 		s.models = map[string]model.Model{"reference": reference.New(reference.Cautious, cache)}
@@ -100,10 +104,10 @@ func New(o Options) (*Server, error) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.chat(openAI{}))
-	mux.HandleFunc("POST /v1/embeddings", s.openAIEmbeddings)
+	mux.HandleFunc("POST /v1/embeddings", s.embed(openAI{}))
 	mux.HandleFunc("GET /v1/models", s.openAIModels)
 	mux.HandleFunc("POST /api/chat", s.chat(ollama{}))
-	mux.HandleFunc("POST /api/embed", s.ollamaEmbed)
+	mux.HandleFunc("POST /api/embed", s.embed(ollama{}))
 	mux.HandleFunc("GET /api/tags", s.ollamaTags)
 	mux.HandleFunc("POST /api/show", s.ollamaShow)
 	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, 200, map[string]string{"version": version}) })
@@ -179,31 +183,25 @@ func (s *Server) lookup(name string) (model.Model, bool) {
 	return m, ok
 }
 
-// request is what a protocol reads from a chat request.
-type request struct {
-	model  string
-	stream bool
-	usage  bool // a stream ends with the usage
-	model.Request
-}
-
 // protocol is one of the two ways to ask.
 type protocol interface {
-	// parse reads a request.
-	parse(s *Server, body []byte) (request, error)
+	// streams says that an answer is streamed where the request says nothing of it.
+	streams() bool
+	// malformed reports whether a malformed call is an answer of the protocol
+	// (OpenAI) or an error of the server (Ollama).
+	malformed() (inAnswer bool)
+	// streamType is the content type of a stream.
+	streamType() string
 	// fail writes an error.
 	fail(w http.ResponseWriter, status int, kind, message string)
 	// whole encodes an answer; bad makes its first tool call malformed.
 	whole(q request, r model.Reply, bad bool) []byte
 	// pieces encodes an answer as a stream.
 	pieces(q request, r model.Reply, bad bool) [][]byte
-	// streamType is the content type of a stream.
-	streamType() string
 	// endless is a piece that can be sent for ever.
 	endless(q request) []byte
-	// malformed reports whether a malformed call is an answer of the protocol
-	// (OpenAI) or an error of the server (Ollama).
-	malformed() (inAnswer bool)
+	// embeddings is the answer with the vectors of some texts.
+	embeddings(model string, vectors [][]float32, tokens int) object
 }
 
 // chat answers the chat requests of a protocol.
@@ -215,7 +213,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 			p.fail(w, http.StatusRequestEntityTooLarge, "invalid_request_error", err.Error())
 			return
 		}
-		q, err := p.parse(s, body)
+		q, err := s.parse(body, p)
 		if err != nil {
 			p.fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 			return
@@ -225,7 +223,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 			p.fail(w, http.StatusNotFound, "not_found_error", fmt.Sprintf("model %q not found; there are %s", text.Clip(q.model, 100), strings.Join(s.names, ", ")))
 			return
 		}
-		if !s.rate.admit(time.Now()) {
+		if s.rate != nil && !s.rate.Allow() {
 			s.chaos.limited()
 			s.tooMany(w, p)
 			return
@@ -391,20 +389,6 @@ func number(msgs []model.Message, calls []model.Call) []model.Call {
 	return calls
 }
 
-// named gives tool messages the name of the tool whose call they answer, which
-// OpenAI's protocol leaves out.
-func named(msgs []model.Message) {
-	names := map[string]string{}
-	for i := range msgs {
-		for _, c := range msgs[i].Calls {
-			names[c.ID] = c.Name
-		}
-		if msgs[i].Role == model.ToolRole && msgs[i].Name == "" {
-			msgs[i].Name = names[msgs[i].CallID]
-		}
-	}
-}
-
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if r.ContentLength > most {
 		return nil, fmt.Errorf("the request has %d bytes of %d allowed", r.ContentLength, most)
@@ -435,65 +419,55 @@ func sendJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(b)
 }
 
+// read reads the body of a request that is not a chat, or answers what is wrong.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, p protocol, into any) bool {
+	body, err := readBody(w, r, s.opts.MaxBody)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		p.fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
+	}
+	return err == nil
+}
+
 // maxInputs bounds the texts of one embedding request.
 const maxInputs = 4096
 
-// embed returns the built-in vectors of a request's input: a text or a list.
-func embed(input json.RawMessage) (vectors [][]float32, tokens int, err error) {
-	var one string
-	var all []string
-	if json.Unmarshal(input, &one) == nil {
-		all = []string{one}
-	} else if err := json.Unmarshal(input, &all); err != nil {
-		return nil, 0, errors.New("input is a text or a list of texts")
+// embed answers with the built-in vectors of a request's input: a text or a list.
+func (s *Server) embed(p protocol) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Model  string          `json:"model"`
+			Input  json.RawMessage `json:"input"`
+			Format string          `json:"encoding_format"`
+		}
+		if !s.read(w, r, p, &in) {
+			return
+		}
+		var one string
+		var all []string
+		wrong := ""
+		switch {
+		case strings.EqualFold(in.Format, "base64"):
+			wrong = "encoding_format is float here"
+		case json.Unmarshal(in.Input, &one) == nil:
+			all = []string{one}
+		case json.Unmarshal(in.Input, &all) != nil:
+			wrong = "input is a text or a list of texts"
+		case len(all) > maxInputs:
+			wrong = fmt.Sprintf("input has %d texts of %d allowed", len(all), maxInputs)
+		}
+		if wrong != "" {
+			p.fail(w, http.StatusBadRequest, "invalid_request_error", wrong)
+			return
+		}
+		var vectors [][]float32
+		tokens := 0
+		for _, s := range all {
+			vectors = append(vectors, text.Hashing{}.Embed(s))
+			tokens += model.Tokens(s)
+		}
+		sendJSON(w, 200, p.embeddings(in.Model, vectors, tokens))
 	}
-	if len(all) > maxInputs {
-		return nil, 0, fmt.Errorf("input has %d texts of %d allowed", len(all), maxInputs)
-	}
-	for _, s := range all {
-		vectors = append(vectors, text.Hashing{}.Embed(s))
-		tokens += model.Tokens(s)
-	}
-	return vectors, tokens, nil
-}
-
-// toolCache keeps the lists of tools that were read: a run sends few of them,
-// thousands of times.
-type toolCache struct {
-	mu    sync.Mutex
-	known map[string][]model.Tool
-	bytes int
-}
-
-// maxToolLists and maxToolBytes bound the lists that are kept, and their texts.
-const (
-	maxToolLists = 256
-	maxToolBytes = 4 << 20
-)
-
-func (c *toolCache) parse(raw json.RawMessage) ([]model.Tool, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	c.mu.Lock()
-	t, ok := c.known[string(raw)]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	t, err := model.ParseTools(raw)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxToolBytes/4 {
-		return t, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxToolLists || c.bytes+len(raw) > maxToolBytes {
-		c.known, c.bytes = map[string][]model.Tool{}, 0
-	}
-	c.known[string(raw)] = t
-	c.bytes += len(raw)
-	return t, nil
 }

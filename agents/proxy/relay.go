@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/memtox/memtox/agents/model"
+)
+
+// RelayName is the name under which a [Relay] offers its model.
+const RelayName = "memtox"
+
+// Relay offers a model on a port of this machine in the OpenAI chat protocol, and
+// keeps the prompts of each trial apart by the address that the trial was given.
+type Relay struct {
+	model  model.Model
+	base   string
+	http   *http.Server
+	served sync.WaitGroup
+
+	mu    sync.Mutex
+	tapes map[string]*Tape
+}
+
+// Tape is what one trial asked the model.
+type Tape struct {
+	ctx context.Context // the trial's
+
+	mu      sync.Mutex
+	prompts [][]model.Message
+	usage   model.Usage
+	err     error // the first of the model
+}
+
+type tapeKey struct{}
+
+var errNoTrial = errors.New("no trial is under way at this address")
+
+// NewRelay starts a relay of a model.
+func NewRelay(m model.Model) (*Relay, error) {
+	r := &Relay{model: m, tapes: map[string]*Tape{}}
+	s, err := New(Options{Models: map[string]model.Model{RelayName: r}})
+	if err != nil {
+		return nil, fmt.Errorf("making the relay: %w", err)
+	}
+	l, err := Listen(context.Background(), "127.0.0.1:0", false)
+	if err != nil {
+		return nil, fmt.Errorf("making the relay: %w", err)
+	}
+	r.base = "http://" + l.Addr().String()
+	inner := s.Handler()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/t/{token}/", func(w http.ResponseWriter, q *http.Request) {
+		token := q.PathValue("token")
+		r.mu.Lock()
+		t := r.tapes[token]
+		r.mu.Unlock()
+		if t == nil {
+			openAI{}.fail(w, http.StatusNotFound, "not_found_error", errNoTrial.Error())
+			return
+		}
+		http.StripPrefix("/t/"+token, inner).ServeHTTP(w, q.WithContext(context.WithValue(q.Context(), tapeKey{}, t)))
+	})
+	r.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: mux}
+	r.served.Go(func() { _ = r.http.Serve(l) })
+	return r, nil
+}
+
+// Close stops the relay.
+func (r *Relay) Close() error {
+	err := r.http.Close()
+	r.served.Wait()
+	return err
+}
+
+// Begin gives a trial an address of its own, up to and with /v1, until end is
+// called.
+func (r *Relay) Begin(ctx context.Context) (t *Tape, url string, end func()) {
+	token, t := rand.Text(), &Tape{ctx: ctx}
+	r.mu.Lock()
+	r.tapes[token] = t
+	r.mu.Unlock()
+	return t, r.base + "/t/" + token + "/v1", func() {
+		r.mu.Lock()
+		delete(r.tapes, token)
+		r.mu.Unlock()
+	}
+}
+
+// Next implements [model.Model] for the server: it asks in the name of the trial.
+func (r *Relay) Next(ctx context.Context, q model.Request) (model.Reply, error) {
+	t, ok := ctx.Value(tapeKey{}).(*Tape)
+	if !ok {
+		return model.Reply{}, errNoTrial
+	}
+	of, cancel := context.WithCancel(t.ctx) // knows the trial, for a cassette
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	reply, err := r.model.Next(of, q)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prompts = append(t.prompts, q.Messages)
+	t.usage.Add(reply.Usage)
+	if err != nil && t.err == nil {
+		t.err = err
+	}
+	return reply, err
+}
+
+// Take returns what was asked since the last time, and the first error of the
+// model.
+func (t *Tape) Take() ([][]model.Message, model.Usage, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	prompts, usage := t.prompts, t.usage
+	t.prompts, t.usage = nil, model.Usage{}
+	return prompts, usage, t.err
+}
+
+// Err is the first error of the model.
+func (t *Tape) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
