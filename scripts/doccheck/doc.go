@@ -6,4 +6,8 @@
 // files are written to. A block with file=NAME in its info string is such a
 // file; Go files are vetted and tested as a module of somebody who imports
 // memtox. Other blocks are only read.
+//
+// What CONTRIBUTING.md says of the repository is done in a copy of it: a block with
+// tree=PATH is a file there, one with insert=PATH after=TEXT is put behind the line
+// that holds the text, and commands of a block "sh tree" are run there.
 package doccheck

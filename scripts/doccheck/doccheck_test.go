@@ -14,10 +14,14 @@ import (
 )
 
 type block struct {
-	line int
-	lang string
-	file string // where the block is written to, if it is a file
-	body string
+	line   int
+	lang   string
+	file   string // where the block is written to, if it is a file
+	tree   string // where in the repository, if it belongs there
+	insert string // the file of the repository that its lines are put into,
+	after  string // behind the line that holds this
+	inTree bool   // it is about the repository: commands are run in it
+	body   string
 }
 
 // blocks finds the fenced blocks of a page.
@@ -30,10 +34,20 @@ func blocks(page string) []block {
 		case fence && cur == nil:
 			cur = &block{line: i + 1}
 			for j, word := range strings.Fields(info) {
-				if name, ok := strings.CutPrefix(word, "file="); ok {
-					cur.file = name
-				} else if j == 0 {
+				key, value, _ := strings.Cut(word, "=")
+				switch {
+				case j == 0:
 					cur.lang = word
+				case key == "file":
+					cur.file = value
+				case key == "tree":
+					cur.tree, cur.inTree = value, true
+				case key == "insert":
+					cur.insert, cur.inTree = value, true
+				case word == "tree":
+					cur.inTree = true
+				case key == "after":
+					cur.after = value
 				}
 			}
 		case fence:
@@ -137,7 +151,7 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 				}
 				continue
 			}
-			if b.lang != "sh" {
+			if b.lang != "sh" || b.inTree {
 				continue
 			}
 			for _, line := range strings.Split(b.body, "\n") {
