@@ -96,7 +96,7 @@ approved it and why.`,
 			if *key == "" {
 				*key = m.store + ".guard-key"
 			}
-			keys, err := env.guardKey(*key, false)
+			keys, err := serve.ReadKeys(env.path(*key), *key, time.Time{})
 			if err != nil {
 				return memory.Record{}, err
 			}

@@ -1,22 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -128,7 +121,7 @@ end it in good order.`,
 		}
 		opts := guard.Options{Policy: p, Reveal: *reveal}
 		if *signKey != "" {
-			if opts.Keys, err = env.guardKey(*signKey, true); err != nil {
+			if opts.Keys, err = serve.ReadKeys(env.path(*signKey), *signKey, env.Now()); err != nil {
 				return err
 			}
 		}
@@ -284,7 +277,7 @@ func serveMCP(ctx context.Context, env *Env, o mcpServe) (err error) {
 		}
 	}
 	if o.key != "" {
-		if keys, err = env.guardKey(o.key, true); err != nil {
+		if keys, err = serve.ReadKeys(env.path(o.key), o.key, env.Now()); err != nil {
 			return err
 		}
 	} else {
@@ -326,7 +319,7 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.History) (*se
 			}
 		}}
 	var err error
-	if s.Signer, s.Verifier, err = m.signer(ctx, ledger, o.sealKey); err == nil {
+	if s.Signer, s.Verifier, err = m.keys().Signer(ctx, ledger, o.sealKey); err == nil {
 		err = s.Begin(ctx)
 	}
 	if errors.Is(err, seal.ErrIntegrity) || errors.Is(err, store.ErrDamaged) {
@@ -339,72 +332,3 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.History) (*se
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
-
-// guardKey reads the key that signs a memory: an id and a secret in hexadecimal, a
-// line each key, the signing one first. Where there is no file it makes one, if it
-// may.
-func (e *Env) guardKey(name string, may bool) (*signed.Keyring, error) {
-	path := e.path(name)
-	b, err := readSecret(path)
-	if errors.Is(err, fs.ErrNotExist) && may {
-		secret := make([]byte, 32)
-		if _, err := rand.Read(secret); err != nil {
-			return nil, err
-		}
-		b = fmt.Appendf(nil, "k%s %x", e.Now().UTC().Format("20060102"), secret)
-		err := (&memoryCommand{env: e}).writeKey(name, string(b), 0o600)
-		if errors.Is(err, fs.ErrExist) { // somebody else was quicker
-			return e.guardKey(name, false)
-		}
-		if err != nil {
-			return nil, &settings.Problem{Where: "--key", Err: fmt.Errorf("writing the key: %w", err)}
-		}
-	} else if err != nil {
-		if p := (*settings.Problem)(nil); errors.As(err, &p) {
-			return nil, err
-		}
-		return nil, &settings.Problem{Where: "--key", Err: err, Hint: "--key FILE names the key that `memtox guard serve` signs with"}
-	}
-	var keys []signed.Key
-	line := 0
-	for l := range bytes.Lines(b) {
-		line++
-		fields := strings.Fields(string(l))
-		if len(fields) == 0 {
-			continue
-		}
-		// Nothing of the line may stand in the error: it may be a secret.
-		wrong := &settings.Problem{Where: fmt.Sprintf("%s:%d", name, line), What: "a line is the id of a key and its secret in hexadecimal"}
-		if len(fields) != 2 {
-			return nil, wrong
-		}
-		secret, err := hex.DecodeString(fields[1])
-		if err != nil {
-			return nil, wrong
-		}
-		keys = append(keys, signed.Key{ID: fields[0], Secret: secret})
-	}
-	ring, err := signed.NewKeyring(keys...)
-	if err != nil {
-		return nil, &settings.Problem{Where: name, Err: err}
-	}
-	return ring, nil
-}
-
-// readSecret reads a file that nobody but its owner may read.
-func readSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	switch st, err := f.Stat(); {
-	case err != nil:
-		return nil, err
-	case st.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which keeps no such bits
-		return nil, &settings.Problem{Where: path, What: fmt.Sprintf("others can use this key: its mode is %#o",
-			st.Mode().Perm()),
-			Hint: "chmod 600 " + path + "; if somebody may have read it, draw a new key and approve the records anew"}
-	}
-	return io.ReadAll(io.LimitReader(f, 1<<20))
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -157,7 +156,7 @@ func (m *memoryCommand) look(ctx context.Context, st *store.History) error {
 		return nil
 	}
 	ledger := seal.NewLedger(st)
-	v, err := m.verifier("")
+	v, err := m.keys().Verifier("")
 	if err != nil && memoryCode(err) == notFound { // none is there
 		v, err = nil, nil
 	}
@@ -222,13 +221,4 @@ func (m *memoryCommand) write(name string, data []byte) error {
 		_, err := f.Write(data)
 		return err
 	})
-}
-
-// exists reports whether a file is there.
-func (m *memoryCommand) exists(name string) (bool, error) {
-	_, err := os.Stat(m.env.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +17,6 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-// Where the keys of a store lie unless a flag says otherwise.
-func signerFile(st string) string   { return st + ".signer" }
-func verifierFile(st string) string { return st + ".verifier" }
-
 func keyFlag(c *cobra.Command) *string {
 	return c.Flags().String("key", "", "The `file` with the signer's key (default STORE.signer)")
 }
@@ -33,162 +25,23 @@ func verifierFlag(c *cobra.Command, def string) *string {
 	return c.Flags().String("verifier", "", "The `file` with the verifier's key"+def)
 }
 
-// signer reads the key that seals. Where the store was never sealed and no key is
-// named, it makes one.
-func (m *memoryCommand) signer(ctx context.Context, ledger *seal.Ledger, key string) (note.Signer, note.Verifier, error) {
-	name := key
-	unsealed := false
-	if key == "" {
-		name = signerFile(m.store)
-		// The log first: whoever has sealed it since has made the key before.
-		signed, err := ledger.Checkpoint(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		there, err := m.exists(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		unsealed = signed == nil
-		if !there && signed != nil {
-			return nil, nil, &settings.Problem{What: "the store was sealed with a key, and " + name + " is not there", Hint: "--key FILE names the file with that key"}
-		}
-		if !there {
-			if err := m.makeKey(); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	b, err := readSecret(m.env.path(name))
-	if p := (*settings.Problem)(nil); err != nil && !errors.As(err, &p) {
-		err = &settings.Problem{Where: "--key", Err: err}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	s, v, err := seal.ParseSigner(strings.TrimSpace(string(b)))
-	switch {
-	case err != nil && key == "":
-		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
-			store.ErrDamaged, name)
-	case err != nil:
-		return nil, nil, &settings.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
-	}
-	if unsealed {
-		text, err := seal.VerifierKey(strings.TrimSpace(string(b)))
-		if err == nil {
-			err = m.writeKey(verifierFile(m.store), text, 0o644)
-		}
-		// One that is there already was made by another process with the same key, or
-		// before a crash.
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, nil, fmt.Errorf("writing a key: %w", err)
-		}
-	}
-	return s, v, nil
-}
-
-// makeKey draws the key of a store. Of processes that do so at the same time one is
-// first, and all seal with its key.
-func (m *memoryCommand) makeKey() error {
-	var id [4]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return fmt.Errorf("drawing a key: %w", err)
-	}
-	key, _, err := seal.GenerateKey(rand.Reader, "memtox-memory-"+hex.EncodeToString(id[:]))
-	if err != nil {
-		return fmt.Errorf("drawing a key: %w", err)
-	}
-	switch old, err := m.exists(verifierFile(m.store)); {
-	case err != nil:
-		return err
-	case old:
-		// A signer's key is there before its verifier's.
-		if there, err := m.exists(signerFile(m.store)); err != nil || there {
-			return err
-		}
-		return &settings.Problem{What: verifierFile(m.store) + " is there, and the signer's key that belongs to it is not", Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
-	}
-	switch err := m.writeKey(signerFile(m.store), key, 0o600); {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("writing a key: %w", err)
-	}
-	fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody\n", signerFile(m.store), verifierFile(m.store))
-	return nil
-}
-
-// writeKey puts a key's file there whole, or returns an error that is fs.ErrExist: a
-// key that is there may be the only one that somebody trusts.
-func (m *memoryCommand) writeKey(name, text string, mode os.FileMode) error {
-	path := m.env.path(name)
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".memtox-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(text + "\n")
-	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	switch err := os.Link(tmp.Name(), path); {
-	case err == nil:
-		// A log must not outlive the only key that it goes on with. Some file systems
-		// cannot sync a folder; then they keep its order themselves.
-		if dir, err := os.Open(filepath.Dir(path)); err == nil {
-			_ = dir.Sync()
-			_ = dir.Close()
-		}
-		return nil
-	case errors.Is(err, fs.ErrExist):
-		return err
-	}
-	// A file system without hard links.
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = w.WriteString(text + "\n")
-	return errors.Join(err, w.Close())
-}
-
-// verifier reads the key that checks signatures.
-func (m *memoryCommand) verifier(name string) (note.Verifier, error) {
-	if name == "" {
-		name = verifierFile(m.store)
-		if there, err := m.exists(name); err != nil || !there {
-			return nil, errors.Join(err, &settings.Problem{What: "without the verifier's key nothing can be said of signatures, and " + name + " is not there", Hint: "--verifier FILE names it"})
-		}
-	}
-	b, err := m.readOwn("--verifier", name)
-	if err != nil {
-		return nil, err
-	}
-	v, err := note.NewVerifier(strings.TrimSpace(string(b)))
-	switch {
-	case err != nil && name == verifierFile(m.store):
-		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy",
-			store.ErrDamaged, name)
-	case err != nil:
-		return nil, &settings.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
-	}
-	return v, nil
+// keys are the store's keys.
+func (m *memoryCommand) keys() seal.Keys {
+	return seal.Keys{Store: m.store, Path: m.env.path, Made: func(signer, verifier string) {
+		fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody\n", signer, verifier)
+	}}
 }
 
 // seal seals what is not sealed yet, if the key is there; without one it says so.
 func (m *memoryCommand) seal(ctx context.Context, st *store.History, key string) error {
 	ledger := seal.NewLedger(st)
 	if key == "" {
-		if there, err := m.exists(signerFile(m.store)); err != nil || !there {
-			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot makes one)\n", signerFile(m.store))
+		if missing, err := m.keys().Sealable(); err != nil || missing != "" {
+			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot makes one)\n", missing)
 			return err
 		}
 	}
-	s, v, err := m.signer(ctx, ledger, key)
+	s, v, err := m.keys().Signer(ctx, ledger, key)
 	if err == nil {
 		_, err = ledger.Seal(ctx, s, v)
 	}
@@ -227,7 +80,7 @@ verify --since compares the store with it.`,
 		defer st.Close()
 		ledger := seal.NewLedger(st)
 		// The key first: a snapshot that cannot be sealed is not taken.
-		s, v, err := m.signer(ctx, ledger, *key)
+		s, v, err := m.keys().Signer(ctx, ledger, *key)
 		if err != nil {
 			return err
 		}
@@ -360,7 +213,7 @@ head were replaced together by older ones.`,
 		case *unsigned && (*verifier != "" || *since != ""):
 			return &settings.Problem{Where: "--unsigned", What: "--verifier and --since are about signatures", Hint: "leave --unsigned out"}
 		case !*unsigned:
-			if v, err = m.verifier(*verifier); err != nil {
+			if v, err = m.keys().Verifier(*verifier); err != nil {
 				return err
 			}
 		}
@@ -475,7 +328,7 @@ nothing.`,
 		if *verifier == "" {
 			return &settings.Problem{What: "whose signature counts? --verifier is missing", Hint: "--verifier FILE names the verifier's key; a proof that brings its own trust proves nothing"}
 		}
-		v, err := m.verifier(*verifier)
+		v, err := m.keys().Verifier(*verifier)
 		if err != nil {
 			return err
 		}

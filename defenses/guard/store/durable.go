@@ -230,7 +230,7 @@ func dsn(path, mode string, wait time.Duration, pragmas ...string) string {
 }
 
 // create makes an empty store beside the path and puts it there whole, so that no
-// kill leaves half a store. Where somebody else was quicker, theirs stays.
+// kill leaves half a store.
 func create(ctx context.Context, d disk.FS, path string) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
 	if err != nil {
@@ -249,12 +249,18 @@ func create(ctx context.Context, d disk.FS, path string) (err error) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}
-	if err := d.Link(tmp.Name(), path); err != nil && !errors.Is(err, os.ErrExist) {
+	return putNew(d, tmp.Name(), path)
+}
+
+// putNew puts a whole file where there is none. Where somebody else was quicker, theirs
+// stays.
+func putNew(d disk.FS, tmp, path string) error {
+	if err := d.Link(tmp, path); err != nil && !errors.Is(err, os.ErrExist) {
 		// A file system without hard links.
 		if _, gone := os.Stat(path); !errors.Is(gone, os.ErrNotExist) {
 			return gone
 		}
-		if err := d.Rename(tmp.Name(), path); err != nil {
+		if err := d.Rename(tmp, path); err != nil {
 			return err
 		}
 	}

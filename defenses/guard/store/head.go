@@ -115,8 +115,7 @@ func (s *History) openHead(ctx context.Context) error {
 	return s.named(err)
 }
 
-// makeHead puts the first head there whole. Where somebody else was quicker, theirs
-// stays.
+// makeHead puts the first head there whole.
 func (s *History) makeHead(now Mark) error {
 	tmp := HeadFile(s.path) + ".new-" + rand.Text()
 	f, err := s.disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL)
@@ -128,13 +127,7 @@ func (s *History) makeHead(now Mark) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := s.disk.Link(tmp, HeadFile(s.path)); err != nil && !errors.Is(err, fs.ErrExist) {
-		// A file system without hard links.
-		if err := s.disk.Rename(tmp, HeadFile(s.path)); err != nil {
-			return err
-		}
-	}
-	return s.disk.SyncDir(filepath.Dir(s.path))
+	return putNew(s.disk, tmp, HeadFile(s.path))
 }
 
 // writeHead writes the head. The signed mark of a process that has a key is kept by
