@@ -272,20 +272,20 @@ func (s *Siege) settings() json.RawMessage {
 
 // campaignDifferences names the settings in which two campaigns differ.
 func campaignDifferences(theirs, ours json.RawMessage) string {
-	type settings struct {
+	type campaign struct {
 		Config               Config
 		Budget, Learn, Fresh int
 		Rewriter             string
 		Resolved             map[string]any
 	}
-	var a, b settings
+	var a, b campaign
 	if json.Unmarshal(theirs, &a) != nil || json.Unmarshal(ours, &b) != nil {
 		return ""
 	}
 	diff := Differences(a.Config, b.Config)
-	for _, d := range []Difference{
-		{"budget", fmt.Sprint(a.Budget), fmt.Sprint(b.Budget)}, {"learn", fmt.Sprint(a.Learn), fmt.Sprint(b.Learn)},
-		{"fresh", fmt.Sprint(a.Fresh), fmt.Sprint(b.Fresh)}, {"rewriter", a.Rewriter, b.Rewriter},
+	for _, d := range []settings.Difference{
+		settings.Differ("budget", fmt.Sprint(a.Budget), fmt.Sprint(b.Budget)), settings.Differ("learn", fmt.Sprint(a.Learn), fmt.Sprint(b.Learn)),
+		settings.Differ("fresh", fmt.Sprint(a.Fresh), fmt.Sprint(b.Fresh)), settings.Differ("rewriter", a.Rewriter, b.Rewriter),
 	} {
 		if d.Theirs != d.Ours {
 			diff = append(diff, d)
@@ -585,7 +585,7 @@ func (s *Siege) arm(arm int) CampaignArm {
 	a := s.x.Plan.Arms[arm]
 	name := s.armName(arm)
 	out := CampaignArm{Agent: a.Agent(), Defense: a.Defense.Name, Winners: map[string]int{},
-		Portfolio: orEmpty(s.learned[name].Portfolio), LearnQueries: s.learned[name].Queries}
+		Portfolio: append([]string{}, s.learned[name].Portfolio...), LearnQueries: s.learned[name].Queries}
 	var lines []campaignLine
 	for _, c := range s.cases(s.report, arm) {
 		l, ok := s.found[name][c.ID]

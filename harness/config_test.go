@@ -21,27 +21,16 @@ var update = flag.Bool("update", false, "write the generated documents")
 func TestEveryFieldOfConfigIsASetting(t *testing.T) {
 	// A field that no setting reaches would be missing from run.json, from the
 	// schema and from the difference of a refused resume.
-	c := DefaultConfig()
-	reached := map[uintptr]bool{}
-	for _, s := range Settings() {
-		reached[reflect.ValueOf(s.at(&c)).Pointer()] = true
-	}
-	v := reflect.ValueOf(&c).Elem()
-	for i := range v.NumField() {
-		if !reached[v.Field(i).Addr().Pointer()] {
-			t.Errorf("Config.%s has no setting", v.Type().Field(i).Name)
-		}
-	}
-	if len(reached) != v.NumField() {
-		t.Errorf("%d settings for %d fields", len(reached), v.NumField())
+	if n, fields := len(Settings().Keys), reflect.TypeFor[Config]().NumField(); n != fields {
+		t.Errorf("%d settings for %d fields", n, fields)
 	}
 }
 
 func TestDefaultsAreAllowedValues(t *testing.T) {
 	c := DefaultConfig()
-	for _, s := range Settings() {
-		if err := s.Of(&c).Set(s.Default()); err != nil {
-			t.Errorf("%s: its own default is refused: %v", s.Key, err)
+	for _, s := range Settings().Keys {
+		if err := s.Of(&c).Set(Default(s)); err != nil {
+			t.Errorf("%s: its own default is refused: %v", s.Name, err)
 		}
 	}
 	if diff := cmp.Diff(DefaultConfig(), c); diff != "" {
@@ -92,7 +81,7 @@ func TestDefensesThatTakeTheRestAreNotSplit(t *testing.T) {
 func TestDifferencesNameOnlyWhatAffectsOutcomes(t *testing.T) {
 	a, b := DefaultConfig(), DefaultConfig()
 	b.Concurrency, b.Out, b.Format, b.Window, b.Agents = 7, "elsewhere", "json", 4096, []string{"rag"}
-	want := []Difference{{"agent", "hermes,openclaw", "rag"}, {"window", "8192", "4096"}}
+	want := []settings.Difference{settings.Differ("agent", "hermes,openclaw", "rag"), settings.Differ("window", "8192", "4096")}
 	if diff := cmp.Diff(want, Differences(a, b)); diff != "" {
 		t.Error(diff)
 	}
@@ -106,12 +95,12 @@ func TestExperimentFileErrorsSayPlaceAndHint(t *testing.T) {
 		{"limit: many\n", `x.yaml:1:8: limit: "many" is not a whole number`},
 		{"limit: 1.5\n", `x.yaml:1:8: limit: "1.5" is not a whole number`},
 		{"limit: -3\n", `x.yaml:1:8: limit: -3 is out of range (at least 0, at most 1099511627776)`},
-		{"limit: [1]\n", `x.yaml:1:8: limit: a list stands where one number belongs`},
+		{"limit: [1]\n", `x.yaml:1:8: limit: a list stands where one whole number belongs`},
 		{"split: reprot\n", `x.yaml:1:8: split: unknown split "reprot" (did you mean "report"?)`},
-		{"model: true\n", `x.yaml:1:8: model: expected a string, found the bool true (put it in quotes if it is meant as text)`},
+		{"model: true\n", `x.yaml:1:8: model: expected a text, found the bool true (put it in quotes if it is meant as text)`},
 		{"model:\n", `x.yaml:1:7: model: has no value (leave the key out for the default)`},
-		{"agent: {a: b}\n", `x.yaml:1:8: expected one value, found a mapping`},
-		{"agent: [hermes, hermes]\n", `x.yaml:1:8: agent: "hermes" stands in the list twice`},
+		{"agent: {a: b}\n", `x.yaml:1:8: agent: expected one value, found a mapping`},
+		{"agent: [hermes, hermes]\n", `x.yaml:1:17: agent: "hermes" stands in the list twice`},
 		{"agent: [hermes, ]\nagent: rag\n", `x.yaml:2:1: key "agent" stands here again; it is already set on line 1`},
 		{"fsync: soon\n", `x.yaml:1:8: fsync: "soon" is not a duration (for instance 500ms or 2s)`},
 		{"- a\n- b\n", "x.yaml:1:1: expected `key: value` lines, found a list"},
@@ -205,12 +194,12 @@ func settingsPage() string {
 		"they may cost and how long they may take is as the command line has it, never as the run has; bounds of a run that are not the\n" +
 		"defaults have to be named, the same or others. \"Its own\": each process has its own.\n\n" +
 		"| key | flag | values | default | outcome | from a run | meaning |\n|---|---|---|---|---|---|---|\n")
-	for _, s := range Settings() {
+	for _, s := range Settings().Keys {
 		flag := "–"
 		if s.Flag != "" {
 			flag = "`--" + s.Flag + "`"
 		}
-		def := s.Default()
+		def := Default(s)
 		if def == "" {
 			def = "–"
 		} else {
@@ -220,7 +209,7 @@ func settingsPage() string {
 		if s.Affects {
 			outcome = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Key, flag, cell("`"+s.Arg+"`"), def, outcome, s.Reach, cell(s.Doc))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, flag, cell("`"+s.Takes+"`"), def, outcome, s.Reach, cell(s.Help))
 	}
 	b.WriteString("\nAn experiment file:\n\n```yaml\nagent: [hermes, openclaw]\ndefense: none,keyword,guard\nmodel: reference:naive\nlimit: 500\nwindow: 4096\npolicy: scoped\n```\n\n" +
 		"An unknown key, a value of the wrong type or a key that stands twice is refused with file, line and column, before anything runs.\n")

@@ -52,10 +52,10 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 			diff = resolvedDifferences(runs[0].Settings[resolvedKey], ours)
 		}
 		if len(diff) == 0 && runs[0].Version != r.Version {
-			diff = append(diff, Difference{"version of memtox", runs[0].Version, r.Version})
+			diff = append(diff, settings.Differ("version of memtox", runs[0].Version, r.Version))
 		}
 		if len(diff) == 0 && out.Planned != whole {
-			diff = append(diff, Difference{"number of trials of the whole plan", fmt.Sprint(out.Planned), fmt.Sprint(whole)})
+			diff = append(diff, settings.Differ("number of trials of the whole plan", fmt.Sprint(out.Planned), fmt.Sprint(whole)))
 		}
 		if len(diff) > 0 {
 			var parts []string

@@ -13,37 +13,29 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-// Reach says what a setting can make memtox do beside computing, and with that from
-// where it may come. A run directory and a queue's announcement are written by
-// whoever can; only the local command line, and a file that it names, is the user's.
-type Reach uint8
-
-// The reaches. The zero value is none: every setting is given one.
+// The reaches of settings, as settings.yaml and tables say them: what a setting can
+// make memtox do beside computing, and with that from where it may come. A run
+// directory and a queue's announcement are written by whoever can; only the local
+// command line, and a file that it names, is the user's. Every setting is given one.
 const (
-	_ Reach = iota
 	// Inert settings change what is computed or printed, how much of it, and when it
 	// stops. They are taken from a run.
-	Inert
+	Inert = "taken over"
 	// Reads: the setting names a regular file of this machine that is read and whose
 	// digest must be that of the run before any of it is used. It is taken from a run,
 	// but for a name that leads to another machine.
-	Reads
+	Reads = "read here"
 	// Acts: the setting starts programs, asks servers, hands over keys or variables, or
 	// opens and writes files. A run may want that; only the command line has it done.
-	Acts
+	Acts = "named here"
 	// Bounds settings limit what asking servers and programs may cost and how long it may
 	// take. Where a run has anything act, they too are the command line's: whoever changed
 	// the run must not lift what its user is willing to spend.
-	Bounds
+	Bounds = "bounds here"
 	// Own settings are those of one process, not of the run: what it listens on, where
 	// it writes. They are never taken from a run.
-	Own
+	Own = "its own"
 )
-
-// String says it in a word for tables.
-func (r Reach) String() string {
-	return [...]string{"", "taken over", "read here", "named here", "bounds here", "its own"}[r]
-}
 
 // nothing reports of a value of a setting that acts that it does not: the built-in
 // models, agents and judges, and whatever stays empty.
@@ -68,29 +60,30 @@ func here(file string) bool {
 	return len(file) < 2 || !strings.ContainsRune(`\/`, rune(file[0])) || !strings.ContainsRune(`\/?`, rune(file[1]))
 }
 
-// acts reports whether the setting's value does more than compute and read, or bounds
+// builtins report values, or one of a list's, of settings that act that do not.
+var builtins = map[string]func(string) bool{"dataset": here, "agent": builtinAgent, "model": builtinModel,
+	"judge": builtinJudge, "defense": builtinDefense, "sweep": builtinSweep}
+
+// acts reports whether a setting's value does more than compute and read, or bounds
 // what does.
-func (s Setting) acts(c *Config) bool {
+func acts(s settings.Key, c *Config) bool {
 	if s.Reach == Bounds {
-		return slices.ContainsFunc(Settings(), func(o Setting) bool { return o.Reach == Acts && o.acts(c) })
+		return slices.ContainsFunc(Settings().Keys, func(o settings.Key) bool { return o.Reach == Acts && acts(o, c) })
 	}
 	if s.Reach != Acts && s.Reach != Reads {
 		return false
 	}
-	items, list := s.at(c).JSON().([]string)
-	if !list {
-		items = []string{s.at(c).String()}
-	}
-	return slices.ContainsFunc(items, func(v string) bool { return v != "" && (s.builtin == nil || !s.builtin(v)) })
+	builtin := builtins[s.Name]
+	return slices.ContainsFunc(s.Of(c).Items(), func(v string) bool { return v != "" && (builtin == nil || !builtin(v)) })
 }
 
 // harmless returns the settings without those that act and those of one process,
 // which have their defaults instead.
 func (c Config) harmless() Config {
 	out, d := c, DefaultConfig()
-	for _, s := range Settings() {
-		if s.Reach == Own || s.acts(&c) {
-			s.copy(&out, &d)
+	for _, s := range Settings().Keys {
+		if s.Reach == Own || acts(s, &c) {
+			s.Copy(&out, &d)
 		}
 	}
 	return out
@@ -113,15 +106,15 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 		return mine, err
 	}
 	var unnamed, flags []string
-	var other []Difference
-	for _, s := range Settings() {
-		theirs, ours := s.at(&run).String(), s.at(&mine).String()
-		switch differs := s.Affects && theirs != ours && !slices.Contains(free, s.Key); {
-		case s.acts(&run) && (differs || ours != s.at(&over).String()):
-			unnamed = append(unnamed, fmt.Sprintf("%s is %s, here %s", s.Key, shown(theirs), shown(ours)))
-			flags = append(flags, s.argument(&run))
+	var other []settings.Difference
+	for _, s := range Settings().Keys {
+		theirs, ours := s.Of(&run).String(), s.Of(&mine).String()
+		switch differs := s.Affects && theirs != ours && !slices.Contains(free, s.Name); {
+		case acts(s, &run) && (differs || ours != s.Of(&over).String()):
+			unnamed = append(unnamed, fmt.Sprintf("%s is %s, here %s", s.Name, shown(theirs), shown(ours)))
+			flags = append(flags, argument(s, &run))
 		case differs && s.Reach != Own:
-			other = append(other, Difference{s.Key, theirs, ours})
+			other = append(other, settings.Differ(s.Name, theirs, ours))
 		}
 	}
 	switch {
@@ -143,16 +136,16 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 func shown(v string) string { return fmt.Sprintf("%q", inert.Clip(v, 300)) }
 
 // argument is what to write on a command line so that the setting has its value of c.
-func (s Setting) argument(c *Config) string {
+func argument(s settings.Key, c *Config) string {
 	var back Config
-	text := s.at(c).String()
+	text := s.Of(c).String()
 	name := "--" + s.Flag + " "
 	if s.Flag == "" {
-		name = "--set " + s.Key + "="
+		name = "--set " + s.Name + "="
 	}
 	switch err := s.Of(&back).Set(text); {
-	case err != nil || !reflect.DeepEqual(s.at(&back).JSON(), s.at(c).JSON()), len(text) > 4096, inert.Text(text) != text:
-		return "-f FILE with the key " + s.Key
+	case err != nil || !reflect.DeepEqual(s.Of(&back).JSON(), s.Of(c).JSON()), len(text) > 4096, inert.Text(text) != text:
+		return "-f FILE with the key " + s.Name
 	}
 	return name + inert.Shell(text)
 }
@@ -167,9 +160,9 @@ func (c Config) Again(out string) string {
 // settings of some keys.
 func (c Config) Named(without ...string) string {
 	flags, base := "", c.harmless()
-	for _, s := range Settings() {
-		if !slices.Contains(without, s.Key) && s.at(&base).String() != s.at(&c).String() {
-			flags += " " + s.argument(&c)
+	for _, s := range Settings().Keys {
+		if !slices.Contains(without, s.Name) && s.Of(&base).String() != s.Of(&c).String() {
+			flags += " " + argument(s, &c)
 		}
 	}
 	return flags

@@ -12,26 +12,26 @@ import (
 // asked for.
 func TestEverySettingSaysWhatItReaches(t *testing.T) {
 	d := DefaultConfig()
-	for _, s := range Settings() {
-		if s.Reach < Inert || s.Reach > Own {
-			t.Errorf("%s has no reach", s.Key)
+	for _, s := range Settings().Keys {
+		if !slices.Contains([]string{Inert, Reads, Acts, Bounds, Own}, s.Reach) {
+			t.Errorf("%s has no reach", s.Name)
 		}
-		if s.acts(&d) {
-			t.Errorf("the default of %s acts", s.Key)
+		if acts(s, &d) {
+			t.Errorf("the default of %s acts", s.Name)
 		}
-		if s.builtin != nil && s.Reach != Acts && s.Reach != Reads {
-			t.Errorf("%s is %s and has values that do nothing", s.Key, s.Reach)
+		if builtins[s.Name] != nil && s.Reach != Acts && s.Reach != Reads {
+			t.Errorf("%s is %s and has values that do nothing", s.Name, s.Reach)
 		}
 		for _, word := range []string{"url", "file", "env", "FILE", "URL", "DIR"} {
-			if s.Reach == Inert && strings.Contains(s.Key+s.Arg, word) {
-				t.Errorf("%s %s is named like what reaches out, and counts as inert", s.Key, s.Arg)
+			if s.Reach == Inert && strings.Contains(s.Name+s.Takes, word) {
+				t.Errorf("%s %s is named like what reaches out, and counts as inert", s.Name, s.Takes)
 			}
 		}
 	}
 }
 
 func TestWhatActsIsToldFromWhatDoesNot(t *testing.T) {
-	for assignment, acts := range map[string]bool{
+	for assignment, want := range map[string]bool{
 		"agent=hermes,rag": false, "agent=hermes,exec:./a": true, "agent=x=exec:./a": true, "agent=https://a": true,
 		"agent=x=http://a": true,
 		"model=reference":  false, "model=reference:naive": false, "model=openai:m": true, "model=ollama:m": true,
@@ -53,11 +53,11 @@ func TestWhatActsIsToldFromWhatDoesNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		key, _, _ := strings.Cut(assignment, "=")
-		s, _ := FindSetting(key)
-		if s.acts(&c) != acts {
-			t.Errorf("%s: acts %v", assignment, !acts)
+		s, _ := Settings().Find(key)
+		if acts(s, &c) != want {
+			t.Errorf("%s: acts %v", assignment, !want)
 		}
-		if h := c.harmless(); s.acts(&h) {
+		if h := c.harmless(); acts(s, &h) {
 			t.Errorf("%s is among what is harmless", assignment)
 		}
 		if c.Queue = "nats://a"; c.harmless().Queue != "" {
@@ -123,15 +123,15 @@ func TestTheFlagsThatAreNamedAreThoseThatHelp(t *testing.T) {
 func TestBoundsAreTheCommandLinesWhereAnythingActs(t *testing.T) {
 	run, d, bounds := DefaultConfig(), DefaultConfig(), 0
 	var named []string
-	for _, s := range Settings() {
+	for _, s := range Settings().Keys {
 		if s.Reach != Bounds {
 			continue
 		}
 		value := "7"
-		if s.at(&d).Type() == "duration" {
+		if s.Takes == "DURATION" {
 			value = "70h"
 		}
-		named = append(named, s.Key+"="+value)
+		named = append(named, s.Name+"="+value)
 		bounds++
 	}
 	if err := errors.Join(run.Set("max_not_scored=3"), setAll(&run, named)); err != nil || bounds != 10 {

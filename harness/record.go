@@ -145,7 +145,7 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 	}
 	diff := resolvedDifferences(run.Settings[resolvedKey], x.resolved())
 	if len(diff) == 0 && run.Planned != x.Plan.Len() {
-		diff = append(diff, Difference{"number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())})
+		diff = append(diff, settings.Differ("number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())))
 	}
 	if len(diff) == 0 {
 		return nil
@@ -154,12 +154,12 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 }
 
 // otherSettings is the problem of a run that is another one.
-func otherSettings(dir string, diff []Difference) error {
+func otherSettings(dir string, diff []settings.Difference) error {
 	return &settings.Problem{Where: dir, What: "holds a run with other settings: " + listed(diff),
 		Hint: "leave those settings out to go on with that run, or choose another --out"}
 }
 
-func listed(diff []Difference) string {
+func listed(diff []settings.Difference) string {
 	var parts []string
 	for _, d := range diff {
 		parts = append(parts, fmt.Sprintf("%s was %s, is now %s", d.Key, shown(d.Theirs), shown(d.Ours)))
@@ -168,8 +168,8 @@ func listed(diff []Difference) string {
 }
 
 // resolvedDifferences compares what names stood for with what they stand for.
-func resolvedDifferences(theirs any, ours map[string]any) []Difference {
-	var out []Difference
+func resolvedDifferences(theirs any, ours map[string]any) []settings.Difference {
+	var out []settings.Difference
 	flat := func(v any) map[string]string {
 		m := map[string]string{}
 		var walk func(path string, v any)
@@ -188,7 +188,7 @@ func resolvedDifferences(theirs any, ours map[string]any) []Difference {
 	was, is := flat(theirs), flat(ours)
 	for _, k := range sortedKeys(is) {
 		if was[k] != is[k] {
-			out = append(out, Difference{"what " + k + " stands for", was[k], is[k]})
+			out = append(out, settings.Differ("what "+k+" stands for", was[k], is[k]))
 		}
 	}
 	return out

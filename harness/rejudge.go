@@ -51,9 +51,9 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	}
 	recorded := own
 	own = own.harmless()
-	for _, s := range Settings() {
+	for _, s := range Settings().Keys {
 		if s.Reach == Bounds { // no flag says another one: that of the run is better than none
-			s.copy(&own, &recorded)
+			s.Copy(&own, &recorded)
 		}
 	}
 	own.Judge, own.JudgeBaseURL, own.JudgeKeyFile = c.Judge, c.JudgeBaseURL, c.JudgeKeyFile

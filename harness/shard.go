@@ -44,24 +44,3 @@ func (s shard) holds(id string) bool {
 	}
 	return int(n%uint64(s.count))+1 == s.index
 }
-
-// shardValue is the value of the setting shard.
-type shardValue string
-
-func (v *shardValue) String() string { return string(*v) }
-
-func (v *shardValue) Set(s string) error {
-	s = strings.TrimSpace(s)
-	part, err := parseShard(s)
-	if err != nil {
-		return err
-	}
-	if *v = ""; part.count > 0 {
-		*v = shardValue(fmt.Sprintf("%d/%d", part.index, part.count))
-	}
-	return nil
-}
-
-func (v *shardValue) SetList([]string) error { return errNoList("shard") }
-func (v *shardValue) Type() string           { return "string" }
-func (v *shardValue) JSON() any              { return string(*v) }

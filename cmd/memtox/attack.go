@@ -11,9 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
@@ -56,36 +53,14 @@ on with --resume. docs/adaptive.md says what is searched where.`,
 		},
 	}
 	fs := c.Flags()
-	fs.SortFlags = false
-	for _, s := range harness.Settings() {
-		if slices.Contains(attackFlags, s.Key) {
-			sf := &settingFlag{setting: s}
-			f.flags = append(f.flags, sf)
-			short, _, _ := strings.Cut(s.Doc, ". ")
-			if s.Key == "limit" {
-				short = "At most N attacks of the split report: a sample, stratified by class. 0 takes all"
-			}
-			fs.Var(sf, s.Flag, strings.TrimSuffix(strings.ReplaceAll(short, "`", "'"), "."))
-		}
-	}
+	f.register(c, func(k settings.Key) bool { return slices.Contains(attackFlags, k.Name) }, map[string]string{
+		"limit": "At most N attacks of the split report: a sample, stratified by class. 0 takes all"})
 	fs.IntVar(&campaign.Budget, "budget", campaign.Budget, "Queries that each case may take, the original attack included")
 	fs.IntVar(&campaign.Learn, "learn", campaign.Learn, "Attacks of the split tune to learn on; 0 learns nothing")
 	fs.IntVar(&campaign.Fresh, "fresh", campaign.Fresh, "Fresh epochs in which a winner is run again, where the model is stochastic")
 	fs.StringVar(&campaign.Rewriter, "rewriter", "", "`MODEL` that words claims anew: openai:NAME or ollama:NAME")
 	fs.StringVar(&campaign.RewriterURL, "rewriter-url", "", "`URL` of the rewriter's server")
 	fs.BoolVar(&f.resume, "resume", false, "Go on with the attack in --out; start it if there is none, print it again if it is finished")
-	fs.StringVarP(&f.file, "file", "f", "", "`FILE` in YAML with the settings' keys")
-	fs.StringArrayVar(&f.sets, "set", nil, "Set any setting of run: `KEY=VALUE`")
-	for name, names := range map[string]func() []string{
-		"agent":   func() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() },
-		"defense": func() []string { return builtin.New().Names() },
-		"model":   harness.ModelNames,
-		"dataset": datasets.Names,
-		"class":   datasets.Classes,
-		"format":  func() []string { return formats },
-	} {
-		must(c.RegisterFlagCompletionFunc(name, completeList(names)))
-	}
 	return c
 }
 

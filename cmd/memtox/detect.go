@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
@@ -54,35 +53,20 @@ where such texts come from.`,
 		Args: noArgs,
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
-	for _, s := range harness.Settings() {
-		if slices.Contains(detectKeys, s.Key) {
-			sf := &settingFlag{setting: s}
-			if s.Key == "out" {
-				sf.setting.Doc = "Keep rows here, as a run does (compare, gate and export read them). Empty keeps none."
-			}
-			if s.Key == "defense" {
-				sf.fallback = strings.Join(detectDefenses, ",")
-			}
-			f.flags = append(f.flags, sf)
-			short, _, _ := strings.Cut(sf.setting.Doc, ". ")
-			flags.Var(sf, s.Flag, strings.TrimSuffix(strings.ReplaceAll(short, "`", "'"), "."))
+	f.settings(c, func(k settings.Key) bool { return slices.Contains(detectKeys, k.Name) },
+		map[string]string{"out": "Keep rows here, as a run does (compare, gate and export read them)"})
+	for _, sf := range f.flags {
+		if sf.key.Name == "defense" {
+			sf.fallback = strings.Join(detectDefenses, ",")
+			flags.Lookup("defense").DefValue = sf.fallback
 		}
 	}
 	origin := flags.String("origin", "", "Where texts that name no origin come from: "+strings.Join(datasets.Origins(), ", "))
 	gate := flags.String("gate", "", "The gate at which texts are shown: write, input or read (default: the first that a defense screens)")
 	stored := flags.String("stored", "0", "How many ordinary memories are stored: `N,...`; at the first the texts are classified, at the others latency is measured on up to 1,000 of them")
 	flags.StringArrayVar(&f.sets, "set", nil, "Set a filter without a flag: `KEY=VALUE` (channel, domain, goal, signal)")
-	for name, names := range map[string]func() []string{
-		"defense": func() []string { return builtin.New().Names() },
-		"dataset": datasets.Names,
-		"class":   datasets.Classes,
-		"format":  func() []string { return formats },
-		"origin":  datasets.Origins,
-		"gate":    func() []string { return []string{"write", "input", "read"} },
-	} {
-		must(c.RegisterFlagCompletionFunc(name, completeList(names)))
-	}
+	must(c.RegisterFlagCompletionFunc("origin", completeList(datasets.Origins)))
+	must(c.RegisterFlagCompletionFunc("gate", cobra.FixedCompletions([]string{"write", "input", "read"}, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		sizes, err := storeSizes(*stored)
 		if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 func newDoctor(env *Env) *cobra.Command {
@@ -22,9 +22,9 @@ and take their results, does it repeat itself, does the seed count, does it embe
 Exit code 1 where a run would fail.`,
 		Example: "  memtox doctor --model ollama:llama3.2\n  memtox doctor --model openai:gpt-oss-120b --base-url http://localhost:8000/v1 --set protocol=fenced",
 	}
-	f.register(c, func(s harness.Setting) bool {
-		return slices.Contains([]string{"model", "base_url", "format"}, s.Key)
-	})
+	f.register(c, func(s settings.Key) bool {
+		return slices.Contains([]string{"model", "base_url", "format"}, s.Name)
+	}, nil)
 	embeddings := c.Flags().String("embeddings", "-", "The server's `MODEL` that embeds; - leaves the check out")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := env.interruptible(cmd.Context())

@@ -26,7 +26,7 @@ with the model itself and scales by what they took. The price comes from the
 settings price_prompt and price_completion (US dollars for a million tokens).`,
 		Example: "  memtox plan --model openai:gpt-oss-120b --agent hermes --limit 200 --set price_prompt=0.15 --set price_completion=0.6\n  memtox plan --model ollama:llama3.2 --pilot 20",
 	}
-	f.register(c, func(s harness.Setting) bool { return s.Key != "out" })
+	f.register(c, func(s settings.Key) bool { return s.Name != "out" }, nil)
 	latency := c.Flags().Duration("latency", 2*time.Second, "How long a server is assumed to take for an answer")
 	pilot := c.Flags().Int("pilot", 0, "Run `N` trials with the model itself first; this calls it")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {

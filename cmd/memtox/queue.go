@@ -189,11 +189,11 @@ killed worker had taken goes to another.`,
   memtox worker --queue nats://coordinator:4222 --model openai:gpt-oss-120b --base-url http://localhost:8000/v1
   memtox worker --queue nats://coordinator:4222 --defense "none,mine=exec:./guard.py"`,
 	}
-	f.register(c, func(s harness.Setting) bool {
-		return s.Reach == harness.Acts || s.Key == "queue" || s.Key == "concurrency"
-	})
+	f.register(c, func(s settings.Key) bool {
+		return s.Reach == harness.Acts || s.Name == "queue" || s.Name == "concurrency"
+	}, nil)
 	for _, sf := range f.flags {
-		c.Flags().Lookup(sf.setting.Flag).DefValue = "" // it is the run's
+		c.Flags().Lookup(sf.key.Flag).DefValue = "" // it is the run's
 	}
 	wait := c.Flags().Duration("wait", time.Minute, "How long to wait for a server and for a run")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -232,7 +232,7 @@ func newQueue(env *Env) *cobra.Command {
 	sub := func(use, short, long string, do func(context.Context, queue.Options, harness.Config) error) *cobra.Command {
 		f := &runFlags{}
 		c := &cobra.Command{Use: use, Short: short, Long: long, Args: noArgs, Example: "  memtox queue " + use + " --queue nats://127.0.0.1:4222"}
-		f.register(c, func(s harness.Setting) bool { return s.Key == "queue" || s.Key == "format" })
+		f.register(c, func(s settings.Key) bool { return s.Name == "queue" || s.Name == "format" }, nil)
 		c.RunE = func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := env.interruptible(cmd.Context())
 			defer stop()

@@ -110,7 +110,7 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 		return "did you mean --" + n + "?"
 	}
 	if cmd.Name() == "run" {
-		if key := settings.Nearest(strings.ReplaceAll(got, "-", "_"), harness.Keys()); key != "" {
+		if key := settings.Nearest(strings.ReplaceAll(got, "-", "_"), harness.Settings().Names()); key != "" {
 			return "it is a setting without a flag: --set " + key + "=…"
 		}
 	}

@@ -11,15 +11,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
@@ -28,66 +24,6 @@ import (
 
 	"github.com/memtox/memtox/internal/settings"
 )
-
-// runFlags are the flags of `memtox run`.
-type runFlags struct {
-	file   string
-	sets   []string
-	resume bool
-	schema bool
-	flags  []*settingFlag
-}
-
-// settingFlag is a flag of one setting. What it was given is kept apart from the
-// settings until the file was read, for a flag wins over the file.
-type settingFlag struct {
-	setting  harness.Setting
-	values   []string
-	fallback string // a default of the command's own, as help texts show it
-}
-
-// String is the value in help texts, which show the default.
-func (f *settingFlag) String() string {
-	if len(f.values) == 0 && f.fallback != "" {
-		return f.fallback
-	}
-	if len(f.values) == 0 {
-		return f.setting.Default()
-	}
-	return strings.Join(f.values, ",")
-}
-
-// Type names the value in help texts.
-func (f *settingFlag) Type() string { return f.setting.Arg }
-
-// Set checks a value where it stands. A list may be given in several flags.
-func (f *settingFlag) Set(text string) error {
-	var scratch harness.Config
-	if err := f.setting.Of(&scratch).Set(text); err != nil {
-		return f.problem(err)
-	}
-	if f.setting.Of(&scratch).Type() != "list" {
-		f.values = f.values[:0]
-	}
-	f.values = append(f.values, text)
-	return nil
-}
-
-// apply hands the flag's value to the settings.
-func (f *settingFlag) apply(c *harness.Config) error {
-	if len(f.values) == 0 {
-		return nil
-	}
-	return f.problem(f.setting.Of(c).Set(strings.Join(f.values, ",")))
-}
-
-func (f *settingFlag) problem(err error) error {
-	var p *settings.Problem
-	if errors.As(err, &p) {
-		return &settings.Problem{Where: "--" + f.setting.Flag, What: p.What, Hint: p.Hint}
-	}
-	return err
-}
 
 func newRun(env *Env) *cobra.Command {
 	f := &runFlags{}
@@ -118,83 +54,11 @@ docs/settings.md lists them all.`,
 			return f.run(cmd.Context(), env, cmd.Flags())
 		},
 	}
-	f.register(c, func(harness.Setting) bool { return true })
+	f.register(c, func(settings.Key) bool { return true }, nil)
 	fs := c.Flags()
 	fs.BoolVar(&f.resume, "resume", false, "Go on with the run in --out; start it if there is none, print it again if it is finished")
 	fs.BoolVar(&f.schema, "schema", false, "Print the JSON Schema of an experiment file")
 	return c
-}
-
-// register adds the flags of settings, -f and --set to a command.
-func (f *runFlags) register(c *cobra.Command, want func(harness.Setting) bool) {
-	fs := c.Flags()
-	fs.SortFlags = false
-	for _, s := range harness.Settings() {
-		if s.Flag != "" && want(s) {
-			sf := &settingFlag{setting: s}
-			f.flags = append(f.flags, sf)
-			short, _, _ := strings.Cut(s.Doc, ". ") // docs/settings.md has the rest
-			fs.Var(sf, s.Flag, strings.TrimSuffix(strings.ReplaceAll(short, "`", "'"), "."))
-		}
-	}
-	fs.StringVarP(&f.file, "file", "f", "", "`FILE` in YAML with the settings' keys")
-	fs.StringArrayVar(&f.sets, "set", nil, "Set any setting: `KEY=VALUE`")
-	for name, names := range map[string]func() []string{
-		"agent":   func() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() },
-		"defense": func() []string { return builtin.New().Names() },
-		"model":   harness.ModelNames,
-		"dataset": datasets.Names,
-		"class":   datasets.Classes,
-		"mutate":  harness.MutateChoices,
-		"split":   func() []string { s, _ := harness.FindSetting("split"); return s.Choices },
-		"format":  func() []string { return formats },
-		"set": func() []string {
-			keys := harness.Keys()
-			for i := range keys {
-				keys[i] += "="
-			}
-			return keys
-		},
-	} {
-		if fs.Lookup(name) != nil {
-			must(c.RegisterFlagCompletionFunc(name, completeList(names)))
-		}
-	}
-}
-
-// config gathers the settings: the defaults, or others that the command line is laid
-// over; the file; --set; the flags.
-func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error) {
-	c := harness.DefaultConfig()
-	if base != nil {
-		c = *base
-	}
-	if f.file != "" {
-		data, err := env.readFile(f.file)
-		if err != nil {
-			return c, &settings.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
-		}
-		if err := c.Load(f.file, data); err != nil {
-			return c, err
-		}
-	}
-	for _, s := range f.sets {
-		if err := c.Set(s); err != nil {
-			return c, err
-		}
-		key, _, _ := strings.Cut(s, "=")
-		for _, sf := range f.flags {
-			if sf.setting.Key == strings.TrimSpace(key) && len(sf.values) > 0 {
-				return c, &settings.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.setting.Key, sf.setting.Flag), Hint: "leave one of them out"}
-			}
-		}
-	}
-	for _, sf := range f.flags {
-		if err := sf.apply(&c); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
 }
 
 // withoutPath takes the path out of an error whose place says it already.

@@ -1,0 +1,319 @@
+package settings
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Reader is a value that reads itself.
+type Reader interface{ ReadSetting(Node) error }
+
+// Schemer is a value, or one of a list, with a JSON Schema of its own.
+type Schemer interface{ SettingSchema() map[string]any }
+
+var duration = reflect.TypeFor[time.Duration]()
+
+func reads(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[Reader]()) }
+
+// Value reads and changes one setting of one struct.
+type Value struct {
+	key *Key
+	v   reflect.Value
+}
+
+// Of returns the setting's value in the struct that p points to. Changing it changes
+// the struct, after the value was checked.
+func (k Key) Of(p any) Value { return Value{&k, reflect.ValueOf(p).Elem().FieldByIndex(k.path)} }
+
+// Copy gives the setting in the struct that to points to the value that it has in
+// another.
+func (k Key) Copy(to, from any) { k.Of(to).v.Set(k.Of(from).v) }
+
+// List reports whether the setting has several values.
+func (v Value) List() bool { _, list := v.key.element(); return list }
+
+// Items returns the values of a list as texts, or the one value.
+func (v Value) Items() []string {
+	if !v.List() {
+		return []string{text(v.v)}
+	}
+	out := []string{}
+	for i := range v.v.Len() {
+		out = append(out, text(v.v.Index(i)))
+	}
+	return out
+}
+
+// String is the value as a flag takes it.
+func (v Value) String() string { return strings.Join(v.Items(), ",") }
+
+// JSON returns the value as it stands in JSON.
+func (v Value) JSON() any {
+	switch {
+	case v.List():
+		return v.Items()
+	case v.v.Type() == duration:
+		return v.String()
+	}
+	return v.v.Interface()
+}
+
+func text(v reflect.Value) string {
+	switch s := v.Interface().(type) {
+	case fmt.Stringer:
+		return s.String()
+	case float64:
+		return strconv.FormatFloat(s, 'g', -1, 64)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// Set takes the text of a flag.
+func (v Value) Set(s string) error {
+	if !v.List() {
+		return v.set(s)
+	}
+	switch {
+	case v.key.special.Split != nil:
+		return v.setItems(v.key.special.Split(s), "", nil)
+	case strings.TrimSpace(s) == "":
+		return v.setItems(nil, "", nil)
+	case v.key.table.Texts:
+		return v.setItems([]string{s}, "", nil)
+	}
+	return v.setItems(strings.Split(s, ","), "", nil)
+}
+
+func (v Value) set(s string) error {
+	p, err := v.key.parse(s)
+	if err == nil {
+		v.v.Set(p)
+	}
+	return err
+}
+
+// setItems changes a list. nodes are where the items stand in a file.
+func (v Value) setItems(items []string, where string, nodes []Node) error {
+	out := reflect.Zero(v.v.Type())
+	if len(items) > 0 || v.key.table.Texts {
+		out = reflect.MakeSlice(v.v.Type(), 0, len(items))
+	}
+	var seen []string
+	for i, s := range items {
+		if nodes != nil {
+			where = nodes[i].Place()
+		}
+		fail := func(what string) error { return &Problem{Where: where, What: what} }
+		if s = strings.TrimSpace(s); s == "" {
+			return fail("an empty name stands in the list")
+		}
+		if slices.Contains(seen, s) && !v.key.table.Texts {
+			return fail(fmt.Sprintf("%q stands in the list twice", s))
+		}
+		seen = append(seen, s)
+		p, err := v.key.parse(s)
+		if err != nil {
+			return Placed(where, err)
+		}
+		out = reflect.Append(out, p)
+	}
+	v.v.Set(out)
+	return nil
+}
+
+func (v Value) setJSON(data []byte) error {
+	if v.List() {
+		var items []string
+		if err := json.Unmarshal(data, &items); err != nil {
+			return err
+		}
+		return v.setItems(items, "", nil)
+	}
+	s := string(data)
+	if s[0] == '"' {
+		if err := json.Unmarshal(data, &s); err != nil {
+			return err
+		}
+	}
+	return v.Set(s)
+}
+
+// read takes a value of a file.
+func (v Value) read(n Node) error {
+	err := v.readNode(n)
+	var p *Problem
+	if err != nil {
+		p = Placed(n.Place(), err).(*Problem)
+		if !strings.HasPrefix(p.What, v.key.Name) && v.key.Records == nil {
+			p = &Problem{Where: p.Where, What: v.key.Name + ": " + p.What, Hint: p.Hint, Err: p.Err}
+		}
+		return p
+	}
+	return nil
+}
+
+func (v Value) readNode(n Node) error {
+	if r, ok := v.v.Addr().Interface().(Reader); ok {
+		return r.ReadSetting(n)
+	}
+	_, typ, scalar := n.Scalar()
+	if v.List() && scalar == nil && typ == "null" {
+		v.v.SetZero()
+		return nil
+	}
+	if v.key.Records != nil {
+		return v.readRecords(n)
+	}
+	if v.List() {
+		nodes := []Node{n}
+		if n.IsSequence() {
+			nodes, _ = n.Items()
+		} else if !v.key.table.Texts && scalar == nil {
+			s, _, _ := n.Scalar()
+			return v.Set(s)
+		}
+		items := make([]string, len(nodes))
+		for i, item := range nodes {
+			s, typ, err := item.Scalar()
+			switch {
+			case err != nil:
+				return err
+			case typ == "null":
+				return item.Errorf("an empty item stands in the list")
+			case v.key.table.Texts && typ != "str":
+				return item.Errorf("expected a text, found %q: put it in quotes", s)
+			}
+			items[i] = s
+		}
+		return v.setItems(items, "", nodes)
+	}
+	if n.IsSequence() {
+		return n.Errorf("a list stands where one %s belongs", v.kind())
+	}
+	s, typ, err := n.Scalar()
+	if err != nil {
+		return err
+	}
+	switch want := v.v.Type(); {
+	case typ == "null":
+		return &Problem{What: "has no value", Hint: "leave the key out for the default"}
+	case want == duration && s == "0":
+	case isNumber(want) && typ != "int" && (typ != "float" || want.Kind() != reflect.Float64):
+		return &Problem{What: fmt.Sprintf("%q is not a %s", s, v.kind())}
+	case want.Kind() == reflect.Bool && typ != "bool":
+		return &Problem{What: fmt.Sprintf("%q is not true or false", s)}
+	case (want.Kind() == reflect.String || want == duration) && typ != "str":
+		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", v.kind(), typ, s), Hint: "put it in quotes if it is meant as text"}
+	}
+	return v.set(s)
+}
+
+func isNumber(t reflect.Type) bool {
+	return t != duration && (t.Kind() == reflect.Int || t.Kind() == reflect.Uint64 || t.Kind() == reflect.Float64)
+}
+
+// kind names the type for an error.
+func (v Value) kind() string {
+	switch t := v.v.Type(); {
+	case t == duration:
+		return "duration"
+	case t.Kind() == reflect.Float64:
+		return "number"
+	case isNumber(t):
+		return "whole number"
+	case t.Kind() == reflect.String:
+		return "text"
+	}
+	return "value"
+}
+
+func (v Value) readRecords(n Node) error {
+	items, err := n.Items()
+	if err != nil {
+		return err
+	}
+	out := reflect.MakeSlice(v.v.Type(), len(items), len(items))
+	for i, item := range items {
+		if err := v.key.Records.read(item, out.Index(i)); err != nil {
+			return err
+		}
+	}
+	v.v.Set(out)
+	return nil
+}
+
+// parse makes one value of a text and checks it.
+func (k *Key) parse(s string) (reflect.Value, error) {
+	of, _ := k.element()
+	p := reflect.New(of)
+	v := p.Elem()
+	bad := func(format string, args ...any) (reflect.Value, error) {
+		return v, &Problem{What: fmt.Sprintf(format, args...)}
+	}
+	if k.special.Check != nil {
+		var err error
+		if s, err = k.special.Check(s); err != nil {
+			return v, err
+		}
+	}
+	if k.Choices != nil && !slices.Contains(k.Choices, s) {
+		return v, Unknown("", k.Name[strings.LastIndexByte(k.Name, '.')+1:], s, k.Choices)
+	}
+	if u, ok := p.Interface().(encoding.TextUnmarshaler); ok {
+		if err := u.UnmarshalText([]byte(s)); err != nil {
+			return bad("%v", err)
+		}
+		return v, nil
+	}
+	plain := strings.TrimSpace(s)
+	n := 0.0 // as its bounds count
+	switch {
+	case of == duration:
+		d, err := time.ParseDuration(plain)
+		if err != nil || d < 0 {
+			return v, &Problem{What: fmt.Sprintf("%q is not a duration", s), Hint: "for instance 500ms or 2s"}
+		}
+		n = float64(d)
+		v.SetInt(int64(d))
+	case of.Kind() == reflect.String:
+		v.SetString(s)
+	case of.Kind() == reflect.Bool:
+		if plain != "true" && plain != "false" {
+			return bad("%q is not true or false", s)
+		}
+		v.SetBool(plain == "true")
+	case of.Kind() == reflect.Int:
+		i, err := strconv.Atoi(plain)
+		if err != nil {
+			return bad("%q is not a whole number", s)
+		}
+		n = float64(i)
+		v.SetInt(int64(i))
+	case of.Kind() == reflect.Uint64:
+		u, err := strconv.ParseUint(plain, 10, 64)
+		if err != nil {
+			return bad("%q is not a whole number from 0 to 18446744073709551615", s)
+		}
+		v.SetUint(u)
+	case of.Kind() == reflect.Float64:
+		f, err := strconv.ParseFloat(plain, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return bad("%q is not a number", s)
+		}
+		n = f
+		v.SetFloat(f)
+	default:
+		return bad("nothing reads a %s", of)
+	}
+	if k.Max != "" && (n < k.min || n > k.max) {
+		return v, &Problem{What: fmt.Sprintf("%s is out of range", plain), Hint: fmt.Sprintf("at least %s, at most %s", k.Min, k.Max)}
+	}
+	return v, nil
+}
