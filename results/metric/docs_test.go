@@ -3,10 +3,12 @@ package metric_test
 import (
 	"flag"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/metric"
 )
 
@@ -52,6 +54,22 @@ func all() (list []*metric.Metric) {
 		list = append(list, metric.At(i))
 	}
 	return list
+}
+
+// Whoever recomputes a rate from the rows finds the columns that its formula names.
+func TestFormulasNameColumns(t *testing.T) {
+	columns := map[string]bool{}
+	for f := range reflect.TypeFor[results.Trial]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		columns[name] = true
+	}
+	for _, m := range all() {
+		for _, word := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(m.Formula, -1) {
+			if !columns[word] {
+				t.Errorf("%s: trials have no column %s", m, word)
+			}
+		}
+	}
 }
 
 func TestEveryMetricSaysWhatItIs(t *testing.T) {

@@ -79,8 +79,16 @@ func sample(agents, defenses []string, perClass int) *summary.Summary {
 			}
 		}
 	}
-	return a.Summary()
+	s := a.Summary()
+	for i := range s.Arms {
+		s.Arms[i].Rates = s.Arms[i].Rates[:goldenRates]
+	}
+	return s
 }
+
+// goldenRates is how many rates there were when the golden files were made: another one
+// needs none of them anew.
+const goldenRates = 28
 
 func hostile() *summary.Summary {
 	s := sample([]string{"\x1b[31mred|agent\x1b[0m", "<script>alert(1)</script>"}, []string{"none", "=cmd|' /C calc'!A0 \u202egnp.exe", strings.Repeat("long ", 40)}, 4)
@@ -94,6 +102,7 @@ func TestGolden(t *testing.T) {
 	smoke := sample([]string{"hermes", "openclaw"}, []string{"none", "keyword", "guard", "judge"}, 10)
 	bench := sample([]string{"hermes", "openclaw"}, []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"}, 540)
 	nothing := summary.New(&results.Run{ID: "r", Model: "reference:naive", Agents: []string{"hermes"}, Defenses: []string{"guard"}, Planned: 9}, summary.Options{}).Summary()
+	nothing.Arms[0].Rates = nothing.Arms[0].Rates[:goldenRates]
 	llm := sample([]string{"hermes"}, []string{"none"}, 3)
 	llm.LLM, llm.Model, llm.Resumed = true, "openai:gpt-5", 12
 	for _, c := range []struct {

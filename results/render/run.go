@@ -94,7 +94,7 @@ func (q *question) table(s *summary.Summary) Table {
 	t := Table{Title: q.title, Labels: 2, Header: []string{"agent", "defense"}}
 	var rates []*metric.Metric
 	if q.lead != nil {
-		rates = q.lead.Row()
+		rates = slices.DeleteFunc(q.lead.Row(), func(m *metric.Metric) bool { return !s.Has(m) })
 	}
 	for _, m := range rates {
 		t.Header = append(t.Header, m.Head)

@@ -71,7 +71,9 @@ func follow(order []string, page map[string][]shownRate) map[string][]shownRate 
 func (r *Report) rates(section string) []column {
 	var out []column
 	for _, x := range onPage[section] {
-		out = append(out, r.rate(x.m, x.head, x.as))
+		if r.summary.Has(x.m) {
+			out = append(out, r.rate(x.m, x.head, x.as))
+		}
 	}
 	return out
 }

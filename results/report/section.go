@@ -456,7 +456,7 @@ func (r *Report) notScored() section {
 	bounds := render.Table{Labels: 3, Header: []string{"agent", "defense", "rate", "as scored", "at least", "at most", "not scored"}}
 	for _, a := range r.summary.Arms {
 		for _, m := range metric.All() {
-			if b, ok := a.Bounds[m.Name]; ok {
+			if b, ok := a.Bounds[m.Name]; ok && r.summary.Has(m) {
 				bounds.Add(a.Agent, a.Defense, m.Name, rateText(a.Rate(m)), pct(b.Lo), pct(b.Hi), strconv.FormatInt(b.NotScored, 10))
 			}
 		}

@@ -81,6 +81,12 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	}{s.RunID, s.Dataset, s.Split, s.Interval, s.Texts, s.Arms})
 }
 
+// Has reports whether some arm has a rate, measured or not. All have it where there is
+// no arm.
+func (s *Summary) Has(m *metric.Metric) bool {
+	return len(s.Arms) == 0 || slices.ContainsFunc(s.Arms, func(a Arm) bool { return m.Index() < len(a.Rates) && a.Rates[m.Index()] != nil })
+}
+
 // Arm returns an arm, or nil.
 func (s *Summary) Arm(agent, defense string) *Arm {
 	for i := range s.Arms {
