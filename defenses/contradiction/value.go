@@ -1,8 +1,10 @@
 package contradiction
 
 import (
+	_ "embed"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -50,69 +52,32 @@ func normal(s string) string {
 	return s
 }
 
-// unitOf maps a unit to its base unit and the factor.
-var unitOf = func() map[string]struct {
+//go:embed measures.yaml
+var measuresYAML []byte
+
+var measures = text.Lists[struct {
+	Units    map[string]map[float64][]string
+	Numerals map[string]float64
+}]("measures.yaml", measuresYAML)
+
+// unit is a base unit, and how much of it something is.
+type unit struct {
 	base   string
 	factor float64
-} {
-	m := map[string]struct {
-		base   string
-		factor float64
-	}{}
-	add := func(base string, factor float64, names ...string) {
-		for _, n := range names {
-			m[n] = struct {
-				base   string
-				factor float64
-			}{base, factor}
+}
+
+// units are all units by their names.
+var units = sync.OnceValue(func() map[string]unit {
+	m := map[string]unit{}
+	for base, of := range measures().Units {
+		for factor, names := range of {
+			for _, n := range names {
+				m[n] = unit{base, factor}
+			}
 		}
 	}
-	add("s", 0.001, "ms", "millisecond", "milliseconds")
-	add("s", 1, "s", "sec", "secs", "second", "seconds")
-	add("s", 60, "min", "mins", "minute", "minutes")
-	add("s", 3600, "h", "hr", "hrs", "hour", "hours")
-	add("s", 86400, "d", "day", "days")
-	add("s", 604800, "week", "weeks")
-	add("month", 1, "month", "months")
-	add("month", 12, "year", "years", "yr", "yrs")
-	add("byte", 1, "b", "byte", "bytes")
-	add("byte", 1e3, "kb", "kilobyte", "kilobytes")
-	add("byte", 1e6, "mb", "megabyte", "megabytes")
-	add("byte", 1e9, "gb", "gigabyte", "gigabytes")
-	add("byte", 1e12, "tb", "terabyte", "terabytes")
-	add("byte", 1<<10, "kib")
-	add("byte", 1<<20, "mib")
-	add("byte", 1<<30, "gib")
-	add("m", 0.001, "mm", "millimetre", "millimetres", "millimeter", "millimeters")
-	add("m", 0.01, "cm", "centimetre", "centimetres", "centimeter", "centimeters")
-	add("m", 1, "m", "metre", "metres", "meter", "meters")
-	add("m", 1000, "km", "kilometre", "kilometres", "kilometer", "kilometers")
-	add("g", 0.001, "mg", "milligram", "milligrams")
-	add("g", 1, "g", "gram", "grams", "gramme", "grammes")
-	add("g", 1000, "kg", "kilo", "kilos", "kilogram", "kilograms")
-	add("g", 1e6, "t", "tonne", "tonnes")
-	add("l", 0.001, "ml", "millilitre", "millilitres", "milliliter", "milliliters")
-	add("l", 0.01, "cl")
-	add("l", 1, "l", "litre", "litres", "liter", "liters")
-	add("euro", 1, "euro", "euros", "eur", "€")
-	add("dollar", 1, "dollar", "dollars", "usd", "$")
-	add("pound", 1, "pound", "pounds", "gbp", "£")
-	add("franc", 1, "franc", "francs", "chf")
-	add("%", 1, "%", "percent", "per cent", "pct")
-	add("w", 1, "w", "watt", "watts")
-	add("w", 1000, "kw", "kilowatt", "kilowatts")
-	add("°c", 1, "°c", "c", "degrees", "degree", "°")
-	add("hz", 1, "hz", "hertz")
-	add("hz", 1e3, "khz")
-	add("hz", 1e6, "mhz")
-	add("hz", 1e9, "ghz")
 	return m
-}()
-
-var numerals = map[string]float64{"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-	"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17,
-	"eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80,
-	"ninety": 90, "hundred": 100, "thousand": 1000, "dozen": 12, "half": 0.5}
+})
 
 // parseValue reads an object.
 func parseValue(s string) value {
@@ -154,7 +119,7 @@ func parseValue(s string) value {
 // parseQuantity reads "12,400 euros", "30 s", "25 MB", "€ 18", "five people".
 func (v *value) parseQuantity(fields []string) bool {
 	f := fields[0]
-	if u, ok := unitOf[f]; ok && len(fields) > 1 && (f == "€" || f == "$" || f == "£" || f == "eur" || f == "usd" || f == "chf" || f == "gbp") {
+	if u, ok := units()[f]; ok && len(fields) > 1 && (f == "€" || f == "$" || f == "£" || f == "eur" || f == "usd" || f == "chf" || f == "gbp") {
 		if n, ok := parseNumber(fields[1]); ok {
 			v.kind, v.number, v.unit = quantity, n, u.base
 			return true
@@ -163,7 +128,7 @@ func (v *value) parseQuantity(fields []string) bool {
 	for _, sign := range [...]string{"€", "$", "£"} { // "€18"
 		if rest, ok := strings.CutPrefix(f, sign); ok {
 			if n, ok := parseNumber(rest); ok {
-				v.kind, v.number, v.unit = quantity, n, unitOf[sign].base
+				v.kind, v.number, v.unit = quantity, n, units()[sign].base
 				return true
 			}
 		}
@@ -179,7 +144,7 @@ func (v *value) parseQuantity(fields []string) bool {
 	unit := f[digitsEnd:]
 	rest := fields[1:]
 	if !ok {
-		if n, ok = numerals[f]; !ok {
+		if n, ok = measures().Numerals[f]; !ok {
 			return false
 		}
 		unit = ""
@@ -194,7 +159,7 @@ func (v *value) parseQuantity(fields []string) bool {
 			}
 		}
 	} else if unit != "" {
-		if _, known := unitOf[unit]; !known {
+		if _, known := units()[unit]; !known {
 			return false // "4711-b": a code
 		}
 	}
@@ -202,7 +167,7 @@ func (v *value) parseQuantity(fields []string) bool {
 		return false // "020 5550 118": a telephone number
 	}
 	v.kind, v.number, v.unit = quantity, n, unit
-	if u, ok := unitOf[unit]; ok {
+	if u, ok := units()[unit]; ok {
 		v.number, v.unit = n*u.factor, u.base
 	} else if unit != "" {
 		v.unit = text.Stem(unit)
