@@ -2,7 +2,10 @@ package contradiction
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // document reads the text line by line and hands each stretch to the reader of
@@ -19,10 +22,16 @@ func (x *extractor) document() {
 		}
 		switch c := src[from]; {
 		case c == '|':
-			i = x.table(i)
+			i = x.table(i, '|')
 			continue
 		case c == '{' || c == '[':
 			if c == '[' && x.sectionHead(from, to) {
+				i = end + 1
+				continue
+			}
+			k := strings.IndexByte(src[from:to], ']')
+			if c == '[' && k > 0 && identifier(src[from+1:from+k]) && !strings.Contains(src[from:from+k], "/") { // "[info] …"
+				x.prose(trimSpan(src, from+k+1, to))
 				i = end + 1
 				continue
 			}
@@ -32,7 +41,7 @@ func (x *extractor) document() {
 			}
 		}
 		if d := x.delimited(i, end); d != 0 {
-			i = x.columns(i, d)
+			i = x.table(i, d)
 			continue
 		}
 		indent := from - i
@@ -537,82 +546,46 @@ func (x *extractor) delimited(i, end int) byte {
 	return 0
 }
 
-// columns reads a table with a delimiter that begins at line start i and returns
-// where it ends.
-func (x *extractor) columns(i int, d byte) int {
-	src := x.src
-	end := lineEnd(src, i)
-	n := strings.Count(src[i:end], string(d))
-	var head []phrase
-	for i < len(src) {
-		end = lineEnd(src, i)
-		if end-i > 1024 || strings.Count(src[i:end], string(d)) != n {
-			return i
-		}
-		first := head == nil
-		var subject phrase
-		for k, p := 0, i; k <= n; k++ {
-			q := p
-			for q < end && src[q] != d {
-				q++
-			}
-			a, b := trimSpan(src, p, q)
-			switch {
-			case first:
-				head = append(head, x.keyPhrase(a, b))
-			case k == 0 && a < b:
-				subject = x.value(a, b)
-			case a < b && k < len(head) && !noValue(src[a:b]):
-				x.emit(fact{subject: subject, predicate: head[k], object: x.value(a, b), keyed: true, attribute: true})
-			}
-			p = q + 1
-		}
-		i = end + 1
-	}
-	return i
-}
-
-// table reads a Markdown table that begins at line start i and returns where it
-// ends.
-func (x *extractor) table(i int) int {
+// table reads a table that begins at line start i and returns where it ends. Its
+// cells are divided by d: '|' in Markdown, where a line begins with one too.
+func (x *extractor) table(i int, d byte) int {
 	const maxColumns = 16
 	src := x.src
-	var head [maxColumns]phrase
-	columns, row := 0, 0
+	var head []phrase
+	dividers := strings.Count(src[i:lineEnd(src, i)], string(d))
 	for i < len(src) {
 		end := lineEnd(src, i)
-		a, b := trimSpan(src, i, end)
-		if a == b || src[a] != '|' {
+		from, to := i, end
+		if d == '|' {
+			if from, to = trimSpan(src, i, end); from == to || src[from] != '|' {
+				return i
+			}
+			from++
+		} else if end-i > 1024 || strings.Count(src[i:end], string(d)) != dividers {
 			return i
 		}
-		var cells [maxColumns][2]int
-		n := 0
-		for p := a + 1; p < b && n < maxColumns; {
-			q := p
-			for q < b && src[q] != '|' {
+		var subject phrase
+		first := len(head) == 0
+		for k := 0; from < to && k < maxColumns; k++ {
+			q := from
+			for q < to && src[q] != d {
 				q++
 			}
-			cells[n][0], cells[n][1] = trimSpan(src, p, q)
-			n++
-			p = q + 1
-		}
-		switch {
-		case row == 0:
-			for k := 0; k < n; k++ {
-				head[k] = x.keyPhrase(cells[k][0], cells[k][1])
+			a, b := trimSpan(src, from, q)
+			from = q + 1
+			if first {
+				head = append(head, x.keyPhrase(a, b))
+				continue
 			}
-			columns = n
-		case n > 0 && strings.Trim(src[cells[0][0]:cells[0][1]], ":-") == "":
-		default:
-			subject := x.value(cells[0][0], cells[0][1])
-			for k := 1; k < n && k < columns; k++ {
-				from, to := cells[k][0], cells[k][1]
-				if from < to && !noValue(src[from:to]) && !head[k].empty() {
-					x.emit(fact{subject: subject, predicate: head[k], object: x.value(from, to), keyed: true, attribute: true})
+			if k == 0 {
+				if strings.Trim(src[a:b], ":-") == "" {
+					break // the line below the head
 				}
+				subject = x.value(a, b)
+			} else if a < b && k < len(head) && !noValue(src[a:b]) && !head[k].empty() {
+				x.emit(fact{subject: subject, predicate: head[k], object: x.value(a, b), keyed: true, attribute: true})
 			}
 		}
-		row++
 		i = end + 1
 	}
 	return i
@@ -639,115 +612,95 @@ func (x *extractor) objectOf(from, to int, key phrase) (int, bool) {
 		return from, false
 	}
 	at, refs, facts := len(x.tokens), len(x.refs), len(x.facts)
-	j := jsonReader{x: x, i: from, to: to}
-	if !j.value(phrase{}, key, false, 0) {
-		x.jsonWork += j.i - from
+	j := jsonReader{x: x, from: from, d: jsontext.NewDecoder(strings.NewReader(x.src[from:to]),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	ok := j.value(phrase{}, key, false)
+	end := from + int(j.d.InputOffset())
+	if !ok {
+		x.jsonWork += end - from
 		x.tokens, x.refs, x.facts = x.tokens[:at], x.refs[:refs], x.facts[:facts]
 		return from, false
 	}
-	return j.i, true
+	return end, true
 }
 
-// jsonReader reads JSON by descent. It is more tolerant than the grammar about
-// numbers and bare words, for it only needs to find keys and values.
+// jsonReader finds the keys and values of a JSON value.
 type jsonReader struct {
-	x     *extractor
-	i, to int
+	x    *extractor
+	from int // where the value begins in the text
+	d    *jsontext.Decoder
 }
 
 const maxDepth = 32
 
-func (j *jsonReader) space() {
-	for j.i < j.to && j.x.src[j.i] <= ' ' {
-		j.i++
-	}
-}
-
-func (j *jsonReader) value(owner, key phrase, multi bool, depth int) bool {
-	j.space()
-	if j.i >= j.to || depth > maxDepth {
-		return false
-	}
-	x := j.x
-	switch c := x.src[j.i]; c {
-	case '{':
-		return j.object(key, multi && key.empty(), depth)
-	case '[':
-		return j.array(owner, key, depth)
-	case '"':
-		id, ok := j.text()
-		if ok && !key.empty() && !noValue(x.tokens[id].text) {
-			j.emit(owner, key, x.refsOf(id), multi)
-		}
-		return ok
-	default:
-		start := j.i
-		for j.i < j.to && (wordByte(x.src[j.i]) || strings.IndexByte("+-.", x.src[j.i]) >= 0) {
-			j.i++
-		}
-		if j.i == start || j.i-start > 40 {
+// value reads a value as that of a key. Elements of an array are several values of
+// one key.
+func (j *jsonReader) value(owner, key phrase, multi bool) bool {
+	switch k := j.d.PeekKind(); k {
+	case '{', '[':
+		if _, err := j.d.ReadToken(); err != nil || j.d.StackDepth() > maxDepth {
 			return false
 		}
-		if s := x.src[start:j.i]; s != "null" && !key.empty() {
-			j.emit(owner, key, x.value(start, j.i), multi)
+		if k == '{' {
+			return j.object(key, multi && key.empty())
 		}
-		return true
+		for k = j.d.PeekKind(); k != ']'; k = j.d.PeekKind() {
+			if k == '{' && !j.value(phrase{}, phrase{}, true) || k != '{' && !j.value(owner, key, true) {
+				return false
+			}
+		}
+		_, err := j.d.ReadToken()
+		return err == nil
 	}
-}
-
-func (j *jsonReader) emit(owner, key, v phrase, multi bool) {
+	v, ok := j.scalar()
+	if !ok || key.empty() || noValue(j.x.tokens[j.x.refs[v.from]].text) {
+		return ok
+	}
 	f := fact{subject: key, predicate: j.x.refsOf(tokIs), object: v, keyed: true, multi: multi}
 	if !owner.empty() {
 		f.subject, f.predicate, f.attribute = owner, key, true
 	}
 	j.x.emit(f)
+	return true
 }
 
-func (j *jsonReader) object(owner phrase, listed bool, depth int) bool {
-	j.i++
+// scalar reads a string, a number or a word, and adds it as one token.
+func (j *jsonReader) scalar() (phrase, bool) {
+	x := j.x
+	v, err := j.d.ReadValue()
+	end := j.from + int(j.d.InputOffset())
+	start := end - len(v)
+	if err != nil || v.Kind() != '"' {
+		return x.value(start, end), err == nil
+	}
+	s := x.src[start+1 : end-1]
+	if strings.IndexByte(s, '\\') >= 0 {
+		b, _ := jsontext.AppendUnquote(nil, v)
+		s = strings.Join(strings.FieldsFunc(string(b), unicode.IsControl), " ")
+	}
+	x.add(s, start+1, end-1, quoted)
+	return x.refsOf(int32(len(x.tokens) - 1)), true
+}
+
+func (j *jsonReader) object(owner phrase, listed bool) bool {
 	x := j.x
 	firstFact := len(x.facts)
 	var name phrase
-	for n := 0; ; n++ {
-		j.space()
-		if j.i >= j.to {
-			return false
-		}
-		if x.src[j.i] == '}' {
-			j.i++
-			break
-		}
-		if n > 0 {
-			if x.src[j.i] != ',' {
-				return false
-			}
-			j.i++
-			j.space()
-			if j.i < j.to && x.src[j.i] == '}' {
-				j.i++
-				break
-			}
-		}
-		if j.i >= j.to || x.src[j.i] != '"' {
-			return false
-		}
-		id, ok := j.text()
-		if !ok {
-			return false
-		}
-		j.space()
-		if j.i >= j.to || x.src[j.i] != ':' {
-			return false
-		}
-		j.i++
+	for j.d.PeekKind() == '"' {
+		key, _ := j.scalar()
 		before := len(x.facts)
-		key := x.refsOf(id)
-		if !j.value(owner, key, false, depth+1) {
+		if !j.value(owner, key, false) {
 			return false
 		}
-		if len(x.facts) == before+1 && owner.empty() && isNameKey(x.tokens[id].text) {
-			name = x.facts[before].object
+		if len(x.facts) == before+1 && owner.empty() {
+			switch x.tokens[x.refs[key.from]].text {
+			case "name", "id", "title":
+				name = x.facts[before].object
+			}
 		}
+	}
+	if _, err := j.d.ReadToken(); err != nil {
+		return false
 	}
 	// [{"name": "printer", "port": 9100}, …]: the name is what the rest is about.
 	if listed && !name.empty() && len(x.facts)-firstFact > 1 {
@@ -764,109 +717,4 @@ func (j *jsonReader) object(owner phrase, listed bool, depth int) bool {
 		x.facts = kept
 	}
 	return true
-}
-
-func isNameKey(s string) bool {
-	switch s {
-	case "name", "id", "title":
-		return true
-	}
-	return false
-}
-
-func (j *jsonReader) array(owner, key phrase, depth int) bool {
-	j.i++
-	x := j.x
-	for n := 0; ; n++ {
-		j.space()
-		if j.i >= j.to {
-			return false
-		}
-		if x.src[j.i] == ']' {
-			j.i++
-			return true
-		}
-		if n > 0 {
-			if x.src[j.i] != ',' {
-				return false
-			}
-			j.i++
-			j.space()
-		}
-		if j.i < j.to && x.src[j.i] == '{' {
-			if !j.value(phrase{}, phrase{}, true, depth+1) {
-				return false
-			}
-			continue
-		}
-		if !j.value(owner, key, true, depth+1) {
-			return false
-		}
-	}
-}
-
-// text reads a string and adds it as one token.
-func (j *jsonReader) text() (int32, bool) {
-	x := j.x
-	start := j.i + 1
-	escaped := false
-	for k := start; k < j.to; k++ {
-		switch x.src[k] {
-		case '\\':
-			escaped = true
-			k++
-		case '\n':
-			j.i = k
-			return 0, false
-		case '"':
-			s := x.src[start:k]
-			if escaped {
-				s = unescape(s)
-			}
-			x.add(s, start, k, quoted)
-			j.i = k + 1
-			return int32(len(x.tokens) - 1), true
-		}
-	}
-	j.i = j.to
-	return 0, false
-}
-
-// unescape resolves the escapes of a JSON string; one that is malformed stays as
-// it is.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch s[i] {
-		case 'n', 'r', 't', 'b', 'f':
-			b.WriteByte(' ')
-		case 'u':
-			r, n := rune(0), 0
-			for n < 4 && i+1+n < len(s) {
-				d := strings.IndexByte("0123456789abcdef", s[i+1+n]|0x20)
-				if d < 0 || d > 15 {
-					break
-				}
-				r = r<<4 | rune(d)
-				n++
-			}
-			if n < 4 {
-				b.WriteString(`\u`)
-				continue
-			}
-			i += 4
-			if !utf8.ValidRune(r) {
-				r = utf8.RuneError
-			}
-			b.WriteRune(r)
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
 }
