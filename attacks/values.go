@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Kind describes one generator of values.
@@ -61,7 +62,7 @@ type generator struct {
 // mine reports whether a name belongs to the generator's split. Half of all
 // names, by hash, belong to each, so nothing needs to be kept apart by hand.
 func (g *generator) mine(s string) bool {
-	return (datasets.Hash(strings.ToLower(s))>>7&1 == 1) == (g.split == datasets.Tune)
+	return (text.Hash(strings.ToLower(s))>>7&1 == 1) == (g.split == datasets.Tune)
 }
 
 // own draws until the split owns the result, and as long as there is hope until

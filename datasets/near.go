@@ -41,7 +41,7 @@ func ShinglesOf(c *Case) Shingles {
 		tokens := text.Tokens(text.Fold(t))
 		var h [3]uint64
 		for i, tok := range tokens {
-			h[0], h[1], h[2] = h[1], h[2], Hash(tok.Text)
+			h[0], h[1], h[2] = h[1], h[2], text.Hash(tok.Text)
 			if i >= 2 || i == len(tokens)-1 {
 				s = append(s, (h[0]*31+h[1])*0x9e3779b97f4a7c15+h[2])
 			}

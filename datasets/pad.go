@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/text"
 )
 
 //go:embed pad.yaml
@@ -69,7 +70,7 @@ func Pad(medium memory.Medium, seed uint64, tokens int) string {
 		var h uint64
 		for range 8 {
 			buf = t.Append(buf[:0], r)
-			if h = Hash(buf); !used[h] {
+			if h = text.Hash(buf); !used[h] {
 				break
 			}
 		}

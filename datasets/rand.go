@@ -1,6 +1,10 @@
 package datasets
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/memtox/memtox/internal/text"
+)
 
 // Rand is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
 // number generators"): eight lines that give the same numbers in every version
@@ -12,7 +16,7 @@ type Rand struct{ state uint64 }
 func NewRand(seed uint64, labels ...string) *Rand {
 	h := seed
 	for _, l := range labels {
-		h = (h ^ Hash(l)) * 0x9e3779b97f4a7c15
+		h = (h ^ text.Hash(l)) * 0x9e3779b97f4a7c15
 	}
 	r := &Rand{h}
 	r.Uint64()
@@ -47,12 +51,3 @@ func (r *Rand) Shuffle(n int, swap func(i, j int)) {
 
 // Pick returns one of the list.
 func Pick[T any](r *Rand, list []T) T { return list[r.IntN(len(list))] }
-
-// Hash is FNV-1a with 64 bits (Fowler, Noll and Vo), the same for ever.
-func Hash[T string | []byte](s T) uint64 {
-	h := uint64(0xcbf29ce484222325)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 0x100000001b3
-	}
-	return h
-}

@@ -229,7 +229,7 @@ func encode(c *Case, w view) example {
 	counts := make(map[int32]float32)
 	var order []int32 // of first occurrence, so that sums are always taken in the same order
 	w.features(c, func(f string) {
-		i := int32(Hash(f) >> 48)
+		i := int32(text.Hash(f) >> 48)
 		if counts[i] == 0 {
 			order = append(order, i)
 		}

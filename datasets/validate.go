@@ -342,7 +342,7 @@ func (v *validator) splits() {
 	parallel(len(cases), func(i int) {
 		seen := make(map[uint64]bool)
 		add := func(field, what string) {
-			if h := Hash(what); !seen[h] {
+			if h := text.Hash(what); !seen[h] {
 				seen[h] = true
 				items[i] = append(items[i], item{h, field, what})
 			}

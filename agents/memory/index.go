@@ -52,7 +52,7 @@ func newIndex(s string) (*index, int) {
 		if t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text)) {
 			continue
 		}
-		stems = append(stems, hash(text.Stem(t.Text)))
+		stems = append(stems, text.Hash(text.Stem(t.Text)))
 	}
 	ix.count = len(stems)
 	switch len(stems) {
@@ -94,16 +94,6 @@ func (ix *index) hasPair(p uint64) bool {
 func (ix *index) hasWord(w uint64) bool {
 	_, ok := slices.BinarySearch(ix.words, w)
 	return ok
-}
-
-// hash is FNV-1a.
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := 0; i < len(s); i++ {
-		h ^= uint64(s[i])
-		h *= 1099511628211
-	}
-	return h
 }
 
 func pair(a, b uint64) uint64 { return (a*0x9E3779B97F4A7C15 + b) * 0xD6E8FEB86659FD93 }

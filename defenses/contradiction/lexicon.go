@@ -160,14 +160,14 @@ func compileLexicon(source string) map[string]*entry {
 		at(w).classes |= cThird
 	}
 	for w, e := range words {
-		e.stem = hash(stemOf(words, w))
+		e.stem = text.Hash(stemOf(words, w))
 		if verb := agentOf(words, w); e.lemma == "" && verb != "" {
-			e.stem = hash(text.Stem(verb)) // "owner" names the slot of "owns"
+			e.stem = text.Hash(text.Stem(verb)) // "owner" names the slot of "owns"
 		}
 	}
 	for _, line := range synonyms {
 		for _, w := range line {
-			at(w).stem = hash(stemOf(words, line[0]))
+			at(w).stem = text.Hash(stemOf(words, line[0]))
 		}
 	}
 	// Forms of a synonym's verb and plurals of its noun.

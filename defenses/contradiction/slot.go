@@ -45,19 +45,6 @@ func nextWord(s string, i int) (start, end int) {
 	return start, i
 }
 
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
-
-func hash(s string) uint64 {
-	h := uint64(fnvOffset)
-	for i := 0; i < len(s); i++ {
-		h = (h ^ uint64(s[i])) * fnvPrime
-	}
-	return h
-}
-
 // maxStems bounds the words that name one slot.
 const maxStems = 24
 
@@ -82,7 +69,8 @@ func (s *stems) add(h uint64) {
 // key names the slot of these stems and a tag. It does not depend on the order of
 // the words.
 func (s *stems) key(tag uint64) uint64 {
-	h := tag*fnvPrime ^ fnvOffset
+	const prime = 1099511628211 // of FNV
+	h := tag*prime ^ text.Hash("")
 	var sum, prod uint64 = 0, 1
 	for _, x := range s.list[:s.n] {
 		x ^= x >> 29
@@ -91,7 +79,7 @@ func (s *stems) key(tag uint64) uint64 {
 		sum += x
 		prod *= x | 1
 	}
-	return (h^sum)*fnvPrime ^ prod
+	return (h^sum)*prime ^ prod
 }
 
 // addPhrase adds the stems of a phrase's content words.
@@ -130,7 +118,7 @@ func (x *extractor) addEntry(s *stems, e *entry) {
 	}
 	h := e.stem
 	if h == 0 { // a verb that was guessed
-		h = hash(text.Stem(e.lemma))
+		h = text.Hash(text.Stem(e.lemma))
 	}
 	s.add(h)
 }
@@ -139,7 +127,7 @@ func (x *extractor) addEntry(s *stems, e *entry) {
 func (x *extractor) addText(s *stems, w string) {
 	for a, b := nextWord(w, 0); a < b; a, b = nextWord(w, b) {
 		if b-a > 64 {
-			s.add(hash(w[a:b]))
+			s.add(text.Hash(w[a:b]))
 			continue
 		}
 		var buf [64]byte
@@ -180,7 +168,7 @@ func (x *extractor) stemHash(low []byte) uint64 {
 			return x.words[v].stem
 		}
 	}
-	return hash(text.Stem(string(low)))
+	return text.Hash(text.Stem(string(low)))
 }
 
 // slotName spells a slot for a person, in letters that are safe everywhere.

@@ -156,11 +156,7 @@ func distinctive(w string, letters, digits, signs int) bool {
 
 // hash is FNV-1a, mixed so that its low bits are as good as its high ones.
 func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := 0; i < len(s); i++ {
-		h ^= uint64(s[i])
-		h *= 1099511628211
-	}
+	h := text.Hash(s)
 	h ^= h >> 32
 	h *= 0x9E3779B97F4A7C15
 	return h ^ h>>29

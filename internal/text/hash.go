@@ -9,13 +9,16 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-func hashString(s string) uint64 {
+// Hash is the FNV-1a hash of s.
+func Hash[T string | []byte](s T) uint64 {
 	h := uint64(fnvOffset)
 	for i := 0; i < len(s); i++ {
 		h = (h ^ uint64(s[i])) * fnvPrime
 	}
-	return h | 1 // 0 marks a free slot in tables keyed by hash
+	return h
 }
+
+func hashString(s string) uint64 { return Hash(s) | 1 } // 0 marks a free slot in tables keyed by hash
 
 // mix spreads the bits of h (the finaliser of MurmurHash3 and SplitMix64).
 func mix(h uint64) uint64 {

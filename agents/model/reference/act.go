@@ -203,7 +203,7 @@ func (v *visible) toolFor(st *statement) (model.Tool, bool) {
 	if w == "" || text.IsStopword(w) {
 		return model.Tool{}, false
 	}
-	stem := hash(text.Stem(w))
+	stem := text.Hash(text.Stem(w))
 	var best model.Tool
 	most := -1
 	for _, tool := range v.tools {

@@ -199,7 +199,7 @@ func (r *reader) toolWords(t model.Tool) []uint64 {
 	return r.tools.Get(t.Name+" "+t.Description, func(s string) ([]uint64, int) {
 		var out []uint64
 		for _, tok := range text.Tokens(strings.ReplaceAll(s, "_", " ")) {
-			out = append(out, hash(text.Stem(tok.Text)))
+			out = append(out, text.Hash(text.Stem(tok.Text)))
 		}
 		return out, 8 * len(out)
 	})

@@ -101,7 +101,7 @@ func contentWords(toks []text.Token) []word {
 	out := make([]word, 0, len(toks)/2+1)
 	for _, t := range toks {
 		if says(t) {
-			out = append(out, word{hash(text.Stem(t.Text)), text.Weight(t.Text)})
+			out = append(out, word{text.Hash(text.Stem(t.Text)), text.Weight(t.Text)})
 		}
 	}
 	slices.SortFunc(out, func(a, b word) int { return cmp.Compare(a.hash, b.hash) })
@@ -111,14 +111,6 @@ func contentWords(toks []text.Token) []word {
 // says reports whether a word says something about the topic.
 func says(t text.Token) bool {
 	return t.Kind != text.Word || !text.IsStopword(t.Text) && !formWords().Filler[t.Text]
-}
-
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := 0; i < len(s); i++ {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
 }
 
 // bears is the share of the request's content words, by weight, that the
