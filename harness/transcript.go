@@ -18,6 +18,7 @@ type script struct {
 	known  []known
 	gates  []results.GateCall
 	at     []spot // of each gate call
+	placed int    // how many of them stand in a session
 	line   []byte
 
 	// What messages and records are made of, for the whole trial.
@@ -146,7 +147,6 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 		return
 	}
 	out := results.Session{Phase: phase}
-	first := slices.IndexFunc(s.at, func(x spot) bool { return x.phase == phase })
 	actions, asides := o.Actions, o.Asides
 	marks, messages := s.marksOf(o), len(s.messages)
 	for i := range o.Messages {
@@ -185,27 +185,24 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 			s.calls = append(s.calls, call)
 		}
 		to.Calls = cut(s.calls, before)
-		to.Decisions, first = s.about(phase, i, first)
+		to.Decisions = s.about(phase, i)
 		s.messages = append(s.messages, to)
 	}
 	out.Messages = cut(s.messages, messages)
-	out.Decisions, _ = s.about(phase, math.MaxInt, first)
+	out.Decisions = s.about(phase, math.MaxInt)
 	for _, m := range marks {
 		out.Outside = append(out.Outside, m.Part)
 	}
 	t.Sessions = append(t.Sessions, out)
 }
 
-// about are the gate calls about a message, and the place of the next one.
-func (s *script) about(phase results.Phase, message, first int) ([]results.GateCall, int) {
-	end := first
-	for end >= 0 && end < len(s.at) && s.at[end].phase == phase && s.at[end].message <= message {
-		end++
+// about are the gate calls about a message, which follow those before it.
+func (s *script) about(phase results.Phase, message int) []results.GateCall {
+	first := s.placed
+	for s.placed < len(s.at) && s.at[s.placed].phase == phase && s.at[s.placed].message <= message {
+		s.placed++
 	}
-	if end == first {
-		return nil, end
-	}
-	return s.gates[first:end:end], end
+	return cut(s.gates[:s.placed], first)
 }
 
 // mark is a stretch of a message that has an origin of its own.

@@ -2,6 +2,8 @@ package results
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"unicode/utf8"
@@ -162,50 +164,34 @@ func (a Args) String() string {
 
 // MarshalJSONTo writes an object.
 func (a Args) MarshalJSONTo(e *jsontext.Encoder) error {
-	if err := e.WriteToken(jsontext.BeginObject); err != nil {
-		return err
-	}
+	err := e.WriteToken(jsontext.BeginObject)
 	for i := range a {
-		if err := e.WriteToken(jsontext.String(a[i].Name)); err != nil {
-			return err
-		}
-		if err := e.WriteToken(jsontext.String(a[i].Value)); err != nil {
-			return err
-		}
+		err = cmp.Or(err, e.WriteToken(jsontext.String(a[i].Name)), e.WriteToken(jsontext.String(a[i].Value)))
 	}
-	return e.WriteToken(jsontext.EndObject)
+	return cmp.Or(err, e.WriteToken(jsontext.EndObject))
 }
 
 // UnmarshalJSONFrom reads an object. Values that are no texts stay as they are written.
 func (a *Args) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*a = nil
-	if t, err := d.ReadToken(); err != nil {
-		return err
-	} else if t.Kind() != '{' {
-		return fmt.Errorf("the arguments of a call are no object")
-	}
-	for d.PeekKind() == '"' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		arg := Arg{Name: name.String()}
-		if d.PeekKind() == '"' {
-			value, err := d.ReadToken()
-			if err != nil {
-				return err
-			}
-			arg.Value = value.String()
-		} else {
-			value, err := d.ReadValue()
-			if err != nil {
-				return err
-			}
-			arg.Value = string(value)
-		}
-		*a = append(*a, arg)
+	if d.PeekKind() != '{' {
+		return errors.New("the arguments of a call are no object")
 	}
 	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() == '"' {
+		var x Arg
+		var value jsontext.Value
+		if err = json.UnmarshalDecode(d, &x.Name); err == nil {
+			value, err = d.ReadValue()
+		}
+		if x.Value = string(value); err == nil && value.Kind() == '"' {
+			err = json.Unmarshal(value, &x.Value, transcriptFormat)
+		}
+		*a = append(*a, x)
+	}
+	if err == nil {
+		_, err = d.ReadToken()
+	}
 	return err
 }
 

@@ -127,12 +127,12 @@ func TestAFlippedBitIsNeverSilent(t *testing.T) {
 // viewed is what the page of a run shows: the list, the trials and one trial.
 func viewed(t *testing.T, dir string, run *results.Run) (status, text string) {
 	t.Helper()
-	shelf, err := view.NewShelf(dir)
+	runs, err := view.NewRuns(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shelf.Close()
-	s := view.NewServer(shelf)
+	defer runs.Close()
+	s := view.NewServer(runs)
 	srv := httptest.NewUnstartedServer(nil)
 	srv.Config.Handler = s.Handler(srv.Listener.Addr())
 	srv.Start()

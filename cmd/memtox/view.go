@@ -33,11 +33,11 @@ printed address, and loads nothing from anywhere. Interrupt to stop.`,
 		if len(args) == 1 {
 			dir = args[0]
 		}
-		shelf, err := view.NewShelf(env.path(dir))
+		runs, err := view.NewRuns(env.path(dir))
 		if err != nil {
 			return err
 		}
-		defer shelf.Close()
+		defer runs.Close()
 		l, err := view.Listen(int(*port))
 		if err != nil {
 			return &settings.Problem{Where: "--port", Err: err, Hint: "leave it out to take a free one"}
@@ -48,7 +48,7 @@ printed address, and loads nothing from anywhere. Interrupt to stop.`,
 			<-ctx.Done()
 			l.Close()
 		}()
-		s := view.NewServer(shelf)
+		s := view.NewServer(runs)
 		if _, err := fmt.Fprintf(env.Stdout, "%s\n", s.URL(l.Addr())); err != nil {
 			return fmt.Errorf("printing the address: %w", err)
 		}

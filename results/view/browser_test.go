@@ -18,7 +18,7 @@ import (
 // and the one of the page.
 func serve(t testing.TB, dir string) (open, origin string) {
 	t.Helper()
-	shelf, err := NewShelf(dir)
+	runs, err := NewRuns(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func serve(t testing.TB, dir string) (open, origin string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(shelf)
+	s := NewServer(runs)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -34,7 +34,7 @@ func serve(t testing.TB, dir string) (open, origin string) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		shelf.Close()
+		runs.Close()
 	})
 	return s.URL(l.Addr()), "http://" + l.Addr().String() + "/"
 }

@@ -1,18 +1,17 @@
 // Package view is the local web page of `memtox view`: one or many runs, their
 // trials, and each trial turn by turn.
 //
-//	shelf, err := view.NewShelf("runs")
+//	runs, err := view.NewRuns("runs")
 //	l, err := view.Listen(0)
-//	s := view.NewServer(shelf)
+//	s := view.NewServer(runs)
 //	fmt.Println(s.URL(l.Addr()))
 //	err = s.Serve(l)
 //
-// A [Shelf] finds run directories. Of an opened run a table of the columns that
-// can be filtered and sorted stands in memory, some 100 bytes a trial; the whole
-// rows are packed (pack.go) so that any trial opens at once. A run that goes on
-// is read anew when it has grown. A trial's page (trial.go, place.go) puts every
-// decision at the message where it was made and gives every piece of text its
-// origin.
+// [Runs] finds run directories. Of an opened run a table of the columns that can
+// be filtered and sorted stands in memory, some 200 bytes a trial; the whole rows
+// are packed (run.go) so that any trial opens at once. A run that goes on is read
+// anew when it has grown. A trial's page (trial.go) is its transcript, with the row
+// of every decision at the message that it is about.
 //
 // The page is a few static files (assets/) and JSON. It is for the person at
 // this machine alone: server.go listens to the loopback interface, asks for a

@@ -27,17 +27,17 @@ var assets embed.FS
 // mistake of ours.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Server shows a shelf to the person at this machine.
+// Server shows runs to the person at this machine.
 type Server struct {
-	shelf *Shelf
+	list  *Runs
 	token string
 }
 
 // NewServer returns a server with a token of its own.
-func NewServer(shelf *Shelf) *Server {
+func NewServer(runs *Runs) *Server {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails
-	return &Server{shelf: shelf, token: hex.EncodeToString(b)}
+	return &Server{list: runs, token: hex.EncodeToString(b)}
 }
 
 // Listen listens on the loopback interface; port 0 takes a free one.
@@ -73,9 +73,9 @@ func (s *Server) Handler(addr net.Addr) http.Handler {
 	for path, name := range map[string]string{"/{$}": "index.html", "/app.js": "app.js", "/style.css": "style.css", "/favicon.svg": "favicon.svg"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
 	}
-	mux.HandleFunc("/api/runs", s.runs)
-	mux.HandleFunc("/api/trials", s.trials)
-	mux.HandleFunc("/api/trial", s.trial)
+	mux.HandleFunc("/api/runs", api(s.runs))
+	mux.HandleFunc("/api/trials", api(s.trials))
+	mux.HandleFunc("/api/trial", api(s.trial))
 	return s.guarded(addr, mux)
 }
 
@@ -125,22 +125,41 @@ func (s *Server) is(token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-func (s *Server) runs(w http.ResponseWriter, _ *http.Request) {
-	list, err := s.shelf.List()
-	if err != nil {
-		fail(w, err)
-		return
+// api answers with what is asked for as JSON, or with what went wrong.
+func api(ask func(url.Values) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		code := http.StatusOK
+		v, err := ask(r.URL.Query())
+		if err != nil {
+			v, code = map[string]string{"error": err.Error()}, http.StatusInternalServerError
+			if errors.Is(err, errNoRun) || errors.Is(err, errNoTrial) || errors.Is(err, fs.ErrNotExist) {
+				code = http.StatusNotFound
+			}
+		}
+		b, err := json.Marshal(v) // <, > and & are escaped
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(code)
+		w.Write(b)
 	}
-	answer(w, map[string]any{"runs": list})
 }
 
-// edition finds the run that a request asks for.
-func (s *Server) edition(r *http.Request) (*edition, error) {
-	b, err := s.shelf.Book(r.URL.Query().Get("run"))
+// runs answers the list of runs.
+func (s *Server) runs(url.Values) (any, error) {
+	list, err := s.list.List()
+	return map[string]any{"runs": list}, err
+}
+
+// run finds the run that a request asks for.
+func (s *Server) run(v url.Values) (*snapshot, error) {
+	o, err := s.list.open(v.Get("run"))
 	if err != nil {
 		return nil, err
 	}
-	return b.now()
+	return o.now()
 }
 
 // maxPage is how many trials an answer holds at most.
@@ -149,14 +168,12 @@ const maxPage = 500
 // trials answers one page of the trials that a query wants. Parameters: run;
 // is.COLUMN=VALUE, repeated for any of several; flag.COLUMN=yes|no|none; search;
 // sort=COLUMN or -COLUMN; from; n; columns=A,B,…
-func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
-	e, err := s.edition(r)
+func (s *Server) trials(v url.Values) (any, error) {
+	run, err := s.run(v)
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
-	v := r.URL.Query()
-	rows := e.table.find(queryOf(v))
+	rows := run.table.find(queryOf(v))
 	from := min(max(number(v.Get("from"), 0), 0), len(rows))
 	n := min(max(number(v.Get("n"), 100), 1), maxPage)
 	columns := append([]string{"trial"}, strings.Split(v.Get("columns"), ",")...)
@@ -164,31 +181,47 @@ func (s *Server) trials(w http.ResponseWriter, r *http.Request) {
 	for _, row := range rows[from:min(from+n, len(rows))] {
 		cells := make([]any, len(columns))
 		for i, c := range columns {
-			cells[i] = e.table.value(int(row), c)
+			cells[i] = run.table.value(int(row), c)
 		}
 		page = append(page, cells)
 	}
 	out := map[string]any{
-		"version": e.version, "finished": e.table.finished, "total": e.table.len(), "planned": e.table.run.Planned,
+		"version": run.version, "finished": run.table.finished, "total": run.table.len(), "planned": run.table.run.Planned,
 		"matching": len(rows), "from": from, "columns": columns, "rows": page,
 	}
 	if v.Has("facets") {
-		out["facets"], out["run"] = e.table.facets(), infoOf(v.Get("run"), e.table.run)
-		out["sortable"] = slices.Concat(textColumns, flagColumns, numberColumns)
-		out["flags"] = flagColumns
+		out["facets"], out["run"] = run.table.facets(), infoOf(v.Get("run"), run.table.run)
+		out["sortable"], out["flags"] = allColumns, flagColumns
 	}
-	answer(w, out)
+	return out, nil
+}
+
+// trial answers everything about one trial. Parameters: run, id.
+func (s *Server) trial(v url.Values) (any, error) {
+	for range 3 { // the run may grow between two steps
+		run, err := s.run(v)
+		if err != nil {
+			return nil, err
+		}
+		p, err := run.page(v.Get("id"))
+		if !errors.Is(err, errSuperseded) {
+			return p, err
+		}
+	}
+	return nil, errSuperseded
 }
 
 func queryOf(v url.Values) query {
-	q := query{is: map[string][]string{}, flags: map[string]byte{}, search: v.Get("search")}
+	q := query{is: map[string][]any{}, search: v.Get("search")}
 	for key, values := range v {
 		if c, ok := strings.CutPrefix(key, "is."); ok && slices.Contains(textColumns, c) {
-			q.is[c] = values
+			for _, x := range values {
+				q.is[c] = append(q.is[c], x)
+			}
 		}
 		if c, ok := strings.CutPrefix(key, "flag."); ok && slices.Contains(flagColumns, c) {
-			if f, ok := map[string]byte{"yes": yes, "no": no, "none": null}[values[0]]; ok {
-				q.flags[c] = f
+			if x, ok := map[string]any{"yes": true, "no": false, "none": nil}[values[0]]; ok {
+				q.is[c] = []any{x}
 			}
 		}
 	}
@@ -202,45 +235,4 @@ func number(s string, otherwise int) int {
 		return otherwise
 	}
 	return n
-}
-
-// trial answers everything about one trial. Parameters: run, id.
-func (s *Server) trial(w http.ResponseWriter, r *http.Request) {
-	for range 3 { // the run may grow between two steps
-		e, err := s.edition(r)
-		var p *Page
-		if err == nil {
-			p, err = e.page(r.URL.Query().Get("id"))
-		}
-		switch {
-		case err == nil:
-			answer(w, p)
-			return
-		case !errors.Is(err, errSuperseded):
-			fail(w, err)
-			return
-		}
-	}
-	fail(w, errSuperseded)
-}
-
-func answer(w http.ResponseWriter, v any) {
-	b, err := json.Marshal(v) // <, > and & are escaped
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Write(b)
-}
-
-func fail(w http.ResponseWriter, err error) {
-	code := http.StatusInternalServerError
-	if errors.Is(err, errNoRun) || errors.Is(err, errNoTrial) || errors.Is(err, fs.ErrNotExist) {
-		code = http.StatusNotFound
-	}
-	b, _ := json.Marshal(map[string]string{"error": err.Error()})
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.WriteHeader(code)
-	w.Write(b)
 }

@@ -32,12 +32,12 @@ var siteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4321}
 
 func newSite(t testing.TB, dir string) *site {
 	t.Helper()
-	shelf, err := NewShelf(dir)
+	runs, err := NewRuns(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(shelf.Close)
-	x := &site{t: t, s: NewServer(shelf)}
+	t.Cleanup(runs.Close)
+	x := &site{t: t, s: NewServer(runs)}
 	x.h = x.s.Handler(siteAddr)
 	r := x.do("GET", "/?token="+x.s.token, "127.0.0.1:4321", false)
 	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
@@ -249,7 +249,7 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		runtest.Write(t, dir, s)
-		b := &Book{dir: dir}
+		b := &openRun{dir: dir}
 		e, err := b.now()
 		if err != nil {
 			t.Fatal(err)
@@ -266,15 +266,15 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			row, _ := e.table.row(want.Trial.ID)
-			trial, ds, err := e.shelf.entry(row)
+			got, err := e.entry(row)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want.Trial, *trial); d != "" {
+			if d := cmp.Diff(want.Trial, got.Trial); d != "" {
 				t.Fatalf("%s (-want +got):\n%s", name, d)
 			}
-			if len(ds) != len(want.Decisions) || len(ds) > 0 && !cmp.Equal(want.Decisions, ds) {
-				t.Fatalf("%s (-want +got):\n%s", name, cmp.Diff(want.Decisions, ds))
+			if len(got.Decisions) != len(want.Decisions) || len(got.Decisions) > 0 && !cmp.Equal(want.Decisions, got.Decisions) {
+				t.Fatalf("%s (-want +got):\n%s", name, cmp.Diff(want.Decisions, got.Decisions))
 			}
 			n++
 		}
@@ -318,7 +318,7 @@ func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
 	}
 }
 
-func TestShelfListsRuns(t *testing.T) {
+func TestRunsOfADirectoryAreListed(t *testing.T) {
 	root := t.TempDir()
 	for _, d := range []string{"a", "deep/er/b"} {
 		runtest.Write(t, filepath.Join(root, d), runtest.Spec{Trials: 3})
@@ -341,11 +341,11 @@ func TestShelfListsRuns(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if _, err := NewShelf(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run.json") {
-		t.Errorf("a shelf of nothing: %v", err)
+	if _, err := NewRuns(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run.json") {
+		t.Errorf("runs of nothing: %v", err)
 	}
-	if _, err := NewShelf(filepath.Join(root, "nowhere")); err == nil {
-		t.Error("a shelf of a directory that is not there")
+	if _, err := NewRuns(filepath.Join(root, "nowhere")); err == nil {
+		t.Error("runs of a directory that is not there")
 	}
 }
 
@@ -364,14 +364,14 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 	for range 4 {
 		wait.Go(func() {
 			for range 20 {
-				b, err := x.s.shelf.Book(".")
+				b, err := x.s.list.open(".")
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				b.mu.Lock()
-				if b.edition != nil {
-					b.edition.read = runtest.Started // long ago: read again
+				if b.last != nil {
+					b.last.read = runtest.Started // long ago: read again
 				}
 				b.mu.Unlock()
 				for _, target := range []string{"/api/trials?run=.", "/api/trial?run=.&id=" + first.ID} {
@@ -389,9 +389,9 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 	if _, err := j.Finish(nil); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := x.s.shelf.Book(".")
+	b, _ := x.s.list.open(".")
 	b.mu.Lock()
-	b.edition.read = runtest.Started
+	b.last.read = runtest.Started
 	b.mu.Unlock()
 	var a trialsAnswer
 	x.get("/api/trials", url.Values{"run": {"."}}, &a)
@@ -419,14 +419,14 @@ func BenchmarkOpen(b *testing.B) {
 	})
 	b.Run("rows", func(b *testing.B) {
 		for b.Loop() {
-			book := &Book{dir: dir}
+			book := &openRun{dir: dir}
 			e, err := book.now()
 			if err != nil {
 				b.Fatal(err)
 			}
-			e.shelf.fill()
+			e.pack.Do(e.packRows)
 			bytes := 0
-			for _, block := range e.shelf.blocks {
+			for _, block := range e.blocks {
 				bytes += len(block)
 			}
 			b.ReportMetric(float64(bytes)/100_000, "bytes/trial")
@@ -444,7 +444,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			t.find(query{is: map[string][]string{"defense": {"guard"}}, search: "family-007", sort: "case", down: true})
+			t.find(query{is: map[string][]any{"defense": {"guard"}}, search: "family-007", sort: "case", down: true})
 		}
 	})
 }

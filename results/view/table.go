@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ var (
 	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced", "influenced_unwritten", "detected", "deferred",
 		"legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done", "utility_under_attack", "asked"}
 	numberColumns = []string{"index", "epoch", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer", "model_calls", "tool_calls", "wall_us"}
+	allColumns    = slices.Concat(textColumns, flagColumns, numberColumns)
 	// facetColumns have few values: a list to choose from.
 	facetColumns = []string{"label", "class", "agent", "defense", "status", "channel", "signal", "domain", "kind"}
 )
@@ -30,73 +32,47 @@ type table struct {
 	run      *results.Run
 	finished bool
 	ids      []uint64
-	texts    []textColumn // as textColumns
-	flags    [][]byte     // as flagColumns: null, false, true
-	numbers  [][]int64    // as numberColumns
+	columns  map[string]*column
 }
 
-// The values of a flag.
-const (
-	null = iota
-	no
-	yes
-)
-
-// textColumn holds texts by number. Many trials share a text.
-type textColumn struct {
-	of     []uint32
-	values []string
-	number map[string]uint32
+// column holds values by number: many trials share one. A value is a text, a truth, a
+// number, or nil where the question did not arise.
+type column struct {
+	of     []uint32 // by row
+	values []any
 }
 
-func (c *textColumn) add(s string) {
-	n, ok := c.number[s]
-	if !ok {
-		if c.number == nil {
-			c.number = map[string]uint32{}
-		}
-		s = strings.Clone(s)
-		n = uint32(len(c.values))
-		c.number[s] = n
-		c.values = append(c.values, s)
+func (c *column) at(row int) any { return c.values[c.of[row]] }
+
+// plain is a field of a row as a text, a truth, a number, or nil.
+func plain(f reflect.Value) any {
+	switch {
+	case f.Kind() == reflect.Pointer && f.IsNil():
+		return nil
+	case f.Kind() == reflect.Pointer:
+		return plain(f.Elem())
+	case f.CanInt():
+		return f.Int()
 	}
-	c.of = append(c.of, n)
-}
-
-func (c *textColumn) at(row int) string { return c.values[c.of[row]] }
-
-// fieldIndex finds the fields of a row struct by their column names.
-func fieldIndex(t reflect.Type) map[string]int {
-	m := map[string]int{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("parquet"), ",")
-		m[name] = i
-	}
-	return m
-}
-
-// Compiled once from the row struct and never changed.
-var trialFields = fieldIndex(reflect.TypeFor[results.Trial]())
-
-func fieldsOf(names []string) []int {
-	out := make([]int, len(names))
-	for i, n := range names {
-		f, ok := trialFields[n]
-		if !ok {
-			panic("view: trials have no column " + n)
-		}
-		out[i] = f
-	}
-	return out
+	return f.Interface()
 }
 
 func readTable(r *results.Reader) (*table, error) {
-	t := &table{run: r.Run(), finished: r.Finished(), texts: make([]textColumn, len(textColumns)),
-		flags: make([][]byte, len(flagColumns)), numbers: make([][]int64, len(numberColumns))}
-	texts, flags, numbers := fieldsOf(textColumns), fieldsOf(flagColumns), fieldsOf(numberColumns)
-	ofAttacks := make([]bool, len(flagColumns))
-	for i, c := range flagColumns {
-		ofAttacks[i] = slices.Contains(attackColumns, c)
+	t := &table{run: r.Run(), finished: r.Finished(), columns: map[string]*column{}}
+	type source struct {
+		*column
+		field  int
+		number map[any]uint32 // of a value
+		// flag: it says nothing of a trial that is not scored; attack: nor of one that is none.
+		flag, attack bool
+	}
+	var sources []source
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[results.Trial]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		if slices.Contains(allColumns, name) {
+			t.columns[name] = new(column)
+			sources = append(sources, source{t.columns[name], f.Index[0], map[any]uint32{}, slices.Contains(flagColumns, name), slices.Contains(attackColumns, name)})
+		}
 	}
 	for e, err := range r.Entries(results.TrialsOnly) {
 		if err != nil {
@@ -104,45 +80,30 @@ func readTable(r *results.Reader) (*table, error) {
 		}
 		id, err := strconv.ParseUint(e.Trial.ID, 16, 64)
 		if err != nil {
-			continue // no row of memtox
+			return nil, fmt.Errorf("reading the trials of %s: %q is no id of a trial", r.Run().ID, e.Trial.ID)
 		}
 		t.ids = append(t.ids, id)
 		v := reflect.ValueOf(&e.Trial).Elem()
-		for i, f := range texts {
-			t.texts[i].add(v.Field(f).String())
-		}
-		for i, f := range flags {
-			x, flag := v.Field(f), byte(null)
-			switch {
-			case e.Trial.Status != results.Scored, e.Trial.Label != results.Attack && ofAttacks[i]:
-			case x.Kind() != reflect.Pointer:
-				flag = flagOf(x.Bool())
-			case !x.IsNil():
-				flag = flagOf(x.Elem().Bool())
+		for _, s := range sources {
+			var x any
+			if !s.flag || e.Trial.Status == results.Scored && (!s.attack || e.Trial.Label == results.Attack) {
+				x = plain(v.Field(s.field))
 			}
-			t.flags[i] = append(t.flags[i], flag)
-		}
-		for i, f := range numbers {
-			t.numbers[i] = append(t.numbers[i], v.Field(f).Int())
+			n, ok := s.number[x]
+			if !ok {
+				n = uint32(len(s.values))
+				s.number[x], s.values = n, append(s.values, x)
+			}
+			s.of = append(s.of, n)
 		}
 	}
 	return t, nil
 }
 
-func flagOf(b bool) byte {
-	if b {
-		return yes
-	}
-	return no
-}
-
 func (t *table) len() int64 { return int64(len(t.ids)) }
 
 // id is a trial's id as it stands in rows.
-func (t *table) id(row int) string {
-	s := strconv.FormatUint(t.ids[row], 16)
-	return strings.Repeat("0", 16-len(s)) + s
-}
+func (t *table) id(row int) string { return fmt.Sprintf("%016x", t.ids[row]) }
 
 // row finds a trial by its id.
 func (t *table) row(id string) (int, bool) {
@@ -154,34 +115,22 @@ func (t *table) row(id string) (int, bool) {
 	return i, i >= 0
 }
 
-// text, flag and number give a column by name.
-func (t *table) text(name string) *textColumn {
-	if i := slices.Index(textColumns, name); i >= 0 {
-		return &t.texts[i]
+// value is a column of a row for JSON.
+func (t *table) value(row int, name string) any {
+	if name == "trial" {
+		return t.id(row)
 	}
-	return nil
-}
-
-func (t *table) flag(name string) []byte {
-	if i := slices.Index(flagColumns, name); i >= 0 {
-		return t.flags[i]
-	}
-	return nil
-}
-
-func (t *table) number(name string) []int64 {
-	if i := slices.Index(numberColumns, name); i >= 0 {
-		return t.numbers[i]
+	if c := t.columns[name]; c != nil {
+		return c.at(row)
 	}
 	return nil
 }
 
 // query says which trials, in which order.
 type query struct {
-	is     map[string][]string // text column: any of these values
-	flags  map[string]byte     // flag column: this value
-	search string              // part of a case, a family, a reason or an id, in any case of letters
-	sort   string              // column; "" is the order of the plan
+	is     map[string][]any // column: any of these values
+	search string           // part of a case, a family, a reason or an id, in any case of letters
+	sort   string           // column; "" is the order of the plan
 	down   bool
 }
 
@@ -192,46 +141,17 @@ func (t *table) find(q query) []int32 {
 		keep[i] = true
 	}
 	for name, values := range q.is {
-		c := t.text(name)
-		if c == nil {
-			continue
-		}
-		want := make([]bool, len(c.values))
-		for _, v := range values {
-			if n, ok := c.number[v]; ok {
-				want[n] = true
-			}
-		}
-		for i, n := range c.of {
-			keep[i] = keep[i] && want[n]
-		}
-	}
-	for name, v := range q.flags {
-		for i, f := range t.flag(name) {
-			keep[i] = keep[i] && f == v
+		hit := t.columns[name].which(func(v any) bool { return slices.Contains(values, v) })
+		for i := range keep {
+			keep[i] = keep[i] && hit(i)
 		}
 	}
 	if q.search != "" {
 		needle := strings.ToLower(q.search)
-		var found [][]bool
-		var columns []*textColumn
-		for _, name := range []string{"case", "family", "reason"} {
-			c := t.text(name)
-			hit := make([]bool, len(c.values)) // each text is looked at once
-			for n, v := range c.values {
-				hit[n] = strings.Contains(strings.ToLower(v), needle)
-			}
-			found, columns = append(found, hit), append(columns, c)
-		}
+		holds := func(v any) bool { return strings.Contains(strings.ToLower(v.(string)), needle) }
+		inCase, inFamily, inReason := t.columns["case"].which(holds), t.columns["family"].which(holds), t.columns["reason"].which(holds)
 		for i := range keep {
-			if !keep[i] {
-				continue
-			}
-			hit := strings.HasPrefix(t.id(i), needle)
-			for k, c := range columns {
-				hit = hit || found[k][c.of[i]]
-			}
-			keep[i] = hit
+			keep[i] = keep[i] && (inCase(i) || inFamily(i) || inReason(i) || strings.HasPrefix(t.id(i), needle))
 		}
 	}
 	var rows []int32
@@ -244,58 +164,48 @@ func (t *table) find(q query) []int32 {
 	return rows
 }
 
+// which says of each row whether its value is wanted. Each value is looked at once.
+func (c *column) which(wanted func(any) bool) func(row int) bool {
+	hit := make([]bool, len(c.values))
+	for n, v := range c.values {
+		hit[n] = wanted(v)
+	}
+	return func(row int) bool { return hit[c.of[row]] }
+}
+
 // order sorts rows by a column, equal ones in the order of the plan.
 func (t *table) order(rows []int32, q query) {
-	var less func(a, b int32) int
-	if c := t.text(q.sort); c != nil {
-		rank := make([]int, len(c.values))
-		sorted := make([]int, len(c.values))
-		for i := range sorted {
-			sorted[i] = i
-		}
-		slices.SortFunc(sorted, func(a, b int) int { return cmp.Compare(c.values[a], c.values[b]) })
-		for r, n := range sorted {
-			rank[n] = r
-		}
-		less = func(a, b int32) int { return cmp.Compare(rank[c.of[a]], rank[c.of[b]]) }
-	} else if f := t.flag(q.sort); f != nil {
-		less = func(a, b int32) int { return cmp.Compare(f[a], f[b]) }
-	} else if n := t.number(q.sort); n != nil {
-		less = func(a, b int32) int { return cmp.Compare(n[a], n[b]) }
-	}
-	switch {
-	case less == nil:
+	c := t.columns[q.sort]
+	if c == nil {
 		if q.down {
 			slices.Reverse(rows)
 		}
-	case q.down:
-		slices.SortStableFunc(rows, func(a, b int32) int { return less(b, a) })
-	default:
-		slices.SortStableFunc(rows, less)
+		return
 	}
+	slices.SortStableFunc(rows, func(a, b int32) int {
+		if q.down {
+			a, b = b, a
+		}
+		return compare(c.at(int(a)), c.at(int(b)))
+	})
 }
 
-// value is a column of a row for JSON.
-func (t *table) value(row int, name string) any {
-	if name == "trial" {
-		return t.id(row)
+// compare compares two values of a column. Before no and yes comes neither.
+func compare(a, b any) int {
+	switch a := a.(type) {
+	case string:
+		return cmp.Compare(a, b.(string))
+	case int64:
+		return cmp.Compare(a, b.(int64))
 	}
-	if c := t.text(name); c != nil {
-		return c.at(row)
-	}
-	if f := t.flag(name); f != nil {
-		return [...]any{null: nil, no: false, yes: true}[f[row]]
-	}
-	if n := t.number(name); n != nil {
-		return n[row]
-	}
-	return nil
+	truths := []any{nil, false, true}
+	return cmp.Compare(slices.Index(truths, a), slices.Index(truths, b))
 }
 
 // facet is a value of a column and how many trials have it.
 type facet struct {
-	Value string `json:"value"`
-	N     int    `json:"n"`
+	Value any `json:"value"`
+	N     int `json:"n"`
 }
 
 // facets lists the values of the columns that have few, in their order of
@@ -303,7 +213,7 @@ type facet struct {
 func (t *table) facets() map[string][]facet {
 	out := map[string][]facet{}
 	for _, name := range facetColumns {
-		c := t.text(name)
+		c := t.columns[name]
 		list := make([]facet, len(c.values))
 		for i, v := range c.values {
 			list[i].Value = v
@@ -320,7 +230,7 @@ func (t *table) facets() map[string][]facet {
 // same are the rows of the same case in the same epoch: under other defenses
 // and agents.
 func (t *table) same(row int) []int {
-	cases, epoch := t.text("case").of, t.number("epoch")
+	cases, epoch := t.columns["case"].of, t.columns["epoch"].of
 	var out []int
 	for i := range t.ids {
 		if cases[i] == cases[row] && epoch[i] == epoch[row] {

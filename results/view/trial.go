@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/results"
@@ -13,7 +12,7 @@ import (
 
 // Page is one trial with everything that is known of it.
 type Page struct {
-	Trial    []Column  `json:"trial"`
+	Trial    [][2]any  `json:"trial"` // names and values of its columns
 	Sessions []Session `json:"sessions"`
 	// Decisions are those that no session shows, where there is no transcript.
 	Decisions []Decision      `json:"decisions,omitempty"`
@@ -55,39 +54,33 @@ type Decision struct {
 	Call *results.GateCall `json:"call,omitempty"`
 }
 
-// Column is a column of a row.
-type Column struct {
-	Name  string `json:"name"`
-	Value any    `json:"value"`
-}
-
 var errNoTranscript = errors.New("the run kept no transcript of this trial, so only its rows are shown (a trial that does not apply has none, nor has any where the setting transcripts is none)")
 
 // page puts a trial together.
-func (e *edition) page(id string) (*Page, error) {
-	row, ok := e.table.row(id)
+func (s *snapshot) page(id string) (*Page, error) {
+	row, ok := s.table.row(id)
 	if !ok {
 		return nil, errNoTrial
 	}
-	trial, rows, err := e.shelf.entry(row)
+	e, err := s.entry(row)
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Trial: columnsOf(trial)}
-	for _, i := range e.table.same(row) {
+	p := &Page{Trial: columnsOf(&e.Trial)}
+	for _, i := range s.table.same(row) {
 		m := map[string]any{}
 		for _, c := range []string{"trial", "agent", "defense", "status", "written", "influenced", "detected", "utility"} {
-			m[c] = e.table.value(i, c)
+			m[c] = s.table.value(i, c)
 		}
 		p.Same = append(p.Same, m)
 	}
 	if row > 0 {
-		p.Previous = e.table.id(row - 1)
+		p.Previous = s.table.id(row - 1)
 	}
-	if row+1 < len(e.table.ids) {
-		p.Next = e.table.id(row + 1)
+	if row+1 < len(s.table.ids) {
+		p.Next = s.table.id(row + 1)
 	}
-	for _, d := range rows {
+	for _, d := range e.Decisions {
 		if d.Poison {
 			p.Poison = append(p.Poison, d.Record)
 		}
@@ -95,19 +88,19 @@ func (e *edition) page(id string) (*Page, error) {
 			p.Legit = append(p.Legit, d.Record)
 		}
 	}
-	t, err := e.readTranscript(id)
+	t, err := s.readTranscript(id)
 	if err != nil {
 		p.Problem, t = err.Error(), new(results.Transcript)
 	} else {
 		p.Memory = &t.Memory
 	}
 	p.Verdicts = t.Judge
-	p.sessions(t, rows)
+	p.sessions(t, e.Decisions)
 	return p, nil
 }
 
-func (e *edition) readTranscript(id string) (*results.Transcript, error) {
-	b, err := e.transcript(id)
+func (s *snapshot) readTranscript(id string) (*results.Transcript, error) {
+	b, err := s.transcript(id)
 	if errors.Is(err, results.ErrNoTranscript) {
 		return nil, errNoTranscript
 	}
@@ -177,31 +170,23 @@ func rowOf(c *results.GateCall, phase results.Phase, rows []results.Decision, ca
 
 func decisionOf(r *results.Decision, c *results.GateCall) Decision {
 	d := Decision{Row: map[string]any{}, Call: c}
-	for _, column := range columnsOf(r) {
-		d.Row[column.Name] = column.Value
+	for _, c := range columnsOf(r) {
+		d.Row[c[0].(string)] = c[1]
 	}
 	return d
 }
 
 // columnsOf lists a row's columns in the order of the file. Numbers of 64 bits
 // are texts: a script would lose their last digits.
-func columnsOf(row any) []Column {
+func columnsOf(row any) (out [][2]any) {
 	v := reflect.ValueOf(row).Elem()
-	var out []Column
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("parquet"), ",")
-		f := v.Field(i)
-		var x any
-		switch {
-		case f.Kind() == reflect.Pointer && f.IsNil():
-		case f.Kind() == reflect.Pointer:
-			x = f.Elem().Interface()
-		case f.Kind() == reflect.Int64:
-			x = strconv.FormatInt(f.Int(), 10)
-		default:
-			x = f.Interface()
+		x := plain(v.Field(i))
+		if v.Field(i).Kind() == reflect.Int64 {
+			x = fmt.Sprint(x)
 		}
-		out = append(out, Column{name, x})
+		out = append(out, [2]any{name, x})
 	}
 	return out
 }

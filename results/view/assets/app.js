@@ -301,7 +301,7 @@ async function trialPage(params, signal) {
   window.scrollTo(0, 0);
 }
 
-const values = p => Object.fromEntries(p.trial.map(c => [c.name, c.value]));
+const values = p => Object.fromEntries(p.trial);
 
 function facts(v) {
   const parts = v.label === 'attack'
@@ -357,7 +357,7 @@ function trialColumn(p, v) {
     p.decisions && p.decisions.length > 0 && h('section', null, h('h3', null, 'Decisions'), p.decisions.map(decision)),
     p.memory && memory(p),
     h('details', null, h('summary', null, 'All columns of the row'), h('div', { class: 'scroll' }, h('table', { class: 'columns' }, h('tbody', null,
-      p.trial.map(c => h('tr', null, h('th', { scope: 'row' }, c.name), h('td', null, typeof c.value === 'boolean' || c.value === null ? yesNo(c.value) : show(c.value)))))))));
+      p.trial.map(([name, value]) => h('tr', null, h('th', { scope: 'row' }, name), h('td', null, typeof value === 'boolean' || value === null ? yesNo(value) : show(value)))))))));
 }
 
 // judged shows what a language model said that judged the trial.

@@ -15,54 +15,54 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// maxRuns bounds how many runs a shelf lists, maxDepth how deep it looks.
+// maxRuns bounds how many runs are listed, maxDepth how deep it looks.
 const (
 	maxRuns  = 2000
 	maxDepth = 3
 )
 
-// Shelf is the runs under a directory, or the one run that the directory is.
-type Shelf struct {
+// Runs are the runs under a directory, or the one run that the directory is.
+type Runs struct {
 	root string
 
 	mu     sync.Mutex
-	opened map[string]*Book // by key
+	opened map[string]*openRun // by key
 }
 
-// NewShelf returns the shelf of a directory. It is an error if it holds no run.
-func NewShelf(dir string) (*Shelf, error) {
-	s := &Shelf{root: dir, opened: map[string]*Book{}}
-	keys, err := s.keys()
+// NewRuns finds the runs of a directory. It is an error if it holds none.
+func NewRuns(dir string) (*Runs, error) {
+	r := &Runs{root: dir, opened: map[string]*openRun{}}
+	keys, err := r.keys()
 	if err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("looking for runs in %s: %w: there is no run.json in it or below; name a run directory, or make a run with memtox run", dir, fs.ErrNotExist)
 	}
-	return s, nil
+	return r, nil
 }
 
 // keys are the paths of run directories relative to the root, with slashes; "."
 // is the root itself.
-func (s *Shelf) keys() ([]string, error) {
-	if isRun(s.root) {
+func (r *Runs) keys() ([]string, error) {
+	if isRun(r.root) {
 		return []string{"."}, nil
 	}
-	if _, err := os.Stat(s.root); err != nil {
+	if _, err := os.Stat(r.root); err != nil {
 		return nil, fmt.Errorf("looking for runs: %w", err)
 	}
 	var out []string
-	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(r.root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			if path == s.root {
+			if path == r.root {
 				return err
 			}
 			return fs.SkipDir // a directory that cannot be read holds no run for us
 		}
-		if !d.IsDir() || path == s.root {
+		if !d.IsDir() || path == r.root {
 			return nil
 		}
-		rel, err := filepath.Rel(s.root, path)
+		rel, err := filepath.Rel(r.root, path)
 		if err != nil || strings.HasPrefix(d.Name(), ".") {
 			return fs.SkipDir
 		}
@@ -79,7 +79,7 @@ func (s *Shelf) keys() ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for runs in %s: %w", s.root, err)
+		return nil, fmt.Errorf("looking for runs in %s: %w", r.root, err)
 	}
 	return out, nil
 }
@@ -105,14 +105,14 @@ type RunInfo struct {
 }
 
 // List lists the runs, the newest first.
-func (s *Shelf) List() ([]RunInfo, error) {
-	keys, err := s.keys()
+func (r *Runs) List() ([]RunInfo, error) {
+	keys, err := r.keys()
 	if err != nil {
 		return nil, err
 	}
 	out := []RunInfo{}
 	for _, k := range keys {
-		dir := filepath.Join(s.root, filepath.FromSlash(k))
+		dir := filepath.Join(r.root, filepath.FromSlash(k))
 		info := RunInfo{Key: k}
 		if run, err := results.ReadRun(dir); err != nil {
 			info.Error = err.Error()
@@ -137,31 +137,31 @@ var (
 	errNoTrial = errors.New("there is no such trial")
 )
 
-// Book returns an opened run by its key.
-func (s *Shelf) Book(key string) (*Book, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b := s.opened[key]; b != nil {
-		return b, nil
+// open returns an opened run by its key.
+func (r *Runs) open(key string) (*openRun, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.opened[key]; o != nil {
+		return o, nil
 	}
-	keys, err := s.keys()
+	keys, err := r.keys()
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(keys, key) { // nothing outside the shelf is opened
+	if !slices.Contains(keys, key) { // nothing outside the directory is opened
 		return nil, errNoRun
 	}
-	b := &Book{dir: filepath.Join(s.root, filepath.FromSlash(key)), key: key}
-	s.opened[key] = b
-	return b, nil
+	o := &openRun{dir: filepath.Join(r.root, filepath.FromSlash(key))}
+	r.opened[key] = o
+	return o, nil
 }
 
 // Close closes what was opened.
-func (s *Shelf) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range s.opened {
-		b.close()
+func (r *Runs) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.opened {
+		o.close()
 	}
-	s.opened = map[string]*Book{}
+	r.opened = map[string]*openRun{}
 }
