@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,14 +73,6 @@ func (t *tape) Next(ctx context.Context, req model.Request) (model.Reply, error)
 	req.Messages = append([]model.Message(nil), req.Messages...)
 	t.asked = append(t.asked, req)
 	return t.next.Next(ctx, req)
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func heap() uint64 {
