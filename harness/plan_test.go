@@ -76,7 +76,7 @@ func TestPlanHoldsEveryTrialOnceWithTheArmsOfACaseTogether(t *testing.T) {
 		ids[p.ID(trial)] = true
 		want++
 	}
-	if want != p.Len() || int64(len(ids)) != p.Len() || p.Len() != 44*6*3 {
+	if want != p.Len() || int64(len(ids)) != p.Len() || p.Len() != 44*int64(len(p.Arms))*3 {
 		t.Errorf("%d trials, %d ids, Len %d", want, len(ids), p.Len())
 	}
 }
