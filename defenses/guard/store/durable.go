@@ -52,6 +52,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -78,8 +79,48 @@ const (
 	schemaVersion = 1
 )
 
-//go:embed schema.sql
-var schema string
+var (
+	//go:embed schema.sql
+	schema string
+	//go:embed statements.sql
+	statementSource string
+)
+
+// statements are prepared, by their names in statements.sql.
+type statements map[string]*sql.Stmt
+
+// statementsOf visits the names and texts of the statements that somebody prepares, in
+// the order of statements.sql.
+func statementsOf(who string) iter.Seq2[string, string] {
+	return func(yield func(name, query string) bool) {
+		for _, part := range strings.Split(statementSource, "\n-- ") {
+			name, query, _ := strings.Cut(part, "\n")
+			if name, mine := strings.CutPrefix(name, who+" "); mine && !yield(name, query) {
+				return
+			}
+		}
+	}
+}
+
+func prepare(ctx context.Context, p interface {
+	PrepareContext(context.Context, string) (*sql.Stmt, error)
+}, who string) (statements, error) {
+	out := statements{}
+	for name, query := range statementsOf(who) {
+		st, err := p.PrepareContext(ctx, query)
+		if err != nil {
+			return out, fmt.Errorf("preparing the statement %s: %w", name, err)
+		}
+		out[name] = st
+	}
+	return out, nil
+}
+
+func (s statements) close() {
+	for _, st := range s {
+		st.Close()
+	}
+}
 
 // The errors of this package.
 var (
@@ -118,11 +159,11 @@ type History struct {
 	wait time.Duration
 	read *sql.DB // any number of connections, one a reader
 	db   *sql.DB // the one connection that writes; nil if read only
-	q    queries
+	q    statements
 
 	mu   sync.Mutex // held by the writer
 	conn *sql.Conn
-	w    writes
+	w    statements
 	mark Mark // of the journal as this process knows it
 
 	idMu         sync.Mutex
@@ -183,7 +224,7 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 		return nil, err
 	}
 	s.read.SetMaxIdleConns(4)
-	if err := s.q.prepare(ctx, s.read); err != nil {
+	if s.q, err = prepare(ctx, s.read, "read"); err != nil {
 		return nil, s.named(err)
 	}
 	if o.ReadOnly {
@@ -197,7 +238,7 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return nil, s.named(err)
 	}
-	if err := s.w.prepare(ctx, s.conn); err != nil {
+	if s.w, err = prepare(ctx, s.conn, "write"); err != nil {
 		return nil, s.named(err)
 	}
 	if err := s.openHead(ctx); err != nil {

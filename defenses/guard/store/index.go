@@ -37,33 +37,18 @@ func (s *History) checkFile(ctx context.Context, told func(what string)) error {
 		return err
 	}
 	defer tx.Rollback()
-	// Each row of an answer is a fault.
 	file := filepath.Base(s.path)
-	for _, q := range []struct{ what, sql string }{
-		{"pages of the file are damaged: ", `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`},
-		{"a counter of the store is wrong: ", `
-			SELECT 'last' FROM state WHERE last <> (SELECT coalesce(max(seq), 0) FROM entry) UNION ALL
-			SELECT 'at' FROM state WHERE at <> coalesce((SELECT at FROM entry ORDER BY seq DESC LIMIT 1), x'') UNION ALL
-			SELECT 'records' FROM state WHERE records <> (SELECT count(DISTINCT id) FROM version) UNION ALL
-			SELECT 'snaps' FROM state WHERE snaps <> (SELECT coalesce(max(n), 0) FROM snapshot) UNION ALL
-			SELECT 'state' WHERE (SELECT count(*) FROM state) <> 1`},
-		{"the bytes of a store are wrong: ", `
-			SELECT CAST(store AS TEXT) FROM (SELECT store, sum(bytes) AS n FROM (SELECT store, bytes FROM used UNION ALL
-				SELECT store, -size FROM version WHERE until = 9223372036854775807 AND state <= 1) GROUP BY store) WHERE n <> 0`},
-		{"a snapshot is not the one in the journal: ", `
-			SELECT 's' || n FROM snapshot s LEFT JOIN entry e ON e.seq = s.seq
-			WHERE e.seq IS NULL OR e.cause <> 10 OR e.snapshot <> 's' || n OR e.why <> s.reason OR e.by <> s.by OR e.at <> s.at`},
-	} {
-		rows, err := tx.QueryContext(ctx, q.sql)
+	for what, query := range statementsOf("fault") {
+		rows, err := tx.QueryContext(ctx, query)
 		if err != nil {
 			return err
 		}
 		for rows.Next() {
-			var what string
-			if err := rows.Scan(&what); err != nil {
+			var at string
+			if err := rows.Scan(&at); err != nil {
 				return errors.Join(err, rows.Close())
 			}
-			told(file + ": " + q.what + what)
+			told(file + ": " + what + ": " + at)
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err

@@ -39,35 +39,6 @@ const columns = `SELECT v.seq, v.until, v.forgotten, v.salt, v.record, n.at,
 // bare are the columns of a record alone, with what checks it.
 const bare = `SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq`
 
-// queries are the prepared statements of readers.
-type queries struct {
-	get, byKey, all, visible        *sql.Stmt
-	count, used, last, taken        *sql.Stmt
-	snapshots, tombstones, page, at *sql.Stmt
-}
-
-func (q *queries) prepare(ctx context.Context, db *sql.DB) error {
-	return prepare(ctx, db, []statement{
-		{&q.get, bare + ` WHERE v.id = ? ORDER BY v.seq DESC LIMIT 1`},
-		{&q.byKey, bare + ` WHERE v.store = ? AND v.key = ? AND v.until = 9223372036854775807 AND v.state <> 4
-			ORDER BY CASE v.state WHEN 0 THEN 0 WHEN 1 THEN 1 ELSE 2 END, v.first DESC LIMIT 1`},
-		{&q.all, bare + ` WHERE v.until = 9223372036854775807 ORDER BY v.first`},
-		{&q.visible, bare + ` WHERE v.store = ? AND v.until = 9223372036854775807 AND v.state <= 1 ORDER BY v.first`},
-		{&q.count, `SELECT records FROM state`},
-		{&q.used, `SELECT bytes FROM used WHERE store = ?`},
-		{&q.last, `SELECT last FROM state`},
-		{&q.taken, `SELECT EXISTS (SELECT 1 FROM version WHERE id = ?)`},
-		{&q.snapshots, `SELECT n, name, reason, by, seq, at, root FROM snapshot ORDER BY n`},
-		{&q.tombstones, `SELECT t.seq, t.record, e.at, e.by, e.why, t.erased FROM tombstone t JOIN entry e USING (seq) ORDER BY t.seq`},
-		{&q.page, `SELECT data FROM page WHERE name = ?`},
-		{&q.at, `SELECT seq FROM entry WHERE at <= ? ORDER BY at DESC, seq DESC LIMIT 1`},
-	})
-}
-
-func (q *queries) close() {
-	closeAll(q.get, q.byKey, q.all, q.visible, q.count, q.used, q.last, q.taken, q.snapshots, q.tombstones, q.page, q.at)
-}
-
 type scanner interface{ Scan(...any) error }
 
 // record reads the columns of bare, and checks the digest.
@@ -114,19 +85,19 @@ func (s *History) one(row *sql.Row) (r memory.Record, ok bool, err error) {
 
 // Get implements [memory.Store].
 func (s *History) Get(ctx context.Context, id string) (memory.Record, bool, error) {
-	return s.one(s.q.get.QueryRowContext(ctx, []byte(id)))
+	return s.one(s.q["get"].QueryRowContext(ctx, []byte(id)))
 }
 
 // ByKey implements [memory.Store].
 func (s *History) ByKey(ctx context.Context, store, key string) (memory.Record, bool, error) {
-	return s.one(s.q.byKey.QueryRowContext(ctx, []byte(store), []byte(key)))
+	return s.one(s.q["byKey"].QueryRowContext(ctx, []byte(store), []byte(key)))
 }
 
 // Visible implements [memory.Store].
 func (s *History) Visible(ctx context.Context, stores ...string) (out []memory.Record, err error) {
 	each := func(r *memory.Record) bool { out = append(out, *r); return true }
 	if len(stores) == 1 {
-		rows, err := s.q.visible.QueryContext(ctx, []byte(stores[0]))
+		rows, err := s.q["visible"].QueryContext(ctx, []byte(stores[0]))
 		return out, s.each(rows, err, each)
 	}
 	q := bare + ` WHERE v.until = 9223372036854775807 AND v.state <= 1`
@@ -143,7 +114,7 @@ func (s *History) Visible(ctx context.Context, stores ...string) (out []memory.R
 
 // Each implements [memory.Store].
 func (s *History) Each(ctx context.Context, yield func(*memory.Record) bool) error {
-	rows, err := s.q.all.QueryContext(ctx)
+	rows, err := s.q["all"].QueryContext(ctx)
 	return s.each(rows, err, yield)
 }
 
@@ -175,25 +146,25 @@ func (s *History) number(ctx context.Context, st *sql.Stmt, def int64, args ...a
 
 // Len implements [memory.Store].
 func (s *History) Len(ctx context.Context) (int, error) {
-	n, err := s.number(ctx, s.q.count, 0)
+	n, err := s.number(ctx, s.q["count"], 0)
 	return int(n), err
 }
 
 // Used implements [memory.Store].
 func (s *History) Used(ctx context.Context, store string) (int, error) {
-	n, err := s.number(ctx, s.q.used, 0, []byte(store))
+	n, err := s.number(ctx, s.q["used"], 0, []byte(store))
 	return int(n), err
 }
 
 // Last implements [memory.Journal].
 func (s *History) Last(ctx context.Context) (uint64, error) {
-	n, err := s.number(ctx, s.q.last, 0)
+	n, err := s.number(ctx, s.q["last"], 0)
 	return uint64(n), err
 }
 
 // Snapshots lists the snapshots, oldest first.
 func (s *History) Snapshots(ctx context.Context) (out []Snapshot, err error) {
-	rows, err := s.q.snapshots.QueryContext(ctx)
+	rows, err := s.q["snapshots"].QueryContext(ctx)
 	if err != nil {
 		return nil, s.named(err)
 	}
@@ -215,7 +186,7 @@ func (s *History) Snapshots(ctx context.Context) (out []Snapshot, err error) {
 
 // Tombstones lists what was forgotten, oldest first.
 func (s *History) Tombstones(ctx context.Context) (out []Tombstone, err error) {
-	rows, err := s.q.tombstones.QueryContext(ctx)
+	rows, err := s.q["tombstones"].QueryContext(ctx)
 	if err != nil {
 		return nil, s.named(err)
 	}
@@ -237,7 +208,7 @@ func (s *History) Tombstones(ctx context.Context) (out []Tombstone, err error) {
 
 // Page implements [Pager].
 func (s *History) Page(ctx context.Context, name string) (data []byte, ok bool, err error) {
-	err = s.q.page.QueryRowContext(ctx, []byte(name)).Scan(&data)
+	err = s.q["page"].QueryRowContext(ctx, []byte(name)).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -350,7 +321,7 @@ func clamp(n uint64) int64 { return int64(min(n, uint64(current)-1)) }
 
 // before is the last entry before a time.
 func (s *History) before(ctx context.Context, t time.Time) (int64, error) {
-	return s.number(ctx, s.q.at, 0, timeKey(t.Add(-1)))
+	return s.number(ctx, s.q["at"], 0, timeKey(t.Add(-1)))
 }
 
 // Log visits the entries of the log that the filter names, oldest first. Fields of a
@@ -471,9 +442,9 @@ func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
 		if p.Seq == 0 {
 			var err error
 			if p.System.IsZero() {
-				to, err = s.number(ctx, s.q.last, 0)
+				to, err = s.number(ctx, s.q["last"], 0)
 			} else {
-				to, err = s.number(ctx, s.q.at, 0, timeKey(p.System))
+				to, err = s.number(ctx, s.q["at"], 0, timeKey(p.System))
 			}
 			if err != nil {
 				yield(Version{}, err)

@@ -20,63 +20,6 @@ import (
 // open ended: what the column until has of a current version.
 const current = int64(1<<63 - 1)
 
-// writes are the prepared statements of the writing connection.
-type writes struct {
-	state, setState           *sql.Stmt
-	entry, version, until     *sql.Stmt
-	known, used, snapshot     *sql.Stmt
-	history, blank, tombstone *sql.Stmt
-	cite                      *sql.Stmt
-}
-
-func (w *writes) prepare(ctx context.Context, c *sql.Conn) error {
-	return prepare(ctx, c, []statement{
-		{&w.state, "SELECT last, at, records, ids, snaps FROM state"},
-		{&w.setState, "UPDATE state SET last = ?, at = ?, records = ?, ids = ?, snaps = ?"},
-		{&w.entry, "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&w.version, "INSERT INTO version VALUES (?, ?, 9223372036854775807, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-		{&w.until, "UPDATE version SET until = ? WHERE seq = ?"},
-		{&w.known, "SELECT seq, first, store, key, state, size, forgotten FROM version WHERE id = ? ORDER BY seq DESC LIMIT 1"},
-		{&w.used, "INSERT INTO used VALUES (?1, ?2) ON CONFLICT DO UPDATE SET bytes = bytes + ?2"},
-		{&w.snapshot, "INSERT INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)"},
-		{&w.history, "SELECT v.seq, v.salt, v.record, e.digest FROM version v JOIN entry e USING (seq) WHERE v.id = ? ORDER BY v.seq"},
-		{&w.blank, "UPDATE version SET key = x'', source = x'', size = 0, forgotten = 1, salt = ?, record = ? WHERE seq = ?"},
-		{&w.tombstone, "INSERT INTO tombstone VALUES (?, ?, ?)"},
-		{&w.cite, "INSERT OR IGNORE INTO cite VALUES (?, ?)"},
-	})
-}
-
-type statement struct {
-	to  **sql.Stmt
-	sql string
-}
-
-type preparer interface {
-	PrepareContext(context.Context, string) (*sql.Stmt, error)
-}
-
-func prepare(ctx context.Context, p preparer, list []statement) error {
-	for _, st := range list {
-		var err error
-		if *st.to, err = p.PrepareContext(ctx, st.sql); err != nil {
-			return fmt.Errorf("preparing %q: %w", st.sql, err)
-		}
-	}
-	return nil
-}
-
-func (w *writes) close() {
-	closeAll(w.state, w.setState, w.entry, w.version, w.until, w.known, w.used, w.snapshot, w.history, w.blank, w.tombstone, w.cite)
-}
-
-func closeAll(stmts ...*sql.Stmt) {
-	for _, s := range stmts {
-		if s != nil {
-			s.Close()
-		}
-	}
-}
-
 // counters are the row of the table state.
 type counters struct {
 	last, records, ids, snaps int64
@@ -102,7 +45,7 @@ func (s *History) transact(ctx context.Context, f func(context.Context, *counter
 	}
 	var c counters
 	before := s.mark
-	err := s.w.state.QueryRowContext(ctx).Scan(&c.last, &c.at, &c.records, &c.ids, &c.snaps)
+	err := s.w["state"].QueryRowContext(ctx).Scan(&c.last, &c.at, &c.records, &c.ids, &c.snaps)
 	if err == nil {
 		err = s.follow(ctx, &c)
 	}
@@ -110,7 +53,7 @@ func (s *History) transact(ctx context.Context, f func(context.Context, *counter
 		err = f(ctx, &c)
 	}
 	if err == nil {
-		_, err = s.w.setState.ExecContext(ctx, c.last, bytesOf(c.at), c.records, c.ids, c.snaps)
+		_, err = s.w["setState"].ExecContext(ctx, c.last, bytesOf(c.at), c.records, c.ids, c.snaps)
 	}
 	if err == nil {
 		_, err = s.conn.ExecContext(ctx, "COMMIT")
@@ -174,7 +117,7 @@ func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole D
 	if b.Snapshot != nil {
 		c.snaps++
 		out.Snapshot = "s" + strconv.FormatInt(c.snaps, 10)
-		if _, err := s.w.snapshot.ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, []byte{}); err != nil {
+		if _, err := s.w["snapshot"].ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, []byte{}); err != nil {
 			return out, err
 		}
 	}
@@ -213,7 +156,7 @@ func (s *History) log(ctx context.Context, a *Audit, snapshot string) error {
 	if a.Digest != (Digest{}) {
 		digest = a.Digest[:]
 	}
-	_, err := s.w.entry.ExecContext(ctx, int64(a.Seq), int64(a.Group), timeKey(a.At), int64(a.Cause), int64(a.Route),
+	_, err := s.w["entry"].ExecContext(ctx, int64(a.Seq), int64(a.Group), timeKey(a.At), int64(a.Cause), int64(a.Route),
 		[]byte(a.By), []byte(a.Why), []byte(a.Record), a.Snapshot, int64(a.Target), digest)
 	return err
 }
@@ -223,7 +166,7 @@ func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.R
 	var seq, first, state, size int64
 	var store, key []byte
 	var forgotten bool
-	err := s.w.known.QueryRowContext(ctx, []byte(r.ID)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten)
+	err := s.w["known"].QueryRowContext(ctx, []byte(r.ID)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		first = int64(a.Seq)
@@ -234,17 +177,17 @@ func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.R
 		if err := memory.SamePlace(&memory.Record{Store: string(store), Key: string(key)}, r, forgotten); err != nil {
 			return err
 		}
-		if _, err := s.w.until.ExecContext(ctx, int64(a.Seq), seq); err != nil {
+		if _, err := s.w["until"].ExecContext(ctx, int64(a.Seq), seq); err != nil {
 			return err
 		}
 		if memory.State(state).Visible() {
-			if _, err := s.w.used.ExecContext(ctx, store, -size); err != nil {
+			if _, err := s.w["used"].ExecContext(ctx, store, -size); err != nil {
 				return err
 			}
 		}
 	}
 	if r.State.Visible() {
-		if _, err := s.w.used.ExecContext(ctx, []byte(r.Store), int64(len(r.Text))); err != nil {
+		if _, err := s.w["used"].ExecContext(ctx, []byte(r.Store), int64(len(r.Text))); err != nil {
 			return err
 		}
 	}
@@ -254,7 +197,7 @@ func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.R
 	if err := s.log(ctx, a, ""); err != nil {
 		return err
 	}
-	_, err = s.w.version.ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key), []byte(r.Principal),
+	_, err = s.w["version"].ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key), []byte(r.Principal),
 		[]byte(r.Origin.Source), int64(r.State), int64(len(r.Text)), int64(0), v.Salt, r.AppendCanonical(nil))
 	if err != nil {
 		return err
@@ -272,7 +215,7 @@ func (s *History) cite(ctx context.Context, id string, seq uint64) error {
 	if id == "" {
 		return nil
 	}
-	_, err := s.w.cite.ExecContext(ctx, []byte(id), int64(seq))
+	_, err := s.w["cite"].ExecContext(ctx, []byte(id), int64(seq))
 	return err
 }
 
@@ -301,7 +244,7 @@ func (s *History) NextID(ctx context.Context) (string, error) {
 		s.nextID++
 		id := "r" + strconv.Itoa(s.nextID)
 		var taken bool
-		if err := s.q.taken.QueryRowContext(ctx, []byte(id)).Scan(&taken); err != nil {
+		if err := s.q["taken"].QueryRowContext(ctx, []byte(id)).Scan(&taken); err != nil {
 			return "", s.named(err)
 		}
 		if !taken {
@@ -430,7 +373,7 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 		var seq, first, state, size int64
 		var store, key []byte
 		var forgotten bool
-		switch err := s.w.known.QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten); {
+		switch err := s.w["known"].QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten); {
 		case errors.Is(err, sql.ErrNoRows):
 			return out, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 		case err != nil:
@@ -439,7 +382,7 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 			return out, fmt.Errorf("forgetting record %q: it is forgotten already", id)
 		}
 		t := Tombstone{Record: id, By: f.By, Why: f.Why}
-		rows, err := s.w.history.QueryContext(ctx, []byte(id))
+		rows, err := s.w["history"].QueryContext(ctx, []byte(id))
 		if err != nil {
 			return out, err
 		}
@@ -484,7 +427,7 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 		if err != nil {
 			return out, err
 		}
-		if _, err := s.w.tombstone.ExecContext(ctx, int64(t.Seq), []byte(t.Record), string(erased)); err != nil {
+		if _, err := s.w["tombstone"].ExecContext(ctx, int64(t.Seq), []byte(t.Record), string(erased)); err != nil {
 			return out, err
 		}
 		last := b.Records[n]
@@ -493,7 +436,7 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 	}
 	for _, p := range blank {
 		enc := p.record.AppendCanonical(nil)
-		if _, err := s.w.blank.ExecContext(ctx, blankSum(enc), enc, p.seq); err != nil {
+		if _, err := s.w["blank"].ExecContext(ctx, blankSum(enc), enc, p.seq); err != nil {
 			return out, err
 		}
 	}
