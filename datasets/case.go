@@ -131,7 +131,7 @@ type Injected struct {
 	// Signed says that the record was in this memory before, and comes back as the
 	// defense had left it, with its signature if the defense signs: a restored
 	// backup. An attacker has no such record.
-	Signed bool `json:"signed,omitempty"`
+	Signed bool `json:"signed,omitzero"`
 }
 
 // InjectStores lists the stores that an injected record may name.
@@ -164,7 +164,7 @@ type Turn struct {
 	User string `json:"user"`
 	// Fresh begins a new session with this turn: the context is gone, the memory
 	// stays. The write session of most cases is one session.
-	Fresh bool `json:"fresh,omitempty"`
+	Fresh bool `json:"fresh,omitzero"`
 	// Segments are what the tools return in this turn, in order.
 	Segments []Segment `json:"segments,omitempty"`
 	// Expect is this turn's ordinary task: the answer or a tool call must hold
@@ -181,10 +181,10 @@ type Segment struct {
 	Text   string `json:"text"`
 	// Inline hands the segment over as a labelled block beside the user's words
 	// instead of through a tool.
-	Inline bool `json:"inline,omitempty"`
+	Inline bool `json:"inline,omitzero"`
 	// Pad fills the segment with ordinary sentences of its medium up to this
 	// many tokens before the session starts, so that compaction is reached.
-	Pad int `json:"pad,omitempty"`
+	Pad int `json:"pad,omitzero"`
 }
 
 // Retrieval is the retrieval session: one later query in a new context.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -116,7 +117,8 @@ func (w *yamlWriter) value(path, name string, n *yaml.Node) error {
 			if key.Kind != yaml.ScalarNode {
 				return fail("a field name is not a plain word", "write name: value")
 			}
-			w.b = append(appendString(w.b, key.Value), ':')
+			w.quote(key.Value)
+			w.b = append(w.b, ':')
 			if err := w.value(strings.TrimPrefix(path+"."+key.Value, "."), key.Value, n.Content[i+1]); err != nil {
 				return err
 			}
@@ -142,12 +144,15 @@ func (w *yamlWriter) value(path, name string, n *yaml.Node) error {
 			w.b = append(w.b, n.Value...)
 			break
 		}
-		w.b = appendString(w.b, n.Value)
+		w.quote(n.Value)
 	default:
 		return fail("anchors and aliases are not used in cases", "write the value out")
 	}
 	return nil
 }
+
+// quote appends a text, which is valid UTF-8 as the whole file is.
+func (w *yamlWriter) quote(s string) { w.b, _ = jsontext.AppendQuote(w.b, s) }
 
 func digits(s string) bool {
 	for _, c := range s {
