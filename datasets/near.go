@@ -1,9 +1,7 @@
 package datasets
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/memtox/memtox/internal/text"
@@ -90,11 +88,8 @@ func (s Shingles) Jaccard(t Shingles) float64 {
 	return 0
 }
 
-// near finds near-duplicates, exactly. Across families it compares only cases
-// that share one of their rarest shingles: two sets whose similarity is above t
-// must share one among the first (1−t)·n+1 of each in any common order (the
-// prefix filter of Chaudhuri, Ganti and Kaushik 2006), and in the order of
-// rarity few others do. Variants resemble their case on purpose and are left out.
+// near finds near-duplicates, exactly. Variants resemble their case on purpose and
+// are left out.
 func (v *validator) near() {
 	set := v.set
 	shingles := make([]Shingles, len(set.Cases))
@@ -155,91 +150,37 @@ func (v *validator) nearWithin(shingles []Shingles) {
 	}
 }
 
+// nearAcross counts, for each case, the shingles that it shares with every case
+// before it, by a list of the cases that hold each shingle.
 func (v *validator) nearAcross(shingles []Shingles) {
-	const least = nearFloor
-	total := 0
-	for _, s := range shingles {
-		total += len(s)
-	}
-	// Number the shingles by rarity: rank[k] of the k-th distinct one.
-	all := make([]uint64, 0, total)
-	for _, s := range shingles {
-		all = append(all, s...)
-	}
-	slices.Sort(all)
-	type counted struct {
-		hash uint64
-		n    int32
-	}
-	var distinct []counted
-	for i := 0; i < len(all); {
-		j := i
-		for j < len(all) && all[j] == all[i] {
-			j++
-		}
-		if j-i > 1 { // one that stands in a single case finds no pair
-			distinct = append(distinct, counted{all[i], int32(j - i)})
-		}
-		i = j
-	}
-	slices.SortFunc(distinct, func(a, b counted) int { return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.hash, b.hash)) })
-	rank := make(map[uint64]int32, len(distinct))
-	for i, d := range distinct {
-		rank[d.hash] = int32(i)
-	}
-	postings := make([][]int32, len(distinct))
-	met := make([]int, len(shingles)) // the last case that each was a candidate of
-	for i := range met {
-		met[i] = -1
-	}
-	type pair struct {
-		i, j       int
-		similarity float64
-	}
-	var pairs []pair
-	ranks := make([]int32, 0, 1024)
+	holders := make(map[uint64][]int32)
+	shared := make([]int32, len(shingles)) // with the case that is looked at
 	for i, s := range shingles {
-		if len(s) == 0 {
-			continue
-		}
-		ranks = ranks[:0]
-		alone := 0
-		for _, h := range s {
-			if r, ok := rank[h]; ok {
-				ranks = append(ranks, r)
-			} else {
-				alone++
-			}
-		}
-		slices.Sort(ranks)
 		a := &v.set.Cases[i]
-		prefix := len(s) - int(math.Ceil(least*float64(len(s)))) + 1 - alone // single ones come first in the order
-		for _, r := range ranks[:max(0, min(prefix, len(ranks)))] {
-			for _, j := range postings[r] {
-				n, m := float64(len(s)), float64(len(shingles[j]))
-				if met[j] == i || min(n, m) < least*max(n, m) {
-					continue
+		var met []int32
+		for _, h := range s {
+			for _, j := range holders[h] {
+				if shared[j] == 0 {
+					met = append(met, j)
 				}
-				met[j] = i
-				if b := &v.set.Cases[j]; a.Family != b.Family && a.Twin != b.ID {
-					pairs = append(pairs, pair{i: i, j: int(j)})
-				}
+				shared[j]++
 			}
-			postings[r] = append(postings[r], int32(i))
+			holders[h] = append(holders[h], int32(i))
 		}
-	}
-	parallel(len(pairs), func(k int) {
-		p := &pairs[k]
-		p.similarity = shingles[p.i].Jaccard(shingles[p.j])
-	})
-	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(a.i-b.i, a.j-b.j) })
-	for _, p := range pairs {
-		if p.similarity >= least {
-			v.report.Near.Across = max(v.report.Near.Across, p.similarity)
-		}
-		if p.similarity > MaxAcross {
-			b := &v.set.Cases[p.j]
-			v.add(v.problem(CheckNear, p.i, "write", fmt.Sprintf("is nearly case %s of family %s: similarity %.2f, at most %.1f", inert(b.ID), inert(b.Family), p.similarity, MaxAcross), "write the families differently"))
+		slices.Sort(met)
+		for _, j := range met {
+			both := int(shared[j])
+			shared[j] = 0
+			b := &v.set.Cases[j]
+			similarity := float64(both) / float64(len(s)+len(shingles[j])-both)
+			if similarity < nearFloor || a.Family == b.Family || a.Twin == b.ID {
+				continue
+			}
+			v.report.Near.Across = max(v.report.Near.Across, similarity)
+			if similarity > MaxAcross {
+				v.add(v.problem(CheckNear, i, "write", fmt.Sprintf("is nearly case %s of family %s: similarity %.2f, at most %.1f",
+					inert(b.ID), inert(b.Family), similarity, MaxAcross), "write the families differently"))
+			}
 		}
 	}
 }
