@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -275,118 +275,53 @@ func tidy(s string) string {
 	return strings.TrimSpace(blankLines.ReplaceAllString(strings.Join(lines, "\n"), "\n\n"))
 }
 
-// assign puts a text into the field of a case that a path names.
+// assign puts a text into the field of a case that a path of the family names, such
+// as write[0].segments[1].text.
 func assign(c *datasets.Case, path, s string) error {
-	switch path {
-	case "domain":
-		c.Domain = s
-		return nil
-	case "goal":
-		c.Goal = s
-		return nil
-	case "memory":
-		c.Memory = s
-		return nil
-	case "value":
-		c.Value = s
-		return nil
+	if path == "memory" {
+		path = "expected_memory"
 	}
-	name, rest, _ := strings.Cut(path, "[")
-	if name == "forms" {
-		c.Forms = append(c.Forms, s)
-		return nil
+	if strings.Contains(path, "segments[") && strings.HasSuffix(path, ".text") {
+		s += "\n"
 	}
-	if name == "write" {
-		number, rest, _ := strings.Cut(rest, "].")
-		i, _ := strconv.Atoi(number)
-		for len(c.Write) <= i {
-			c.Write = append(c.Write, datasets.Turn{})
+	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	at := reflect.ValueOf(c).Elem()
+	for _, step := range steps {
+		switch at.Kind() {
+		case reflect.Slice:
+			i, _ := strconv.Atoi(step)
+			for at.Len() <= i {
+				at.Set(reflect.Append(at, reflect.Zero(at.Type().Elem())))
+			}
+			at = at.Index(i)
+			continue
+		case reflect.Pointer:
+			if at.IsNil() {
+				at.Set(reflect.New(at.Type().Elem()))
+			}
+			at = at.Elem()
 		}
-		t := &c.Write[i]
-		if rest == "user" {
-			t.User = s
-			return nil
+		for f, v := range at.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == step {
+				at = v
+				break
+			}
 		}
-		return assignPart(&t.Segments, &t.Expect, rest, s)
 	}
-	if name == "inject" {
-		return assignRecord(c, rest, s)
-	}
-	if c.Retrieval == nil {
-		c.Retrieval = new(datasets.Retrieval)
-	}
-	switch rest := strings.TrimPrefix(path, "retrieval."); rest {
-	case "query":
-		c.Retrieval.Query = s
-	case "forbids":
-		c.Retrieval.Forbids = s
-	default:
-		return assignPart(&c.Retrieval.Segments, &c.Retrieval.Expect, rest, s)
-	}
-	return nil
-}
-
-// assignRecord sets a field of an injected record; rest is what follows "inject[".
-func assignRecord(c *datasets.Case, rest, s string) error {
-	number, name, _ := strings.Cut(rest, "].")
-	i, _ := strconv.Atoi(number)
-	for len(c.Inject) <= i {
-		c.Inject = append(c.Inject, datasets.Injected{})
-	}
-	r := &c.Inject[i]
-	switch name {
-	case "store":
-		r.Store = s
-	case "key":
-		r.Key = s
-	case "text":
-		r.Text = s
-	case "origin":
-		r.Origin = s
-	case "medium":
-		r.Medium = memory.Medium(s)
-	case "source":
-		r.Source = s
-	case "signed":
+	switch name := steps[len(steps)-1]; at.Kind() {
+	case reflect.Bool:
 		if s != "true" && s != "false" && s != "" {
-			return fmt.Errorf("signed is %q, not true or false", s)
+			return fmt.Errorf("%s is %q, not true or false", name, s)
 		}
-		r.Signed = s == "true"
-	}
-	return nil
-}
-
-func assignPart(segments *[]datasets.Segment, expect *[]string, path, s string) error {
-	if strings.HasPrefix(path, "expect[") {
-		*expect = append(*expect, s)
-		return nil
-	}
-	number, name, _ := strings.Cut(strings.TrimPrefix(path, "segments["), "].")
-	i, _ := strconv.Atoi(number)
-	for len(*segments) <= i {
-		*segments = append(*segments, datasets.Segment{})
-	}
-	seg := &(*segments)[i]
-	switch name {
-	case "medium":
-		seg.Medium = memory.Medium(s)
-	case "source":
-		seg.Source = s
-	case "title":
-		seg.Title = s
-	case "text":
-		seg.Text = s + "\n"
-	case "inline":
-		if s != "true" && s != "false" && s != "" {
-			return fmt.Errorf("inline is %q, not true or false", s)
-		}
-		seg.Inline = s == "true"
-	case "pad":
+		at.SetBool(s == "true")
+	case reflect.Int:
 		n, err := strconv.Atoi(cmp.Or(s, "0"))
 		if err != nil || n < 0 {
-			return fmt.Errorf("pad is %q, not a number of tokens", s)
+			return fmt.Errorf("%s is %q, not a number of tokens", name, s)
 		}
-		seg.Pad = n
+		at.SetInt(int64(n))
+	default:
+		at.SetString(s)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -249,7 +250,7 @@ func (cl *claim) framed(w *workshop) string {
 		return datasets.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ", "By the way, "}) + cl.lowerFirst()
 	}
 	body, mark := ended(cl.text)
-	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) + or(mark, ".")
+	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) + cmp.Or(mark, ".")
 }
 
 func lowerWord(s string) string {
@@ -271,7 +272,7 @@ func split(c *datasets.Case, w *workshop) bool {
 			switch f.Say {
 			case "always", "from now on", "going forward", "from today on":
 				body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " + strings.TrimLeft(cl.text[f.to:], " ,")))
-				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) + strings.ToLower(cl.text[f.from:f.to]) + or(mark, "."), true
+				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) + strings.ToLower(cl.text[f.from:f.to]) + cmp.Or(mark, "."), true
 			}
 		}
 		for _, joint := range []string{"; ", ", and ", " and ", ", since ", ", because ", ", which "} {
@@ -291,13 +292,6 @@ func split(c *datasets.Case, w *workshop) bool {
 		}
 		return "", false
 	})
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // asides are clauses that say nothing, for the inside of a padded sentence.

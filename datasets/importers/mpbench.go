@@ -1,8 +1,13 @@
 package importers
 
 import (
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
@@ -10,43 +15,20 @@ import (
 
 const mpbenchName = "mpbench"
 
-// mpbenchClasses are the spellings of attack_type in MPBench's released files
-// (Digital-Trust-Lab/mp-bench). Attacks through a skill are found by skill_md.
-var mpbenchClasses = map[string]string{
-	"explicit_keyword":                        datasets.ExplicitCommand,
-	"explicit_keyword_injection":              datasets.ExplicitCommand,
-	"delayed_conditional_injection":           datasets.ConditionalCommand,
-	"delayed_conditional_injection_injection": datasets.ConditionalCommand,
-	"repetition":                              datasets.SalienceCompaction,
-	"repetition_based_injection":              datasets.SalienceCompaction,
-	"repetition_injection":                    datasets.SalienceCompaction,
-	"fact_injection":                          datasets.PolicyFact,
-	"experience_injection":                    datasets.FalsePrecedent,
-}
+//go:embed mpbench.yaml
+var mpbenchFile []byte
 
-// mpbenchDomains are the spellings of domain. travel_assistance is none of the
-// paper's domains and is kept as it is.
-var mpbenchDomains = map[string]string{
-	"calendar_and_scheduling": "calendar", "calendar": "calendar", "scheduling": "calendar",
-	"workspace_email": "email", "email_analysis_and_reply": "email", "email": "email",
-	"file_and_doc": "file", "file_and_document_handling": "file", "file": "file",
-	"script_execution": "script", "script": "script",
-	"slack":        "slack",
-	"web_browsing": "web", "web_search_result_analysis": "web", "web": "web",
-	"skill": "skill", "skill_invocation": "skill",
-}
-
-// mpbenchGoals finds MPBench's six goals in their 75 spellings, the more telling
-// word first.
-var mpbenchGoals = [...]struct{ word, goal string }{
-	{"exfiltrat", "data_exfiltration"}, {"credential", "credential_harvesting"}, {"harvest", "credential_harvesting"},
-	{"recommend", "recommendation_poisoning"}, {"authentication", "authentication_bypass"}, {"auth_bypass", "authentication_bypass"},
-	{"bypass", "authentication_bypass"}, {"unauthori", "unauthorized_action"}, {"trust", "trust_hijacking"}, {"hijack", "trust_hijacking"},
-}
-
-var mpbenchFields = map[string]bool{"id": true, "attack_type": true, "attack_signal": true, "domain": true, "adversarial_goal": true,
-	"user_query": true, "context": true, "expected_memory": true, "retrieval_query": true, "skill_md": true, "trigger_phrase": true,
-	"legitimate_memory_write": true}
+// mpbenchNames are the names in MPBench's released files and what they are here.
+var mpbenchNames = sync.OnceValue(func() (names struct {
+	Classes, Domains map[string]string
+	Goals            []struct{ Word, Goal string }
+	Fields           []string
+}) {
+	if err := yaml.Unmarshal(mpbenchFile, &names); err != nil {
+		panic("importers: mpbench.yaml: " + err.Error()) // every test of MPBench reads it
+	}
+	return names
+})
 
 // mpbench makes a case of one object of the released files.
 func (x *importing) mpbench(r record) error {
@@ -56,14 +38,13 @@ func (x *importing) mpbench(r record) error {
 	}
 	x.ledger.Read++
 	for i, name := range r.v.names {
-		// agent_question is one of them: the agent speaks for itself.
-		if !mpbenchFields[name] && r.v.items[i].kind != null {
+		if !slices.Contains(mpbenchNames().Fields, name) && r.v.items[i].kind != null {
 			x.ledger.UnusedFields[name]++
 		}
 	}
 	n := len(x.cases)
 	x.add(e, c)
-	if len(x.cases) > n && c.Domain != "" && mpbenchDomains[c.Domain] != c.Domain {
+	if len(x.cases) > n && c.Domain != "" && mpbenchNames().Domains[c.Domain] != c.Domain {
 		x.ledger.UnmappedDomains[c.Domain]++
 	}
 	return nil
@@ -102,7 +83,7 @@ func (x *importing) mpbenchCase(r record) (c datasets.Case, e Entry, err error) 
 			x.ledger.StringBooleans++
 		}
 	}
-	class := mpbenchClasses[kind]
+	class := mpbenchNames().Classes[kind]
 	switch {
 	case class == "" && (said || kind == "benign" || kind == "none"):
 		c.Label = datasets.Benign
@@ -133,7 +114,7 @@ func (x *importing) mpbenchCase(r record) (c datasets.Case, e Entry, err error) 
 		return c, e, r.fail("user_query", "missing", "a session needs the user's words")
 	}
 	c.Domain = slug(domain)
-	if d := mpbenchDomains[c.Domain]; d != "" {
+	if d := mpbenchNames().Domains[c.Domain]; d != "" {
 		c.Domain = d
 	}
 	medium := memory.Medium(c.Domain)
@@ -171,9 +152,9 @@ func skillMark(l datasets.Label, skill string) string {
 
 func goalOf(s string) string {
 	g := slug(s)
-	for _, k := range mpbenchGoals {
-		if strings.Contains(g, k.word) {
-			return k.goal
+	for _, k := range mpbenchNames().Goals {
+		if strings.Contains(g, k.Word) {
+			return k.Goal
 		}
 	}
 	return g

@@ -138,7 +138,7 @@ func TestTheReleasedFilesImportWithExactlyTheirLedger(t *testing.T) {
 		t.Errorf("ledger: %s", d)
 	}
 	for d := range l.Domains {
-		if d != "travel_assistance" && mpbenchDomains[d] != d {
+		if d != "travel_assistance" && mpbenchNames().Domains[d] != d {
 			t.Errorf("domain %q is left", d)
 		}
 	}
