@@ -526,78 +526,55 @@ func (p *familyParser) rule(k, n *yaml.Node) rule {
 	return r
 }
 
+// parts are the fields of a case that hold others: how errors call one, and what it
+// may hold.
+var parts = map[string]struct {
+	one   string
+	list  bool
+	names []string
+}{
+	"write":     {"a turn", true, []string{"user", "segments", "expect"}},
+	"inject":    {"a record", true, []string{"store", "key", "text", "origin", "medium", "source", "signed"}},
+	"segments":  {"a segment", true, []string{"medium", "source", "title", "text", "inline", "pad"}},
+	"retrieval": {"retrieval", false, []string{"query", "segments", "expect", "forbids"}},
+}
+
 // skeleton reads the fields of the case.
 func (p *familyParser) skeleton(v *version, n *yaml.Node) {
 	keys, values := p.entries(n, "case", []string{"write", "inject", "memory", "value", "forms", "retrieval"})
 	for i, k := range keys {
-		at := values[i]
-		switch k.Value {
-		case "memory", "value":
-			p.set(v, k.Value, at)
-		case "forms":
-			p.dropAll(v, "forms")
-			p.texts(v, "forms", at)
-		case "write":
-			p.dropAll(v, "write")
-			if at.Kind != yaml.SequenceNode || len(at.Content) == 0 {
-				p.fail(at, "write is not a list of turns", "begin each turn with - user:")
-			}
-			for j, turn := range at.Content {
-				p.turn(v, fmt.Sprintf("write[%d]", j), turn)
-			}
-		case "inject":
-			p.dropAll(v, "inject")
-			if at.Kind != yaml.SequenceNode || len(at.Content) == 0 {
-				p.fail(at, "inject is not a list of records", "begin each record with - text:")
-			}
-			for j, record := range at.Content {
-				keys, values := p.entries(record, "a record", []string{"store", "key", "text", "origin", "medium", "source", "signed"})
-				for n, k := range keys {
-					p.set(v, fmt.Sprintf("inject[%d].%s", j, k.Value), values[n])
-				}
-			}
-		case "retrieval":
-			p.dropAll(v, "retrieval")
-			keys, values := p.entries(at, "retrieval", []string{"query", "segments", "expect", "forbids"})
-			for j, k := range keys {
-				p.part(v, "retrieval."+k.Value, k.Value, values[j])
-			}
-		}
+		p.dropAll(v, k.Value)
+		p.fill(v, k.Value, k.Value, values[i])
 	}
 }
 
-func (p *familyParser) turn(v *version, path string, n *yaml.Node) {
-	keys, values := p.entries(n, "a turn", []string{"user", "segments", "expect"})
-	for i, k := range keys {
-		p.part(v, path+"."+k.Value, k.Value, values[i])
+// fill reads a field and all that it holds.
+func (p *familyParser) fill(v *version, path, name string, n *yaml.Node) {
+	part, nested := parts[name]
+	isList := n.Kind == yaml.SequenceNode && (len(n.Content) > 0 || name == "segments")
+	inside := func(path string, n *yaml.Node) {
+		keys, values := p.entries(n, part.one, part.names)
+		for i, k := range keys {
+			p.fill(v, path+"."+k.Value, k.Value, values[i])
+		}
 	}
-}
-
-func (p *familyParser) part(v *version, path, name string, n *yaml.Node) {
-	switch name {
-	case "segments":
-		if n.Kind != yaml.SequenceNode {
-			p.fail(n, "segments is not a list", "begin each segment with - medium:")
+	switch texts := name == "forms" || name == "expect"; {
+	case texts && !isList:
+		p.fail(n, path+" is not a list of texts", `write ["{name}"]`)
+	case part.list && !isList:
+		p.fail(n, name+" is not a list", "begin each entry with - "+part.names[0]+":")
+	case texts:
+		for i, item := range n.Content {
+			p.set(v, fmt.Sprintf("%s[%d]", path, i), item)
 		}
-		for i, s := range n.Content {
-			keys, values := p.entries(s, "a segment", []string{"medium", "source", "title", "text", "inline", "pad"})
-			for j, k := range keys {
-				p.set(v, fmt.Sprintf("%s[%d].%s", path, i, k.Value), values[j])
-			}
+	case part.list:
+		for i, item := range n.Content {
+			inside(fmt.Sprintf("%s[%d]", path, i), item)
 		}
-	case "expect":
-		p.texts(v, path, n)
+	case nested:
+		inside(path, n)
 	default:
 		p.set(v, path, n)
-	}
-}
-
-func (p *familyParser) texts(v *version, path string, n *yaml.Node) {
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.fail(n, path+" is not a list of texts", `write ["{name}"]`)
-	}
-	for i, item := range n.Content {
-		p.set(v, fmt.Sprintf("%s[%d]", path, i), item)
 	}
 }
 
