@@ -43,8 +43,8 @@ func unseal(before string, line []byte) (sum string, ok bool) {
 }
 
 // read takes what an earlier process wrote, once it is known for that and for
-// something that this search can have found. torn is what lies behind the last line.
-func (s *Siege) read(dir string, whole, torn []byte) error {
+// something that this search can have found.
+func (s *Campaign) read(dir string) (err error) {
 	path := filepath.Join(dir, campaignJournal)
 	arms := map[string]map[string]*datasets.Case{}
 	learn := map[string]int{}
@@ -55,11 +55,14 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 		}
 		arms[name], learn[name] = byCase, len(s.cases(s.learn, i))
 	}
-	n := 0
-	for line := range bytes.Lines(whole) {
-		n++
-		line = bytes.TrimSuffix(line, []byte("\n"))
+	s.journal, err = results.OpenLines(dir, campaignJournal, datasets.MaxLine, func(n int, line []byte, whole bool) error {
 		at := fmt.Sprintf("%s:%d", path, n)
+		if !whole { // a line is written with its end, in one call: a death can cut it, not change that
+			if _, ok := unseal(s.sum, line[:len(line)-1]); ok {
+				return results.Changed(at, "another byte stands where the line ends")
+			}
+			return nil
+		}
 		var l campaignLine
 		sum, ok := unseal(s.sum, line)
 		err := json.Unmarshal(line, &l)
@@ -71,9 +74,11 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 			return results.Changed(at, "its digest is not that of its content and of the lines before it")
 		case err != nil:
 			return results.Changed(at, "%v", err)
+		case n == 1 && l.Settings == nil:
+			return results.Changed(at, "it does not say what the attack is")
 		case n == 1:
-			if ours := s.settings(); !bytes.Equal(l.Settings, ours) {
-				return &settings.Problem{Where: dir, What: "holds an attack with other settings" + campaignDifferences(l.Settings, ours),
+			if diff := s.settings().differences(l.Settings); len(diff) > 0 {
+				return &settings.Problem{Where: dir, What: "holds an attack with other settings: " + listed(diff),
 					Hint: "give the settings that it was started with, or choose another --out"}
 			}
 		default:
@@ -82,12 +87,10 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 			}
 		}
 		s.sum = sum
-	}
-	// A line is written with its end, in one call: a death can cut it, not change that.
-	if len(torn) > 0 {
-		if _, ok := unseal(s.sum, torn[:len(torn)-1]); ok {
-			return results.Changed(fmt.Sprintf("%s:%d", path, n+1), "another byte stands where the line ends")
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for i := range s.files {
 		if err := s.files[i].Check(dir); err != nil {
@@ -99,7 +102,7 @@ func (s *Siege) read(dir string, whole, torn []byte) error {
 
 // take holds a line against the plan, and keeps it. cases are those that are reported
 // on in its arm, nil where there is no such arm, and learn is on how many it learns.
-func (s *Siege) take(l campaignLine, cases map[string]*datasets.Case, learn int) error {
+func (s *Campaign) take(l campaignLine, cases map[string]*datasets.Case, learn int) error {
 	if l.Files != nil {
 		for i, f := range l.Files {
 			base, winner := strings.CutPrefix(f.Name, campaignWinners+"/")
@@ -151,7 +154,7 @@ func (s *Siege) take(l campaignLine, cases map[string]*datasets.Case, learn int)
 
 // checkWinner compares a winner with the variant that its sequence makes. What a
 // model worded cannot be made again.
-func (s *Siege) checkWinner(l *campaignLine, c *datasets.Case) error {
+func (s *Campaign) checkWinner(l *campaignLine, c *datasets.Case) error {
 	sequence := l.Found.Sequence
 	var winner datasets.Case
 	switch {
@@ -183,7 +186,7 @@ func (s *Siege) checkWinner(l *campaignLine, c *datasets.Case) error {
 }
 
 // finish has the journal end with the digests of the result and the winners.
-func (s *Siege) finish(dir string, r *CampaignResult) error {
+func (s *Campaign) finish(dir string, r *CampaignResult) error {
 	names := []string{campaignResult}
 	for i := range r.Arms {
 		if r.Arms[i].File != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,19 +17,20 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/results"
 )
 
 // campaign attacks a sample of the benchmark.
-func campaign(t *testing.T, dir string, change func(*Campaign, *Catalog)) (*Siege, *CampaignResult) {
+func campaign(t *testing.T, dir string, change func(*CampaignOptions, *Catalog)) (*Campaign, *CampaignResult) {
 	t.Helper()
-	c, cat := DefaultCampaign(), Builtin()
+	c, cat := DefaultCampaignOptions(), Builtin()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"}, []string{"none", "keyword"}, 40, 20, 30
 	change(&c, &cat)
 	s, err := PrepareCampaign(context.Background(), c, cat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	defer s.Close()
 	if err := s.Open(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func campaign(t *testing.T, dir string, change func(*Campaign, *Catalog)) (*Sieg
 
 func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 	dir := t.TempDir()
-	s, r := campaign(t, dir, func(c *Campaign, _ *Catalog) { c.Config.Concurrency = 1 })
+	s, r := campaign(t, dir, func(c *CampaignOptions, _ *Catalog) { c.Config.Concurrency = 1 })
 	for _, i := range s.report {
 		if s.x.Plan.Set.Cases[i].Split != datasets.Report {
 			t.Fatal("a case of tune is reported on")
@@ -86,7 +88,7 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		}
 	}
 	// Any concurrency finds the same.
-	_, again := campaign(t, t.TempDir(), func(c *Campaign, _ *Catalog) { c.Config.Concurrency = 5 })
+	_, again := campaign(t, t.TempDir(), func(c *CampaignOptions, _ *Catalog) { c.Config.Concurrency = 5 })
 	if diff := cmp.Diff(jsonOf(t, r), jsonOf(t, again)); diff != "" {
 		t.Errorf("five workers find something else than one:\n%s", diff)
 	}
@@ -119,7 +121,7 @@ func jsonOf(t *testing.T, v any) string {
 
 func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 	whole := t.TempDir()
-	_, want := campaign(t, whole, func(*Campaign, *Catalog) {})
+	_, want := campaign(t, whole, func(*CampaignOptions, *Catalog) {})
 	journal, err := os.ReadFile(filepath.Join(whole, campaignJournal))
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +133,12 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, campaignJournal), []byte(torn), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, got := campaign(t, dir, func(c *Campaign, _ *Catalog) { c.Resume = true })
+	_, got := campaign(t, dir, func(c *CampaignOptions, _ *Catalog) { c.Resume = true })
 	if diff := cmp.Diff(jsonOf(t, want), jsonOf(t, got)); diff != "" {
 		t.Errorf("resuming finds something else:\n%s", diff)
 	}
 
-	c := DefaultCampaign()
+	c := DefaultCampaignOptions()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"}, []string{"none", "keyword"}, 40, 20, 31
 	for resume, want := range map[bool]string{false: "holds an attack already", true: "with other settings"} {
 		c.Resume = resume
@@ -155,18 +157,14 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 // when the attack is resumed, and so is a line that says what no search can have found.
 func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 	dir := t.TempDir()
-	change := func(c *Campaign, _ *Catalog) {
+	change := func(c *CampaignOptions, _ *Catalog) {
 		c.Config.Defenses, c.Config.Limit, c.Learn, c.Resume = []string{"keyword"}, 12, 4, true
 	}
 	s, r := campaign(t, dir, change)
 	open := func() error {
-		again := &Siege{Campaign: s.Campaign, x: s.x, report: s.report, learn: s.learn, fresh: s.fresh,
+		again := &Campaign{CampaignOptions: s.CampaignOptions, x: s.x, report: s.report, learn: s.learn, fresh: s.fresh,
 			learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}}
-		defer func() {
-			if again.journal != nil {
-				again.journal.Close()
-			}
-		}()
+		defer again.Close()
 		return again.Open(dir)
 	}
 	if err := open(); err != nil {
@@ -296,7 +294,7 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 
 func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	dir := t.TempDir()
-	c := DefaultCampaign()
+	c := DefaultCampaignOptions()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget, c.Config.Concurrency = []string{"hermes"}, []string{"block-all"}, 10, 0, 20, 1
 	s, err := PrepareCampaign(context.Background(), c, Builtin())
 	if err != nil {
@@ -305,6 +303,15 @@ func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	defer s.Close()
 	if err := s.Open(dir); err != nil {
 		t.Fatal(err)
+	}
+	second, err := PrepareCampaign(context.Background(), c, Builtin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	second.Resume = true
+	if err := second.Open(dir); !errors.Is(err, results.ErrInUse) {
+		t.Errorf("another process may write to it: %v", err)
 	}
 	stop := make(chan struct{})
 	close(stop)
@@ -316,17 +323,17 @@ func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 
 func TestCampaignSettingsAreChecked(t *testing.T) {
 	for _, tt := range []struct {
-		change func(*Campaign)
+		change func(*CampaignOptions)
 		want   string
 	}{
-		{func(c *Campaign) { c.Budget = 0 }, "--budget: 0 is out of range"},
-		{func(c *Campaign) { c.Config.Mutate = []string{"echo"} }, "--mutate: attack has no such setting"},
-		{func(c *Campaign) { c.Config.Split = "tune" }, "--split: attack has no such setting"},
-		{func(c *Campaign) { c.Rewriter = "reference" }, "--rewriter: reference:cautious is not a language model"},
-		{func(c *Campaign) { c.Rewriter = "nonsense" }, `--model: unknown model "nonsense"`},
-		{func(c *Campaign) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} }, `memtox-smoke: unknown class "nope"`},
+		{func(c *CampaignOptions) { c.Budget = 0 }, "--budget: 0 is out of range"},
+		{func(c *CampaignOptions) { c.Config.Mutate = []string{"echo"} }, "--mutate: attack has no such setting"},
+		{func(c *CampaignOptions) { c.Config.Split = "tune" }, "--split: attack has no such setting"},
+		{func(c *CampaignOptions) { c.Rewriter = "reference" }, "--rewriter: reference:cautious is not a language model"},
+		{func(c *CampaignOptions) { c.Rewriter = "nonsense" }, `--model: unknown model "nonsense"`},
+		{func(c *CampaignOptions) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} }, `memtox-smoke: unknown class "nope"`},
 	} {
-		c := DefaultCampaign()
+		c := DefaultCampaignOptions()
 		c.Config.Dataset = "memtox-smoke"
 		tt.change(&c)
 		s, err := PrepareCampaign(context.Background(), c, Builtin())
@@ -360,7 +367,7 @@ func (p *parrot) Next(_ context.Context, r model.Request) (model.Reply, error) {
 
 func TestAStochasticModelsWinnersRunAgainAndARewriterHelps(t *testing.T) {
 	p := &parrot{}
-	_, r := campaign(t, t.TempDir(), func(c *Campaign, cat *Catalog) {
+	_, r := campaign(t, t.TempDir(), func(c *CampaignOptions, cat *Catalog) {
 		c.Config.Model, c.Rewriter, c.Config.Defenses, c.Config.Limit, c.Learn = "openai:moody", "openai:parrot", []string{"guard"}, 12, 0
 		cat.Models = func(_ context.Context, c Config) (model.Model, error) {
 			if c.Model == "openai:parrot" {

@@ -26,7 +26,7 @@ var attackFlags = []string{"dataset", "agent", "model", "base_url", "record", "r
 
 func newAttack(env *Env) *cobra.Command {
 	f := &runFlags{}
-	campaign := harness.DefaultCampaign()
+	campaign := harness.DefaultCampaignOptions()
 	c := &cobra.Command{
 		Use:   "attack",
 		Short: "Search for variants that get past a defense, within a budget of queries",
@@ -64,28 +64,28 @@ on with --resume. docs/adaptive.md says what is searched where.`,
 	return c
 }
 
-func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
+func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) error {
 	out := campaign.Config.Out
 	if campaign.Resume && out == "" {
 		return &settings.Problem{Where: "--resume", What: "there is no telling which attack", Hint: "name its directory with --out"}
 	}
-	siege, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
+	found, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
 	if err != nil {
 		return err
 	}
-	defer siege.Close()
+	defer found.Close()
 	if out == "" {
 		out = filepath.Join("attacks", runID(campaign.Config, env.Now()))
 	}
 	dir := env.path(out)
-	if err := siege.Open(dir); err != nil {
+	if err := found.Open(dir); err != nil {
 		return err
 	}
 	ctx, stop, release := env.stoppable(ctx, "cases")
 	defer release()
 	progress := new(harness.CampaignProgress)
 	ended := showCampaign(env, progress)
-	done, err := siege.Run(ctx, progress, stop)
+	done, err := found.Run(ctx, progress, stop)
 	ended()
 	if err != nil {
 		return fmt.Errorf("%w; go on with the same command, --resume and --out %s", err, inert.Shell(out))
@@ -94,11 +94,11 @@ func attack(ctx context.Context, env *Env, campaign harness.Campaign) error {
 		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n", progress.Cases.Load(), progress.Planned.Load(), inert.Shell(out))
 		return told{errInconclusive}
 	}
-	r, err := siege.Result(dir)
+	r, err := found.Result(dir)
 	if err != nil {
 		return err
 	}
-	return printCampaign(env, siege, r, campaign.Config.Format, out)
+	return printCampaign(env, found, r, campaign.Config.Format, out)
 }
 
 // showCampaign prints a line now and then until the returned function is called.
@@ -128,12 +128,12 @@ func showCampaign(env *Env, p *harness.CampaignProgress) (done func()) {
 }
 
 // printCampaign prints the figures by budget.
-func printCampaign(env *Env, siege *harness.Siege, r *harness.CampaignResult, format, out string) error {
+func printCampaign(env *Env, found *harness.Campaign, r *harness.CampaignResult, format, out string) error {
 	if format == "json" {
 		if err := printJSON(env, r); err != nil {
 			return err
 		}
-		return campaignVerdict(env, siege, r)
+		return campaignVerdict(env, found, r)
 	}
 	line := func(s string) string {
 		if format == "markdown" {
@@ -183,7 +183,7 @@ func printCampaign(env *Env, siege *harness.Siege, r *harness.CampaignResult, fo
 	if format == "table" {
 		fmt.Fprintf(env.Stdout, "\nresult, journal and winning variants: %s\n", inert.Text(out))
 	}
-	return campaignVerdict(env, siege, r)
+	return campaignVerdict(env, found, r)
 }
 
 // levels is a table with a column a budget.
@@ -218,7 +218,7 @@ func mostFrequent(counts map[string]int, n int) string {
 
 // campaignVerdict says so where nothing was measured, or where queries failed: a
 // defense that is dead must not look like one that resists.
-func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) error {
+func campaignVerdict(env *Env, found *harness.Campaign, r *harness.CampaignResult) error {
 	scored, queries, failed, silent := 0, 0, 0, 0
 	for _, a := range r.Arms {
 		if a.Cases == a.NotScored {
@@ -231,7 +231,7 @@ func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) 
 	}
 	if failed > 0 {
 		why := ""
-		if reason, n := siege.MostFrequentError(); n > 0 {
+		if reason, n := found.MostFrequentError(); n > 0 {
 			why = fmt.Sprintf("; the most frequent reason (%d times): %s", n, reason)
 		}
 		fmt.Fprintf(env.Stderr, "memtox: %d of %d queries failed and count as not landed%s\n", failed, queries, inert.Text(why))
@@ -243,7 +243,7 @@ func campaignVerdict(env *Env, siege *harness.Siege, r *harness.CampaignResult) 
 	case all.Silent():
 		fmt.Fprintf(env.Stderr, "memtox: %s\n", all.Silence())
 		return told{errInconclusive}
-	case failed > siege.Config.MaxNotScored:
+	case failed > found.Config.MaxNotScored:
 		return told{errBadNews}
 	}
 	return nil

@@ -105,7 +105,7 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	if err != nil {
 		return err
 	}
-	if err := x.Reader.Keep(filepath.Join(dir, score.File)); err != nil {
+	if err := x.Reader.Keep(dir); err != nil {
 		journal.Close()
 		return err
 	}

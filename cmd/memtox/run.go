@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
@@ -155,7 +154,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		return err
 	}
 	if x.Reader != nil {
-		if err := x.Reader.Keep(filepath.Join(dir, score.File)); err != nil {
+		if err := x.Reader.Keep(dir); err != nil {
 			journal.Close()
 			return err
 		}

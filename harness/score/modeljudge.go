@@ -12,6 +12,7 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
+	"github.com/memtox/memtox/results"
 )
 
 // Question is what a judge is asked.
@@ -78,7 +79,7 @@ type ModelJudge struct {
 
 	mu       sync.Mutex
 	verdicts map[[32]byte]*entry
-	file     *ledger
+	file     *results.Lines // nil keeps nothing
 	troubles map[string]int
 }
 
@@ -104,7 +105,7 @@ func (j *ModelJudge) Name() string { return "llm:" + j.name + " prompts " + Prom
 
 // Close closes the model and the file of verdicts.
 func (j *ModelJudge) Close() error {
-	err := j.file.close()
+	err := j.file.Close()
 	if c, ok := j.model.(interface{ Close() error }); ok {
 		if e := c.Close(); err == nil {
 			err = e
@@ -179,7 +180,7 @@ func (j *ModelJudge) decide(ctx context.Context, e *entry, key [32]byte, s Passa
 	}
 	e.verdict = parse(reply.Text, s.Text)
 	e.verdict.Tokens = reply.Usage.Prompt + reply.Usage.Completion
-	e.err = j.file.add(line{Key: hex.EncodeToString(key[:]), Question: s.Question.String(), Verdict: e.verdict})
+	e.err = j.keep(line{Key: hex.EncodeToString(key[:]), Question: s.Question.String(), Verdict: e.verdict})
 }
 
 // parse reads a reply strictly.

@@ -177,11 +177,12 @@ func TestFailuresAreNotKeptAndOthersAskAgain(t *testing.T) {
 }
 
 func TestVerdictsOutliveTheProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), File)
+	dir := t.TempDir()
+	path := filepath.Join(dir, File)
 	s := Passage{Question: Encodes, Memory: "m", Text: "goes to drop.example"}
 	first := &scriptedReader{reply: says("drop.example")}
 	j := New(first, "m")
-	if err := j.Keep(path); err != nil {
+	if err := j.Keep(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := j.Ask(context.Background(), s); err != nil {
@@ -196,7 +197,7 @@ func TestVerdictsOutliveTheProcess(t *testing.T) {
 	}
 	second := &scriptedReader{reply: says("drop.example")}
 	k := New(second, "m")
-	if err := k.Keep(path); err != nil {
+	if err := k.Keep(dir); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := k.Ask(context.Background(), s); err != nil || !v.Yes || v.Quote != "drop.example" || v.Tokens != 100 || second.calls.Load() != 0 {
@@ -208,7 +209,7 @@ func TestVerdictsOutliveTheProcess(t *testing.T) {
 	}
 	// Another model's verdicts are others.
 	other := New(second, "n")
-	if err := other.Keep(path); err != nil {
+	if err := other.Keep(dir); err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
@@ -220,7 +221,7 @@ func TestVerdictsOutliveTheProcess(t *testing.T) {
 		if err := os.WriteFile(p, []byte(bad), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := New(second, "m").Keep(p); err == nil || !strings.Contains(err.Error(), "line 1") {
+		if err := New(second, "m").Keep(filepath.Dir(p)); err == nil || !strings.Contains(err.Error(), "line 1") {
 			t.Errorf("%.20q: %v", bad, err)
 		}
 	}
