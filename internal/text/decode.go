@@ -21,25 +21,9 @@ const (
 	SelectorBytes                        // variation selectors that carry bytes
 )
 
-func (k DecodedKind) String() string {
-	switch k {
-	case Base64:
-		return "base64"
-	case Hex:
-		return "hex"
-	case Percent:
-		return "percent"
-	case HTMLEntities:
-		return "html"
-	case Leet:
-		return "leet"
-	case Tags:
-		return "tags"
-	case SelectorBytes:
-		return "selectors"
-	}
-	return "unknown"
-}
+var decodedNames = [...]string{"", "base64", "hex", "percent", "html", "leet", "tags", "selectors"}
+
+func (k DecodedKind) String() string { return nameOf(decodedNames[:], k) }
 
 // Decoded is a text found inside another.
 type Decoded struct {
@@ -282,23 +266,8 @@ func (d *decoder) entities() {
 
 // leetLetter is what a digit or sign stands for inside a word, or 0.
 func leetLetter(c byte) byte {
-	switch c {
-	case '0':
-		return 'o'
-	case '1', '!', '|':
-		return 'i'
-	case '3':
-		return 'e'
-	case '4', '@':
-		return 'a'
-	case '5', '$':
-		return 's'
-	case '7', '+':
-		return 't'
-	case '8':
-		return 'b'
-	case '9':
-		return 'g'
+	if i := strings.IndexByte("01!|34@5$7+89", c); i >= 0 {
+		return "oiiieaassttbg"[i]
 	}
 	return 0
 }

@@ -95,13 +95,7 @@ func trimSpan(s string, from, to int) (int, int) {
 	return from, from + len(strings.TrimRightFunc(t, unicode.IsSpace))
 }
 
-func endsStatement(c byte) bool {
-	switch c {
-	case '.', '!', '?', ':', ';', '|':
-		return true
-	}
-	return false
-}
+func endsStatement(c byte) bool { return strings.IndexByte(".!?:;|", c) >= 0 }
 
 // continues reports whether a line can only go on with a sentence begun before.
 func continues(line string) bool {

@@ -1,5 +1,7 @@
 package text
 
+import "strings"
+
 // Stem returns the stem of a lower-case English word: a prefix of w, so it
 // never allocates. It follows the steps of Porter's second algorithm
 // (snowballstem.org, "English") but only cuts and never rewrites an ending,
@@ -27,15 +29,15 @@ func Stem(w string) string {
 	n := len(w)
 	switch {
 	case w[n-1] != 's':
-	case hasSuffix(w, "sses"):
+	case strings.HasSuffix(w, "sses"):
 		w = w[:n-2]
-	case hasSuffix(w, "ies"):
+	case strings.HasSuffix(w, "ies"):
 		if n > 4 {
 			w = w[:n-2]
 		} else {
 			w = w[:n-1]
 		}
-	case hasSuffix(w, "us"), hasSuffix(w, "ss"):
+	case strings.HasSuffix(w, "us"), strings.HasSuffix(w, "ss"):
 	case hasVowel(w[:n-2]):
 		w = w[:n-1]
 	}
@@ -44,7 +46,7 @@ func Stem(w string) string {
 	r1 := regionAfter(w, 0)
 	switch c := w[len(w)-1]; {
 	case c != 'd' && c != 'g' && c != 'y':
-	case hasSuffix(w, "eed"):
+	case strings.HasSuffix(w, "eed"):
 		if len(w)-3 >= r1 {
 			w = w[:len(w)-1]
 		}
@@ -60,7 +62,7 @@ func Stem(w string) string {
 	// Steps 2 to 4: derivations. r2 is the region after r1's first syllable.
 	r2 := regionAfter(w, r1)
 	for _, s := range suffixesR1[w[len(w)-1]-'a'] {
-		if hasSuffix(w, s.ending) {
+		if strings.HasSuffix(w, s.ending) {
 			if at := len(w) - len(s.ending); at >= r1 && len(w)-s.cut >= 3 && (s.ending != "ly" || validBeforeLy(w[at-1])) {
 				w = w[:len(w)-s.cut]
 			}
@@ -68,7 +70,7 @@ func Stem(w string) string {
 		}
 	}
 	for _, s := range suffixesR2[w[len(w)-1]-'a'] {
-		if hasSuffix(w, s) {
+		if strings.HasSuffix(w, s) {
 			if at := len(w) - len(s); at >= r2 && at >= 3 && (s != "ion" || w[at-1] == 's' || w[at-1] == 't') {
 				w = w[:at]
 			}
@@ -119,18 +121,10 @@ var suffixesR2 = [26][]string{
 }
 
 // validBeforeLy: Porter2's "valid li-ending", and l, for the forms of -able.
-func validBeforeLy(c byte) bool {
-	switch c {
-	case 'c', 'd', 'e', 'g', 'h', 'k', 'l', 'm', 'n', 'r', 't', 's', 'y':
-		return true
-	}
-	return false
-}
-
-func hasSuffix(w, s string) bool { return len(w) >= len(s) && w[len(w)-len(s):] == s }
+func validBeforeLy(c byte) bool { return strings.IndexByte("cdeghklmnrtsy", c) >= 0 }
 
 func cutVerb(w *string, s string) bool {
-	if !hasSuffix(*w, s) {
+	if !strings.HasSuffix(*w, s) {
 		return false
 	}
 	if rest := (*w)[:len(*w)-len(s)]; len(rest) >= 2 && hasVowel(rest) {
@@ -141,11 +135,7 @@ func cutVerb(w *string, s string) bool {
 }
 
 func isVowel(c byte) bool {
-	switch c {
-	case 'a', 'e', 'i', 'o', 'u', 'y':
-		return true
-	}
-	return false
+	return c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u' || c == 'y'
 }
 
 func hasVowel(w string) bool {

@@ -16,18 +16,16 @@ const (
 	Ideograph                      // one character of a script that puts no spaces between words
 )
 
-func (k TokenKind) String() string {
-	switch k {
-	case Word:
-		return "word"
-	case Number:
-		return "number"
-	case Mixed:
-		return "mixed"
-	case Ideograph:
-		return "ideograph"
+var tokenNames = [...]string{"", "word", "number", "mixed", "ideograph"}
+
+func (k TokenKind) String() string { return nameOf(tokenNames[:], k) }
+
+// nameOf is the name of a kind, which is not 0.
+func nameOf[K ~uint8](names []string, k K) string {
+	if k == 0 || int(k) >= len(names) {
+		return "unknown"
 	}
-	return "unknown"
+	return names[k]
 }
 
 // Token is one word or number of a text.

@@ -387,6 +387,16 @@ func digitsEnd(s string, i, to int) int {
 	return e
 }
 
+// amountEnd is the end of the digits at i, at most 32, with points and commas
+// between them.
+func amountEnd(s string, i, to int) int {
+	e := i
+	for e < to && e-i < 32 && (isDigit(s[e]) || (s[e] == ',' || s[e] == '.') && e+1 < to && isDigit(s[e+1])) {
+		e++
+	}
+	return e
+}
+
 func lowerWord(s string) string {
 	if len(s) > 24 {
 		return ""
@@ -439,10 +449,7 @@ func (v *valueScanner) several(i, to int) int {
 			}
 		}
 		// 1,200.50 dollars
-		n := e
-		for n < to && n-i < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
-			n++
-		}
+		n := amountEnd(s, i, to)
 		j := skipSpace(s, n, to)
 		w := wordEnd(s, j, to)
 		if word := lowerWord(s[j:w]); j > n || w > j {
@@ -480,10 +487,7 @@ func (v *valueScanner) several(i, to int) int {
 	if rest, ok := currencySign(s[i:min(to, i+48)]); ok {
 		at := min(to, i+48) - len(rest)
 		at = skipSpace(s, at, to)
-		n := at
-		for n < to && n-at < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
-			n++
-		}
+		n := amountEnd(s, at, to)
 		if n == at {
 			return 0
 		}
@@ -513,10 +517,7 @@ func (v *valueScanner) several(i, to int) int {
 		word := lowerWord(s[i:w])
 		j := skipSpace(s, w, to)
 		if valueWords().Currencies[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
-			n := j
-			for n < to && n-j < 32 && (isDigit(s[n]) || (s[n] == ',' || s[n] == '.') && n+1 < to && isDigit(s[n+1])) {
-				n++
-			}
+			n := amountEnd(s, j, to)
 			v.add(Money, i, n)
 			return n
 		}

@@ -31,12 +31,7 @@ const (
 
 var valueKindNames = [...]string{"", "url", "host", "email", "account", "phone", "money", "datetime", "path", "command", "flag", "version", "ip", "handle", "id", "setting", "name", "figure"}
 
-func (k ValueKind) String() string {
-	if int(k) < len(valueKindNames) && k > 0 {
-		return valueKindNames[k]
-	}
-	return "unknown"
-}
+func (k ValueKind) String() string { return nameOf(valueKindNames[:], k) }
 
 // Value is one operative value: what a sentence is about, and what an attack
 // would have to change to pay.
@@ -161,13 +156,7 @@ func (v *valueScanner) inline(i, to int) {
 	}
 }
 
-func isOpener(c byte) bool {
-	switch c {
-	case '"', '\'', '(', '[', '{', '<', '*', '_', '|', ')', ']', '}', '>', ',', ';', '!', '?', ':':
-		return true
-	}
-	return false
-}
+func isOpener(c byte) bool { return openers[c] }
 
 // quoted handles the text between back-quotes.
 func (v *valueScanner) quoted(from, to int) {
@@ -211,23 +200,24 @@ func (v *valueScanner) inner(from, to int) {
 	v.depth--
 }
 
-// hardEnd reports the characters that end every value.
-func hardEnd(c byte) bool {
-	switch c {
-	case '"', '<', '>', '|', '`':
-		return true
+var (
+	openers  = byteSet("\"'([{<*_|)]}>,;!?:")
+	hardEnds = byteSet("\"<>|`\x7f")
+	softEnds = byteSet("\"<>|`\x7f,;()[]{}'*")
+)
+
+func byteSet(bytes string) (t [256]bool) {
+	for _, c := range []byte(bytes) {
+		t[c] = true
 	}
-	return c <= ' ' || c == 0x7f
+	return t
 }
 
+// hardEnd reports the characters that end every value.
+func hardEnd(c byte) bool { return c <= ' ' || hardEnds[c] }
+
 // softEnd reports those that end every value but a URL and a figure.
-func softEnd(c byte) bool {
-	switch c {
-	case ',', ';', '(', ')', '[', ']', '{', '}', '\'', '*':
-		return true
-	}
-	return hardEnd(c)
-}
+func softEnd(c byte) bool { return c <= ' ' || softEnds[c] }
 
 // wordRun is the end of the word at i: at the next character that ends a
 // value, or between ASCII and a script that puts no spaces between words.
@@ -315,23 +305,7 @@ func trimValue(s string, from, to int) int {
 
 // bracket numbers the brackets, a closing one after its opening one; 0 is
 // every other byte.
-func bracket(c byte) int {
-	switch c {
-	case '(':
-		return 1
-	case ')':
-		return 2
-	case '[':
-		return 3
-	case ']':
-		return 4
-	case '{':
-		return 5
-	case '}':
-		return 6
-	}
-	return 0
-}
+func bracket(c byte) int { return strings.IndexByte("()[]{}", c) + 1 }
 
 // typed recognises one value in s[from:to], which holds no white space, and
 // returns where it ends in s; nothing is added where there is none.
