@@ -45,23 +45,11 @@ func ShinglesOf(c *Case) Shingles {
 			}
 		}
 	}
-	segments := func(list []Segment) {
-		for i := range list {
-			add(list[i].Title)
-			add(list[i].Text)
+	eachText(c, func(field, part, t string) {
+		if field != "text" && field != "expected_memory" && part != "source" && part != "key" {
+			add(t)
 		}
-	}
-	for i := range c.Inject {
-		add(c.Inject[i].Text)
-	}
-	for i := range c.Write {
-		add(c.Write[i].User)
-		segments(c.Write[i].Segments)
-	}
-	if c.Retrieval != nil {
-		add(c.Retrieval.Query)
-		segments(c.Retrieval.Segments)
-	}
+	})
 	slices.Sort(s)
 	return slices.Compact(s)
 }

@@ -282,38 +282,38 @@ func (v *validator) unique() {
 // caseText is everything that a case says, folded.
 func caseText(c *Case) string {
 	var b strings.Builder
-	eachText(c, func(_, s string) { b.WriteString(text.Fold(s)); b.WriteByte('\n') })
+	eachText(c, func(_, _, s string) { b.WriteString(text.Fold(s)); b.WriteByte('\n') })
 	return b.String()
 }
 
 // eachText visits every text of a case that an agent can meet, and the expected
-// memory.
-func eachText(c *Case, f func(field, s string)) {
+// memory: the field of the case that it stands in, and which part of that it is.
+func eachText(c *Case, f func(field, part, s string)) {
 	segments := func(field string, list []Segment) {
 		for i := range list {
 			s := &list[i]
-			f(field, s.Source)
-			f(field, s.Title)
-			f(field, s.Text)
+			f(field, "source", s.Source)
+			f(field, "title", s.Title)
+			f(field, "text", s.Text)
 		}
 	}
 	for i := range c.Write {
-		f("write", c.Write[i].User)
+		f("write", "user", c.Write[i].User)
 		segments("write", c.Write[i].Segments)
 	}
 	if c.Text != nil {
-		f("text", c.Text.Key)
-		f("text", c.Text.Source)
-		f("text", c.Text.Content)
+		f("text", "key", c.Text.Key)
+		f("text", "source", c.Text.Source)
+		f("text", "content", c.Text.Content)
 	}
 	for i := range c.Inject {
-		f("inject", c.Inject[i].Key)
-		f("inject", c.Inject[i].Source)
-		f("inject", c.Inject[i].Text)
+		f("inject", "key", c.Inject[i].Key)
+		f("inject", "source", c.Inject[i].Source)
+		f("inject", "text", c.Inject[i].Text)
 	}
-	f("expected_memory", c.Memory)
+	f("expected_memory", "", c.Memory)
 	if c.Retrieval != nil {
-		f("retrieval", c.Retrieval.Query)
+		f("retrieval", "query", c.Retrieval.Query)
 		segments("retrieval", c.Retrieval.Segments)
 	}
 }
@@ -347,7 +347,7 @@ func (v *validator) splits() {
 				items[i] = append(items[i], item{h, field, what})
 			}
 		}
-		eachText(&cases[i], func(field, s string) {
+		eachText(&cases[i], func(field, _, s string) {
 			for _, sentence := range text.Sentences(s) {
 				f := strings.TrimRight(text.Fold(sentence.Text), ".!?: ")
 				if strings.Count(f, " ") >= 4 {

@@ -29,6 +29,7 @@ func TestRecipesWorkInTheRepository(t *testing.T) {
 		case b.tree != "":
 			put(t, filepath.Join(dir, b.tree), b.body)
 			done["files"]++
+		case b.insert != "" && b.after == "": // TestAMetricIsOneEntry puts it at the end of its table
 		case b.insert != "":
 			insert(t, filepath.Join(dir, b.insert), b)
 			done["inserts"]++
