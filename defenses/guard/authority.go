@@ -26,16 +26,16 @@ const (
 type Authority struct {
 	// Held keeps staged records from every session until somebody decides;
 	// without it they are usable as context.
-	Held bool
+	Held Held `key:"staged"`
 	// Asked is for content that the user asked to keep. It is still the source's:
 	// an attack may stand in it as well as anywhere.
-	Asked Leave
+	Asked Leave `key:"asked"`
 	// Named is for calls for which the user names the source in so many words.
-	Named Leave
+	Named Leave `key:"named"`
 	// Corroboration is how many trusted principals must say the same before an
 	// external record may do what a trusted one may; 0 is never. What came from
 	// outside corroborates nothing, however often it comes.
-	Corroboration int
+	Corroboration int `key:"corroboration"`
 }
 
 // Why a record's authority is not that of its class.

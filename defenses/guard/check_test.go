@@ -441,7 +441,7 @@ func TestTheSpecNamesThePolicy(t *testing.T) {
 	}}
 	for spec, want := range map[string]string{
 		"guard": "standard", "guard:strict": "strict", "guard:permissive": "permissive", "guard:own.yaml": "own.yaml",
-		"guard:bad.yaml": `bad.yaml:1:7: "loud" is not known here`, "guard:lax": `unknown preset "lax"`, "guard:none.yaml": `there is no file "none.yaml"`,
+		"guard:bad.yaml": `bad.yaml:1:7: mode: unknown mode "loud"`, "guard:lax": `unknown preset "lax"`, "guard:none.yaml": `there is no file "none.yaml"`,
 	} {
 		b, err := r.Build(spec, env)
 		if err != nil {

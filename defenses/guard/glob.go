@@ -89,6 +89,19 @@ func class(b *strings.Builder, rs []rune) (int, error) {
 // String returns the pattern as it was written.
 func (g Glob) String() string { return g.source }
 
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (g *Glob) UnmarshalText(b []byte) (err error) {
+	if *g, err = ParseGlob(string(b)); err != nil {
+		return fmt.Errorf("bad glob %q: %w", b, err)
+	}
+	return nil
+}
+
+// SettingSchema implements [settings.Schemer].
+func (g *Glob) SettingSchema() map[string]any {
+	return map[string]any{"type": "string", "minLength": 1, "maxLength": maxGlob}
+}
+
 // Match reports whether the pattern covers the key.
 func (g Glob) Match(key string) bool { return g.re.MatchString(text.Fold(key)) }
 

@@ -259,7 +259,7 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 		}
 	}
 	if v.Action < memory.Block && p.Op != memory.Remove {
-		v.Held = v.Action == memory.Defer && g.policy.Authority.Held
+		v.Held = v.Action == memory.Defer && bool(g.policy.Authority.Held)
 		if g.policy.Mode != Warn {
 			v.Scope = g.policy.label(&final)
 		}

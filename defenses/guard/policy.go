@@ -51,18 +51,28 @@ func (s Severity) String() string {
 	return fmt.Sprintf("unknown(%d)", s)
 }
 
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Severity) UnmarshalText(b []byte) error {
+	i := slices.Index(severityNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("unknown severity %q: one of %s", b, strings.Join(severityNames, ", "))
+	}
+	*s = Severity(i)
+	return nil
+}
+
 // Rule maps findings to an action.
 type Rule struct {
-	Name string
+	Name string `key:"name"`
 	// On names checks, families or ids of findings; "*" is every one of them.
-	On          []string
-	Action      memory.Action
-	MinSeverity Severity
+	On          []string      `key:"on"`
+	Action      memory.Action `key:"action"`
+	MinSeverity Severity      `key:"min_severity"`
 	// Keys are the record keys that the rule is for; none is every key.
-	Keys []Glob
+	Keys []Glob `key:"keys"`
 	// Classes are the source classes of the records that the rule is for: of what a
 	// record derives from, the least trusted. None is every class.
-	Classes []memory.Class
+	Classes []memory.Class `key:"classes"`
 }
 
 // covers reports whether the rule speaks to a finding about a record of that key.
@@ -80,72 +90,72 @@ func (r *Rule) covers(f *Finding, k *keys) bool {
 
 // Size bounds contents.
 type Size struct {
-	MaxBytes int // of one content; 0 is no limit
+	MaxBytes int `key:"max_bytes"` // of one content; 0 is no limit
 	// Growth is how many times as long as the median of the key's own history a
 	// content may be; 0 does not look. Contents up to Floor bytes are never too
 	// long for their history.
-	Growth float64
-	Floor  int
+	Growth float64 `key:"growth"`
+	Floor  int     `key:"floor"`
 }
 
 // Rate bounds writes in time.
 type Rate struct {
-	Writes int // 0 is no limit
-	Window time.Duration
+	Writes int           `key:"writes"` // 0 is no limit
+	Window time.Duration `key:"window"`
 }
 
 // Cooldown is the time in which a content must not come again, in other words
 // or under another key.
 type Cooldown struct {
-	Window     time.Duration // 0 does not look
-	Similarity float64       // 0 to 1: from where on two contents are the same
+	Window     time.Duration `key:"window"`     // 0 does not look
+	Similarity float64       `key:"similarity"` // 0 to 1: from where on two contents are the same
 }
 
 // SelfReinforcement is how often the agent may say nearly the same before
 // somebody else does.
 type SelfReinforcement struct {
-	Window     time.Duration
-	Writes     int // 0 does not look
-	Similarity float64
+	Window     time.Duration `key:"window"`
+	Writes     int           `key:"writes"` // 0 does not look
+	Similarity float64       `key:"similarity"`
 }
 
 // HighRisk says who may govern the intents in which a false memory does lasting
 // harm.
 type HighRisk struct {
-	Intents        []string
-	TrustedSources []string // that a structured record with a trust of its own must name
-	TrustFloor     float64  // below it a record governs none of the intents
-	WriteFloor     float64  // below it a record that bears on one is a finding when it is written
+	Intents        []string `key:"intents"`
+	TrustedSources []string `key:"trusted_sources"` // that a structured record with a trust of its own must name
+	TrustFloor     float64  `key:"trust_floor"`     // below it a record governs none of the intents
+	WriteFloor     float64  `key:"write_floor"`     // below it a record that bears on one is a finding when it is written
 }
 
 // Retrieval bounds what external records may take of a recall.
 type Retrieval struct {
-	MaxExternal int           // in the top k; 0 is no limit
-	StaleAfter  time.Duration // from when on one ranks behind all younger ones; 0 is never
+	MaxExternal int           `key:"max_external"` // in the top k; 0 is no limit
+	StaleAfter  time.Duration `key:"stale_after"`  // from when on one ranks behind all younger ones; 0 is never
 }
 
 // Policy says what the guard looks for and what it does about it. A Policy that
 // a guard was made of must not be changed.
 type Policy struct {
-	Name          string // of the preset or the file
-	Mode          Mode
-	DefaultAction memory.Action
-	ProtectedKeys []Glob
-	ImmutableKeys []Glob
-	Rules         []Rule
-	Scan          keyword.Scope
+	Name          string        // of the preset or the file
+	Mode          Mode          `key:"mode"`
+	DefaultAction memory.Action `key:"default_action"`
+	ProtectedKeys []Glob        `key:"protected_keys"`
+	ImmutableKeys []Glob        `key:"immutable_keys"`
+	Rules         []Rule        `key:"rules"`
+	Scan          keyword.Scope `key:"scan"`
 	// Scopes is the authority of records by the class of their origin; unset
 	// leaves it to the reader.
-	Scopes            [memory.System + 1]memory.Scope
-	Size              Size
-	Rate              Rate
-	Cooldown          Cooldown
-	RapidChange       Rate // of one key
-	SelfReinforcement SelfReinforcement
-	DecoyEndpoints    []string
-	HighRisk          HighRisk
-	Authority         Authority
-	Retrieval         Retrieval
+	Scopes            Scopes            `key:"scopes"`
+	Size              Size              `key:"size"`
+	Rate              Rate              `key:"rate"`
+	Cooldown          Cooldown          `key:"cooldown"`
+	RapidChange       Rate              `key:"rapid_change"` // of one key
+	SelfReinforcement SelfReinforcement `key:"self_reinforcement"`
+	DecoyEndpoints    []string          `key:"decoy_endpoints"`
+	HighRisk          HighRisk          `key:"high_risk"`
+	Authority         Authority         `key:"authority"`
+	Retrieval         Retrieval         `key:"retrieval"`
 }
 
 // Decide says what becomes of a finding about a record of that key, and the name

@@ -1,46 +1,17 @@
 package guard
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Schema returns the JSON Schema of a policy file, for editors. It accepts what
 // [ParsePolicy] accepts; what a schema cannot say (a bad glob, a rule's name that
 // stands twice) the parser alone refuses.
 func Schema() []byte {
-	root := map[string]any{
-		"$schema":              "https://json-schema.org/draft/2020-12/schema",
-		"title":                "memtox guard policy",
-		"description":          "What the defense guard:FILE.yaml looks for and what it does about it.",
-		"type":                 []string{"object", "null"},
-		"additionalProperties": false,
-		"properties":           map[string]any{},
-	}
-	for _, s := range policySettings() {
-		at := root
-		parts := strings.Split(s.key, ".")
-		for _, part := range parts[:len(parts)-1] {
-			props := at["properties"].(map[string]any)
-			if props[part] == nil {
-				props[part] = map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
-			}
-			at = props[part].(map[string]any)
-		}
-		leaf := map[string]any{"description": s.doc}
-		for k, v := range s.schema {
-			leaf[k] = v
-		}
-		at["properties"].(map[string]any)[parts[len(parts)-1]] = leaf
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(root) // maps, lists, texts and numbers always encode
-	return b.Bytes()
+	return keysOfPolicy().Schema("memtox guard policy", "What the defense guard:FILE.yaml looks for and what it does about it.", nil)
 }
 
 // Reference returns the tables of the documentation as Markdown: the keys of a
@@ -58,12 +29,21 @@ func Reference() (string, error) {
 	}
 	none := base()
 	b.WriteString("### Keys\n\n| key | values | in a file without it | " + strings.Join(Presets(), " | ") + " | meaning |\n|---|---|---|---|---|---|---|\n")
-	for _, s := range policySettings() {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |", s.key, cell(s.values), shown(s.show(none)))
-		for _, p := range of {
-			fmt.Fprintf(&b, " %s |", shown(s.show(p)))
+	show := func(k settings.Key, p *Policy) string {
+		switch k.Name {
+		case "extends":
+			return "–"
+		case "rules":
+			return shown(fmt.Sprintf("%d rules", len(p.Rules)))
 		}
-		fmt.Fprintf(&b, " %s |\n", cell(s.doc))
+		return shown(strings.Join(k.Of(&policyFile{Policy: *p}).Items(), ", "))
+	}
+	for _, k := range keysOfPolicy().Keys {
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |", k.Name, cell(k.Takes), show(k, none))
+		for _, p := range of {
+			fmt.Fprintf(&b, " %s |", show(k, p))
+		}
+		fmt.Fprintf(&b, " %s |\n", cell(k.Help))
 	}
 	b.WriteString("\n### Checks\n\nWhat `on` may name: a check, or one of its families, or `*` for all.\n\n| check | gate | families | finds |\n|---|---|---|---|\n")
 	for _, c := range Checks() {

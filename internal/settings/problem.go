@@ -76,7 +76,7 @@ func Unknown(where, what, got string, known []string) *Problem {
 func Nearest(got string, known []string) string {
 	const longest = 64 // longer input is no typo, and the distance is quadratic
 	got = strings.ToLower(got)
-	if len(got) > longest {
+	if len(got) > longest || len(got) < 2 { // of one letter every other is near
 		return ""
 	}
 	best, name := max(1, min(3, (len(got)+2)/3))+1, ""

@@ -30,8 +30,11 @@ type Key struct {
 	// be the same.
 	Affects bool `yaml:"affects"`
 	// Reach is a word that the owner of the settings gives a meaning.
-	Reach    string `yaml:"reach"`
-	Required bool   `yaml:"required"`
+	Reach string `yaml:"reach"`
+	// Required and Unique are about the entries of a list of mappings: none is without
+	// the key, no two have the same value.
+	Required bool `yaml:"required"`
+	Unique   bool `yaml:"unique"`
 	// Min and Max bound a number or a duration.
 	Min string `yaml:"min"`
 	Max string `yaml:"max"`
@@ -67,7 +70,7 @@ type Table struct {
 // New makes the table of the settings of a struct, of which v is a value. Fields that
 // are settings have a tag, as in `key:"size"`; a struct in it is a mapping of its own,
 // an embedded one is not. help says the rest in YAML: under each key flag, takes, help,
-// choices, min, max, affects, reach and required. A struct and a table that differ are
+// choices, min, max, affects, reach; under the records of a list of mappings theirs. A struct and a table that differ are
 // a mistake of the program, and panic.
 func New(v any, help []byte, texts bool, special map[string]Special) *Table {
 	root, err := Parse("settings", help)
@@ -151,7 +154,7 @@ func collect(typ reflect.Type, prefix string, path []int, fields map[string]refl
 
 // plainStruct reports a struct that does not read itself.
 func plainStruct(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && !reads(t)
+	return t.Kind() == reflect.Struct && !reads(t) && !reflect.PointerTo(t).Implements(unmarshaler)
 }
 
 func bound(text string, t reflect.Type) (float64, error) {
@@ -449,11 +452,11 @@ func (k *Key) schema() map[string]any {
 	if !list {
 		return item
 	}
-	alone := item
+	several, alone := map[string]any{"type": "array", "items": item}, item
 	if !k.table.Texts { // so may several with commas
-		alone = map[string]any{"type": "string"}
+		several["uniqueItems"], alone = true, map[string]any{"type": "string"}
 	}
-	return map[string]any{"anyOf": []any{map[string]any{"type": "array", "items": item, "uniqueItems": !k.table.Texts}, alone, null}}
+	return map[string]any{"anyOf": []any{several, alone, null}}
 }
 
 const durationPattern = `^(([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$`

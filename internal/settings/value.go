@@ -18,7 +18,10 @@ type Reader interface{ ReadSetting(Node) error }
 // Schemer is a value, or one of a list, with a JSON Schema of its own.
 type Schemer interface{ SettingSchema() map[string]any }
 
-var duration = reflect.TypeFor[time.Duration]()
+var (
+	duration    = reflect.TypeFor[time.Duration]()
+	unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
 
 func reads(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[Reader]()) }
 
@@ -204,7 +207,7 @@ func (v Value) readNode(n Node) error {
 	switch want := v.v.Type(); {
 	case typ == "null":
 		return &Problem{What: "has no value", Hint: "leave the key out for the default"}
-	case want == duration && s == "0":
+	case want == duration && s == "0", reflect.PointerTo(want).Implements(unmarshaler):
 	case isNumber(want) && typ != "int" && (typ != "float" || want.Kind() != reflect.Float64):
 		return &Problem{What: fmt.Sprintf("%q is not a %s", s, v.kind())}
 	case want.Kind() == reflect.Bool && typ != "bool":
@@ -240,9 +243,21 @@ func (v Value) readRecords(n Node) error {
 		return err
 	}
 	out := reflect.MakeSlice(v.v.Type(), len(items), len(items))
+	seen := map[[2]string]bool{}
 	for i, item := range items {
+		if d, ok := out.Index(i).Addr().Interface().(interface{ SettingDefaults() }); ok {
+			d.SettingDefaults()
+		}
 		if err := v.key.Records.read(item, out.Index(i)); err != nil {
 			return err
+		}
+		for _, k := range v.key.Records.Keys {
+			if s := k.Of(out.Index(i).Addr().Interface()).String(); k.Unique {
+				if seen[[2]string{k.Name, s}] {
+					return item.Errorf("two %s have the %s %q: give each its own", v.key.Name, k.Name, s)
+				}
+				seen[[2]string{k.Name, s}] = true
+			}
 		}
 	}
 	v.v.Set(out)
@@ -283,6 +298,9 @@ func (k *Key) parse(s string) (reflect.Value, error) {
 		n = float64(d)
 		v.SetInt(int64(d))
 	case of.Kind() == reflect.String:
+		if s == "" && k.table.Texts {
+			return bad("it is empty: give it a text or leave it out")
+		}
 		v.SetString(s)
 	case of.Kind() == reflect.Bool:
 		if plain != "true" && plain != "false" {
