@@ -138,7 +138,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 		sink = journal
 	}
 	progress := new(harness.Progress)
-	stopped, err := work(ctx, env, x.Experiment, x.Run, sink, progress)
+	stopped, err := work(ctx, env, x.Waiting, x.Run, sink, progress)
 	if journal != nil {
 		if err != nil || stopped {
 			err = errors.Join(err, journal.Close())

@@ -111,31 +111,9 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	}
 	defer env.tellTroubles(x.Reader)
 	progress := new(harness.Progress)
-	ctx, abandon := context.WithCancel(ctx)
-	defer abandon()
-	stop := make(chan struct{})
-	release := env.interrupts(func(before int) {
-		if before == 0 {
-			fmt.Fprintln(env.Stderr, "memtox: stopping: the trials in flight are judged first; interrupt again to abandon them")
-			close(stop)
-			return
-		}
-		abandon()
-	})
-	done := showProgress(env, progress, func(time.Duration) []remote.Pending { return nil })
-	err = x.Judge(ctx, journal, progress, stop)
-	done()
-	release()
-	if err != nil || progress.Done() < from.Trials() {
-		if e := journal.Close(); err == nil {
-			err = e
-		}
-		again := fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name), inert.Shell(f.judge), inert.Shell(out))
-		if err != nil {
-			return fmt.Errorf("%w; go on with: %s", err, again)
-		}
-		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), from.Trials(), again)
-		return told{errInconclusive}
+	nothing := func(time.Duration) []remote.Pending { return nil }
+	if stopped, err := work(ctx, env, nothing, x.Judge, journal, progress); err != nil || stopped {
+		return unfinished(env, journal, progress, err, fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name), inert.Shell(f.judge), inert.Shell(out)))
 	}
 	return finish(env, journal, c, progress)
 }

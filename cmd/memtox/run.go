@@ -171,16 +171,8 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		defer end()
 		do = spread
 	}
-	stopped, err := work(ctx, env, x, do, journal, progress)
-	if err != nil || stopped {
-		if e := journal.Close(); err == nil {
-			err = e
-		}
-		if err == nil {
-			fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), x.Plan.Len(), c.Again(c.Out))
-			return told{errInconclusive}
-		}
-		return fmt.Errorf("%w; go on with: %s", err, c.Again(c.Out))
+	if stopped, err := work(ctx, env, x.Waiting, do, journal, progress); err != nil || stopped {
+		return unfinished(env, journal, progress, err, c.Again(c.Out))
 	}
 	if c.Listen == "" {
 		os.RemoveAll(filepath.Join(dir, queueDir)) // of an earlier part of the run: all trials are here
@@ -250,14 +242,27 @@ func memoryLimit() int64 {
 // runTrials runs what the sink lacks: in this process, or by workers elsewhere.
 type runTrials = func(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error
 
-// work runs the plan while it watches for interrupts and shows the progress.
-func work(ctx context.Context, env *Env, x *harness.Experiment, do runTrials, sink harness.Sink, progress *harness.Progress) (stopped bool, err error) {
+// work runs the trials while it watches for interrupts and shows the progress.
+func work(ctx context.Context, env *Env, waiting func(time.Duration) []remote.Pending, do runTrials, sink harness.Sink, progress *harness.Progress) (stopped bool, err error) {
 	ctx, stop, release := env.stoppable(ctx, "trials")
 	defer release()
-	done := showProgress(env, progress, x.Waiting)
+	done := showProgress(env, progress, waiting)
 	err = do(ctx, sink, progress, stop)
 	done()
-	return progress.Done() < x.Plan.Len(), err
+	return progress.Done() < progress.Planned.Load(), err
+}
+
+// unfinished closes the journal of a run that did not come to its end, and says with
+// which command it goes on.
+func unfinished(env *Env, journal *results.Journal, progress *harness.Progress, err error, again string) error {
+	if e := journal.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("%w; go on with: %s", err, again)
+	}
+	fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), progress.Planned.Load(), again)
+	return told{errInconclusive}
 }
 
 // runID names a run: when it began, and a part of the hash of its settings.
