@@ -134,8 +134,8 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 		return append(dst, c)
 	case timed && (prep != nil || f.verb.lemma == "take"):
 		// "The fair starts on 4 August", "is on 4 August", "was moved to".
-		switch f.verb.lemma {
-		case "start", "begin", "take", "happen", "move", "postpone", "reschedule", "push", "bring", "shift", "hold", "set", "commence":
+		if f.verb.means("start", "begin", "take", "happen", "move", "postpone", "reschedule", "push",
+			"bring", "shift", "hold", "set", "commence") {
 			c.slot = bare.key(tagValue)
 			dst = append(dst, c)
 		}
@@ -145,7 +145,7 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 		c.slot = s.key(tagObject)
 		dst = append(dst, c)
 		// "Svetlana leads the design team": who leads the team?
-		if !f.multi && !f.negated && inverseUnique(f.verb.lemma) && x.definite(f.object) && x.upperPhrase(f.subject) {
+		if !f.multi && !f.negated && inverseUnique(f.verb) && x.definite(f.object) && x.upperPhrase(f.subject) {
 			var o stems
 			x.addPhrase(&o, f.object)
 			x.addEntry(&o, f.verb)
@@ -180,12 +180,9 @@ func (x *extractor) naming(e *entry) bool {
 }
 
 // inverseUnique lists verbs of which a thing has one subject at a time.
-func inverseUnique(lemma string) bool {
-	switch lemma {
-	case "lead", "head", "chair", "own", "manage", "direct", "run", "captain", "coach", "edit", "supervise", "coordinate", "oversee":
-		return true
-	}
-	return false
+func inverseUnique(e *entry) bool {
+	return e.means("lead", "head", "chair", "own", "manage", "direct", "run", "captain", "coach",
+		"edit", "supervise", "coordinate", "oversee")
 }
 
 func (x *extractor) isWord(e *entry, w string) bool { return e == x.words[w] }

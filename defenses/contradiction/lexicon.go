@@ -2,6 +2,7 @@ package contradiction
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -89,6 +90,9 @@ type entry struct {
 	group   int    // of values of which a thing has one at a time; 0 is none
 }
 
+// means reports whether an entry is a form of one of these verbs.
+func (e *entry) means(lemmas ...string) bool { return slices.Contains(lemmas, e.lemma) }
+
 //go:embed lexicon.txt
 var lexiconText string
 
@@ -106,7 +110,7 @@ var sections = map[string]class{
 	"particle": cParticle, "adverb": cAdverb, "dating": cDating, "history": cHistory, "greeting": cGreeting,
 	"wh": cWh, "number": cNumber, "weekday": cWeekday, "month": cMonth, "season": cSeason,
 	"adjective": cAdjective, "drop": cDrop, "title": cTitle, "label": cLabel, "attribute": cAttribute,
-	"opinion": cOpinion, "frequency": cFrequency, "light": cLight, "syntax": 0,
+	"first": cFirst, "second": cSecond, "third": cThird, "opinion": cOpinion, "frequency": cFrequency, "light": cLight, "syntax": 0,
 }
 
 func compileLexicon(source string) map[string]*entry {
@@ -149,15 +153,6 @@ func compileLexicon(source string) map[string]*entry {
 		for w := range strings.FieldsSeq(line) {
 			at(w).classes |= sections[section]
 		}
-	}
-	for _, w := range []string{"i", "we", "my", "our", "me", "us"} {
-		at(w).classes |= cFirst
-	}
-	for _, w := range []string{"you", "your"} {
-		at(w).classes |= cSecond
-	}
-	for _, w := range []string{"he", "she", "it", "they", "his", "her", "its", "their"} {
-		at(w).classes |= cThird
 	}
 	for w, e := range words {
 		e.stem = text.Hash(stemOf(words, w))

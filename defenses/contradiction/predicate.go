@@ -140,7 +140,7 @@ func (x *extractor) parts(a, b int, change bool) (list [maxParts]part, n int) {
 		if t.kind != word {
 			continue
 		}
-		if i > a && x.wordIs(i, b, "before", "after") && timeNouns[x.tokens[i-1].text] {
+		if i > a && x.wordIs(i, b, "before", "after") && measures().Times[x.tokens[i-1].text] {
 			continue // "30 minutes before departure"
 		}
 		if i > a && x.wordIs(i, b, "that", "which", "who") {
@@ -642,15 +642,14 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	if g.progressive {
-		switch e.lemma {
-		case "use", "work", "live", "stay", "move", "switch", "relocate", "migrate", "host", "lead", "teach", "run", "head", "manage", "replace", "take":
-		default:
+		if !e.means("use", "work", "live", "stay", "move", "switch", "relocate", "migrate", "host",
+			"lead", "teach", "run", "head", "manage", "replace", "take") {
 			return // what somebody is doing passes
 		}
 	}
-	switch e.lemma {
-	case "need", "like", "love", "hate", "prefer", "decide", "agree", "ask", "expect", "choose", "learn", "help", "start", "begin",
-		"refuse", "promise", "offer", "use", "look":
+	if e.means("need", "like", "love", "hate", "prefer", "decide", "agree", "ask", "expect", "choose",
+		"learn", "help", "start", "begin",
+		"refuse", "promise", "offer", "use", "look") {
 		if x.wordIs(i, b, "to") && i+1 < b && x.tokens[i+1].is(cBase) || x.wordIs(i, b, "forward", "like") {
 			return
 		}
@@ -1066,7 +1065,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 
 // duration reports whether a part is a number of hours, days and the like.
 func (x *extractor) duration(p part) bool {
-	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && timeNouns[x.tokens[p.b-1].text]
+	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && measures().Times[x.tokens[p.b-1].text]
 }
 
 // clock reports whether tokens[a:b] are a time of day.
@@ -1113,9 +1112,8 @@ func (x *extractor) weakObject(o phrase) bool {
 // secondObject returns where the second of two objects begins, a quantity: "pays
 // Bea 20 euros an hour"; 0 where there is one object.
 func (x *extractor) secondObject(e *entry, p part) int {
-	switch e.lemma {
-	case "charge", "pay", "give", "cost", "offer", "owe", "allow", "grant", "send", "lend", "earn", "save", "bill", "award", "permit":
-	default:
+	if !e.means("charge", "pay", "give", "cost", "offer", "owe", "allow", "grant", "send", "lend",
+		"earn", "save", "bill", "award", "permit") {
 		return 0
 	}
 	for k := p.a + 1; k < p.b; k++ {
@@ -1153,8 +1151,7 @@ func (x *extractor) bare(a, b int) bool {
 // completes reports whether a phrase behind a verb's object answers what the verb
 // asks for: from whom, with what, at what time.
 func (x *extractor) completes(e *entry, p part) bool {
-	switch e.lemma {
-	case "prefer", "need", "require", "recommend", "use", "want", "attend", "lead", "head", "chair", "know":
+	if e.means("prefer", "need", "require", "recommend", "use", "want", "attend", "lead", "head", "chair", "know") {
 		return false
 	}
 	switch {
@@ -1163,10 +1160,8 @@ func (x *extractor) completes(e *entry, p part) bool {
 	case x.wordIs(p.prep, p.b, "at", "on"):
 		return x.narrowable(p.a, p.b)
 	case x.wordIs(p.prep, p.b, "to"):
-		switch e.lemma {
-		case "sell", "rent", "lease", "lend", "report", "present", "supply", "offer", "show", "donate", "delegate", "assign", "connect", "link", "limit":
-			return true
-		}
+		return e.means("sell", "rent", "lease", "lend", "report", "present", "supply", "offer", "show",
+			"donate", "delegate", "assign", "connect", "link", "limit")
 	}
 	return false
 }
@@ -1174,8 +1169,7 @@ func (x *extractor) completes(e *entry, p part) bool {
 // innerObject reports whether a direct object only completes the verb, so that
 // the value is in the phrase behind it.
 func (x *extractor) innerObject(e *entry, p part) bool {
-	switch e.lemma {
-	case "prefer", "need", "require", "recommend", "use", "want":
+	if e.means("prefer", "need", "require", "recommend", "use", "want") {
 		return false
 	}
 	for i := p.a; i < p.b; i++ {

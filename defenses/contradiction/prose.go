@@ -196,19 +196,15 @@ func (x *extractor) contractions(a, b int) {
 	}
 }
 
-// nextBreak is like nextComma, for a comma or a dash.
-func (x *extractor) nextBreak(a, b int) int {
-	for i := a; i < b; i++ {
-		if k := x.tokens[i].kind; k == comma || k == dash {
-			return i
-		}
-	}
-	return -1
-}
+func (x *extractor) nextComma(a, b int) int { return x.next(a, b, comma, comma) }
 
-func (x *extractor) nextComma(a, b int) int {
+// nextBreak is like nextComma, for a comma or a dash.
+func (x *extractor) nextBreak(a, b int) int { return x.next(a, b, comma, dash) }
+
+// next is where the first token of one of two kinds stands in tokens[a:b], or -1.
+func (x *extractor) next(a, b int, k, or kind) int {
 	for i := a; i < b; i++ {
-		if x.tokens[i].kind == comma {
+		if t := x.tokens[i].kind; t == k || t == or {
 			return i
 		}
 	}
@@ -284,7 +280,7 @@ func (x *extractor) leadingEnd(a, b int) int {
 	}
 	for k := first; k < min(b, first+3); k++ {
 		t, prev := &x.tokens[k], &x.tokens[k-1]
-		if t.kind == comma || prev.kind == word && !prev.upper && !prev.is(cTemporal) && !timeNouns[prev.text] {
+		if t.kind == comma || prev.kind == word && !prev.upper && !prev.is(cTemporal) && !measures().Times[prev.text] {
 			return 0
 		}
 		if t.kind == word && (t.is(cOpensNP|cPronoun) || t.upper && (prev.kind == number || prev.is(cTemporal)) && !t.is(cMonth|cWeekday)) && x.findVerb(k, b) > 0 {
@@ -320,11 +316,6 @@ func (x *extractor) content(a, b int) phrase {
 	return phrase{from, int32(len(x.refs))}
 }
 
-var timeNouns = map[string]bool{"day": true, "week": true, "month": true, "year": true, "quarter": true, "morning": true,
-	"afternoon": true, "evening": true, "night": true, "noon": true, "midnight": true, "summer": true, "winter": true, "spring": true,
-	"autumn": true, "fall": true, "time": true, "moment": true, "term": true, "season": true, "weekend": true, "days": true, "weeks": true,
-	"months": true, "years": true, "hour": true, "hours": true, "minutes": true, "mornings": true, "evenings": true, "nights": true}
-
 // temporal reports whether tokens[a:b] name a time: a month, a weekday, a year,
 // a clock time, "next week".
 func (x *extractor) temporal(a, b int) bool {
@@ -336,7 +327,7 @@ func (x *extractor) temporal(a, b int) bool {
 		switch {
 		case t.is(cWeekday|cSeason|cMonth) && (t.upper || t.is(cSeason)):
 			return true
-		case t.kind == word && timeNouns[t.text]:
+		case t.kind == word && measures().Times[t.text]:
 			return true
 		case t.kind == number && ordinal(t.text):
 			return true
@@ -1018,7 +1009,7 @@ func (x *extractor) subject(a, v int) subject {
 			v = k
 		}
 	}
-	if v-2 > a && x.wordIs(v-2, v, "this", "next", "last") && timeNouns[x.tokens[v-1].text] {
+	if v-2 > a && x.wordIs(v-2, v, "this", "next", "last") && measures().Times[x.tokens[v-1].text] {
 		v -= 2
 	}
 	for v > a && (x.tokens[v-1].kind == comma || x.tokens[v-1].kind == word && x.tokens[v-1].is(cAdverb) && !x.tokens[v-1].is(cVerb|cPreposition)) {
@@ -1169,7 +1160,7 @@ func (x *extractor) objectSpan(a, b int) (int, int) {
 			continue
 		}
 		// "last autumn", "next week"
-		if t.kind == word && (timeNouns[t.text] || t.is(cTemporal)) && b-2 > a && x.wordIs(b-2, b, "last", "next", "this") {
+		if t.kind == word && (measures().Times[t.text] || t.is(cTemporal)) && b-2 > a && x.wordIs(b-2, b, "last", "next", "this") {
 			b -= 2
 			continue
 		}

@@ -1,6 +1,7 @@
 package contradiction
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -462,11 +463,8 @@ func (x *extractor) pairAhead(a, b int, strong bool) bool {
 // placeWord reports whether an attribute's name is rather part of an address:
 // "room 4", "platform 2".
 func (x *extractor) placeWord(e *entry) bool {
-	switch e.word {
-	case "room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region", "version", "size", "number":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region",
+		"version", "size", "number"}, e.word)
 }
 
 // keyed emits one key with its value.

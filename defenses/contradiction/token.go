@@ -94,29 +94,11 @@ func (x *extractor) tokenize(from, to int) {
 	}
 }
 
-func leadingByte(c byte) (kind, bool) {
-	switch c {
-	case '"', '\'', '`':
-		return quoted, true
-	case '(', '[':
-		return open, true
-	case ')', ']':
-		return closing, true
-	case ',':
-		return comma, true
-	case ';':
-		return semicolon, true
-	case ':':
-		return colon, true
-	case '!', '.':
-		return stop, true
-	case '?':
-		return question, true
-	case '*', '_', '>', '|':
-		return mark, true
-	}
-	return 0, false
-}
+// leadingKinds are the kinds of the tokens that these bytes make.
+var leadingKinds = [256]kind{'"': quoted, '\'': quoted, '`': quoted, '(': open, '[': open, ')': closing, ']': closing, ',': comma,
+	';': semicolon, ':': colon, '!': stop, '.': stop, '?': question, '*': mark, '_': mark, '>': mark, '|': mark}
+
+func leadingByte(c byte) (kind, bool) { return leadingKinds[c], leadingKinds[c] != word }
 
 // leadingRune adds the token that a mark outside ASCII makes, and returns its
 // end, or 0 where the rune begins a word.

@@ -58,6 +58,7 @@ var measuresYAML []byte
 var measures = text.Lists[struct {
 	Units    map[string]map[float64][]string
 	Numerals map[string]float64
+	Times    text.Words // nouns that name a time
 }]("measures.yaml", measuresYAML)
 
 // unit is a base unit, and how much of it something is.
