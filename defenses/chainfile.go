@@ -118,10 +118,7 @@ func chainItem(n settings.Node) (Spec, error) {
 		switch e.Key {
 		case "use", "at", "name":
 		default:
-			if near := settings.Nearest(e.Key, []string{"use", "at", "name"}); near != "" {
-				return s, e.At.Errorf("unknown key %q: did you mean %q?", e.Key, near)
-			}
-			return s, e.At.Errorf("unknown key %q: one of use, at, name", e.Key)
+			return s, settings.Unknown(e.At.Place(), "key", e.Key, []string{"use", "at", "name"})
 		}
 		text, typ, err := e.Value.Scalar()
 		if err != nil || typ != "str" || text == "" {

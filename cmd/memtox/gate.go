@@ -232,12 +232,12 @@ func (f *gateFlags) entries(o *gate.Options, n settings.Node) error {
 					return m.Value.Errorf("margin of %s: %q is no share", m.Key, text)
 				}
 				if rate, ok := metric.Find(m.Key); !ok || rate.PerRecord {
-					return m.At.Errorf("unknown metric %q; one of %s", m.Key, strings.Join(metric.Names((*metric.Metric).PerTrial), ", "))
+					return settings.Unknown(m.At.Place(), "metric", m.Key, metric.Names((*metric.Metric).PerTrial))
 				}
 				o.Margins[m.Key] = v
 			}
 		default:
-			return e.At.Errorf("unknown key %q; one of confidence, require, arms, margin", e.Key)
+			return settings.Unknown(e.At.Place(), "key", e.Key, []string{"confidence", "require", "arms", "margin"})
 		}
 	}
 	return nil

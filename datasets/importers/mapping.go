@@ -1,6 +1,7 @@
 package importers
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,7 +66,8 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 		case slices.Contains(fieldNames, e.Key):
 			m.fields[e.Key], err = parseExpr(e.Value, 0)
 		default:
-			err = e.At.Errorf("unknown key %s%s", quote(e.Key), didYouMean(e.Key))
+			known := append([]string{"read", "records", "each", "where"}, fieldNames...)
+			err = settings.Unknown(e.At.Place(), "key", e.Key, append(known, slices.Sorted(maps.Keys(translated))...))
 		}
 		if err != nil {
 			return nil, err
@@ -177,7 +179,7 @@ func conditions(n settings.Node) ([]condition, error) {
 				yes := s == "true"
 				c.present = &yes
 			default:
-				err = e.At.Errorf("unknown key %s: one of path, is, not, present", quote(e.Key))
+				err = settings.Unknown(e.At.Place(), "key", e.Key, []string{"path", "is", "not", "present"})
 			}
 			if err != nil {
 				return nil, err
@@ -209,21 +211,6 @@ func texts(n settings.Node) ([]string, error) {
 		out = append(out, s)
 	}
 	return out, nil
-}
-
-func didYouMean(name string) string {
-	known := append([]string{"read", "records", "each", "where"}, fieldNames...)
-	for k := range translated {
-		known = append(known, k)
-	}
-	slices.Sort(known)
-	lower := strings.ToLower(name)
-	for _, k := range known {
-		if len(lower) > 2 && (strings.HasPrefix(k, lower) || strings.HasPrefix(lower, k)) {
-			return ": did you mean " + k + "?"
-		}
-	}
-	return ": one of " + strings.Join(known, ", ")
 }
 
 // takes reports whether the conditions keep the record.
