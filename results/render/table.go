@@ -47,14 +47,6 @@ type Table struct {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Drop takes a column out.
-func (t *Table) Drop(column int) {
-	t.Header = slices.Delete(t.Header, column, column+1)
-	for i := range t.Rows {
-		t.Rows[i] = slices.Delete(t.Rows[i], column, column+1)
-	}
-}
-
 // Text writes the table for a terminal of any width.
 func (t *Table) Text(w io.Writer) error {
 	_, err := io.WriteString(w, draw(clean(*t, inert.Text), Options{})+"\n")
