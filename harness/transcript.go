@@ -61,7 +61,8 @@ func (s *script) reset() {
 // Memory may use it again.
 func (s *script) observe(e *memory.Event, rows []results.Decision) {
 	add := func(seq int32, row *results.Decision, record, text string, v memory.Verdict) {
-		c := results.GateCall{Seq: seq, Gate: row.Gate, Route: row.Route, Op: row.Op, Record: record, Text: text, Action: row.Action}
+		c := results.GateCall{Seq: seq, Gate: row.Gate, Route: row.Route, Op: row.Op, Action: row.Action,
+			Record: record, Text: text}
 		if v.Action == memory.Redact {
 			c.Shown = v.Text
 		}
@@ -103,7 +104,8 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 	if s.mem != nil {
 		s.memory.After = s.changed(s.mem)
 	}
-	out := results.Transcript{Memory: s.memory, Trial: t.ID, Case: t.Case, Agent: t.Agent, Defense: t.Defense, Model: t.Model, Epoch: t.Epoch,
+	out := results.Transcript{Memory: s.memory,
+		Trial: t.ID, Case: t.Case, Agent: t.Agent, Defense: t.Defense, Model: t.Model, Epoch: t.Epoch,
 		Error: t.Reason, Judge: s.verdicts, Sessions: make([]results.Session, 0, 3)}
 	s.session(&out, results.PhaseWrite, s.write)
 	s.session(&out, results.PhaseBetween, s.gap)
@@ -129,7 +131,8 @@ func (s *script) changed(mem *memory.Memory) []results.Record {
 		}
 		if s.known[i] != now {
 			s.known[i] = now
-			s.records = append(s.records, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text, State: r.State.String(), Origin: originOf(r.Origin)})
+			s.records = append(s.records, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text,
+				State: r.State.String(), Origin: originOf(r.Origin)})
 		}
 		i++
 	}
@@ -221,14 +224,17 @@ func (s *script) marksOf(o *agents.Outcome) []mark {
 	}
 	for i := range o.Recalled {
 		r := &o.Recalled[i]
-		marks = append(marks, mark{r.Place, results.Part{Text: r.Text, Origin: originOf(r.Record.Origin), Record: r.Record.ID, Route: r.Route.String(), Attributed: r.Attributed}})
+		marks = append(marks, mark{r.Place, results.Part{Text: r.Text, Origin: originOf(r.Record.Origin),
+			Record: r.Record.ID, Route: r.Route.String(), Attributed: r.Attributed}})
 	}
 	for i := range marks {
 		if m := &marks[i]; m.From == m.To {
 			m.Message = len(o.Messages)
 		}
 	}
-	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.From, b.From)) })
+	slices.SortStableFunc(marks, func(a, b mark) int {
+		return cmp.Or(cmp.Compare(a.Message, b.Message), cmp.Compare(a.From, b.From))
+	})
 	s.marks = marks
 	return marks
 }

@@ -14,18 +14,21 @@ import (
 // The columns of the table of trials, by their names in SCHEMA.md: texts, yes or
 // no (or neither), and numbers.
 var (
-	textColumns = []string{"case", "family", "label", "class", "signal", "channel", "domain", "goal", "kind", "agent", "defense", "model", "status", "reason", "written_route", "variant"}
-	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced", "influenced_unwritten", "detected", "deferred",
-		"legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done", "utility_under_attack", "asked"}
-	numberColumns = []string{"index", "epoch", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer", "model_calls", "tool_calls", "wall_us"}
-	allColumns    = slices.Concat(textColumns, flagColumns, numberColumns)
+	textColumns = []string{"case", "family", "label", "class", "signal", "channel", "domain", "goal", "kind",
+		"agent", "defense", "model", "status", "reason", "written_route", "variant"}
+	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced", "influenced_unwritten",
+		"detected", "deferred", "legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done", "utility_under_attack", "asked"}
+	numberColumns = []string{"index", "epoch", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer",
+		"model_calls", "tool_calls", "wall_us"}
+	allColumns = slices.Concat(textColumns, flagColumns, numberColumns)
 	// facetColumns have few values: a list to choose from.
 	facetColumns = []string{"label", "class", "agent", "defense", "status", "channel", "signal", "domain", "kind"}
 )
 
 // attackColumns say something of attacks only. Rows hold false in them for benign
 // cases; the table holds that the question did not arise.
-var attackColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced", "influenced_unwritten"}
+var attackColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced",
+	"influenced_unwritten"}
 
 // table holds one value a trial for every column.
 type table struct {
@@ -71,7 +74,8 @@ func readTable(r *results.Reader) (*table, error) {
 		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		if slices.Contains(allColumns, name) {
 			t.columns[name] = new(column)
-			sources = append(sources, source{t.columns[name], f.Index[0], map[any]uint32{}, slices.Contains(flagColumns, name), slices.Contains(attackColumns, name)})
+			sources = append(sources, source{t.columns[name], f.Index[0], map[any]uint32{},
+				slices.Contains(flagColumns, name), slices.Contains(attackColumns, name)})
 		}
 	}
 	for e, err := range r.Entries(results.TrialsOnly) {
@@ -149,7 +153,8 @@ func (t *table) find(q query) []int32 {
 	if q.search != "" {
 		needle := strings.ToLower(q.search)
 		holds := func(v any) bool { return strings.Contains(strings.ToLower(v.(string)), needle) }
-		inCase, inFamily, inReason := t.columns["case"].which(holds), t.columns["family"].which(holds), t.columns["reason"].which(holds)
+		inCase, inFamily := t.columns["case"].which(holds), t.columns["family"].which(holds)
+		inReason := t.columns["reason"].which(holds)
 		for i := range keep {
 			keep[i] = keep[i] && (inCase(i) || inFamily(i) || inReason(i) || strings.HasPrefix(t.id(i), needle))
 		}

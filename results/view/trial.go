@@ -54,7 +54,8 @@ type Decision struct {
 	Call *results.GateCall `json:"call,omitempty"`
 }
 
-var errNoTranscript = errors.New("the run kept no transcript of this trial, so only its rows are shown (a trial that does not apply has none, nor has any where the setting transcripts is none)")
+var errNoTranscript = errors.New("the run kept no transcript of this trial, so only its rows are shown " +
+	"(a trial that does not apply has none, nor has any where the setting transcripts is none)")
 
 // page puts a trial together.
 func (s *snapshot) page(id string) (*Page, error) {
@@ -160,7 +161,8 @@ func rowOf(c *results.GateCall, phase results.Phase, rows []results.Decision, ca
 		if c.Seq == r.Seq {
 			return i
 		}
-		if c.Seq < 0 && calls[i] == nil && results.PhaseOf(r.Session) == phase && r.Gate == c.Gate && r.Route == c.Route && r.Op == c.Op && r.Action == c.Action &&
+		if c.Seq < 0 && calls[i] == nil && results.PhaseOf(r.Session) == phase &&
+			r.Gate == c.Gate && r.Route == c.Route && r.Op == c.Op && r.Action == c.Action &&
 			(r.Record == c.Record || r.Gate == results.GateInput || r.Gate == results.GateAct) {
 			return i
 		}
