@@ -95,52 +95,43 @@ func (m *Metrics) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b strings.Builder
-	head := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
-	head("memtox_guard_decisions_total", "counter", "Decisions of the guard, by gate and action.")
-	var lines []string
+	family := func(name, kind, help string, lines ...string) {
+		slices.Sort(lines)
+		fmt.Fprintf(&b, "# HELP memtox_guard_%s %s\n# TYPE memtox_guard_%s %s\n", name, help, name, kind)
+		for _, line := range lines {
+			fmt.Fprintf(&b, "memtox_guard_%s%s\n", name, line)
+		}
+	}
+	var decisions, times, findings, requests []string
 	gates := make(map[string]uint64)
 	for k, n := range m.decisions {
-		lines = append(lines, fmt.Sprintf("memtox_guard_decisions_total{gate=%q,action=%q} %d\n", k[0], k[1], n))
+		decisions = append(decisions, fmt.Sprintf("{gate=%q,action=%q} %d", k[0], k[1], n))
 		gates[k[0]] += n
 	}
-	sorted := func() {
-		slices.Sort(lines)
-		b.WriteString(strings.Join(lines, ""))
-		lines = lines[:0]
-	}
-	sorted()
-	head("memtox_guard_decision_seconds", "summary", "Time of a decision, by gate.")
 	for gate, n := range gates {
-		lines = append(lines, fmt.Sprintf("memtox_guard_decision_seconds_count{gate=%q} %d\nmemtox_guard_decision_seconds_sum{gate=%q} %g\n", gate, n, gate, m.seconds[gate]))
+		times = append(times, fmt.Sprintf("_count{gate=%q} %d\nmemtox_guard_decision_seconds_sum{gate=%q} %g", gate, n, gate, m.seconds[gate]))
 	}
-	sorted()
-	head("memtox_guard_findings_total", "counter", "Findings, by check.")
 	for check, n := range m.findings {
-		lines = append(lines, fmt.Sprintf("memtox_guard_findings_total{check=%q} %d\n", check, n))
+		findings = append(findings, fmt.Sprintf("{check=%q} %d", check, n))
 	}
-	sorted()
-	head("memtox_guard_http_requests_total", "counter", "Requests that were answered, by status.")
 	var all uint64
 	for code, n := range m.requests {
-		lines = append(lines, fmt.Sprintf("memtox_guard_http_requests_total{code=%q} %d\n", code, n))
+		requests = append(requests, fmt.Sprintf("{code=%q} %d", code, n))
 		all += n
 	}
-	sorted()
-	head("memtox_guard_http_request_seconds", "summary", "Time of a request.")
-	fmt.Fprintf(&b, "memtox_guard_http_request_seconds_count %d\nmemtox_guard_http_request_seconds_sum %g\n", all, m.spent.Seconds())
-	head("memtox_guard_http_requests_in_flight", "gauge", "Requests that are being answered.")
-	fmt.Fprintf(&b, "memtox_guard_http_requests_in_flight %d\n", m.inFlight)
-	head("memtox_guard_sealings_total", "counter", "Sealings of the store, by outcome.")
-	fmt.Fprintf(&b,
-		"memtox_guard_sealings_total{outcome=\"done\"} %d\nmemtox_guard_sealings_total{outcome=\"failed\"} %d\n", m.sealings[0], m.sealings[1])
+	family("decisions_total", "counter", "Decisions of the guard, by gate and action.", decisions...)
+	family("decision_seconds", "summary", "Time of a decision, by gate.", times...)
+	family("findings_total", "counter", "Findings, by check.", findings...)
+	family("http_requests_total", "counter", "Requests that were answered, by status.", requests...)
+	family("http_request_seconds", "summary", "Time of a request.", fmt.Sprint("_count ", all), fmt.Sprintf("_sum %g", m.spent.Seconds()))
+	family("http_requests_in_flight", "gauge", "Requests that are being answered.", fmt.Sprint(" ", m.inFlight))
+	family("sealings_total", "counter", "Sealings of the store, by outcome.",
+		fmt.Sprintf("{outcome=\"done\"} %d", m.sealings[0]), fmt.Sprintf("{outcome=\"failed\"} %d", m.sealings[1]))
 	if m.load != nil {
 		open, bytes, expired := m.load()
-		head("memtox_guard_open_trials", "gauge", "Trials that are open.")
-		fmt.Fprintf(&b, "memtox_guard_open_trials %d\n", open)
-		head("memtox_guard_trial_bytes", "gauge", "What is kept of the records of open trials, in bytes.")
-		fmt.Fprintf(&b, "memtox_guard_trial_bytes %d\n", bytes)
-		head("memtox_guard_trials_expired_total", "counter", "Trials that ended because nobody closed them.")
-		fmt.Fprintf(&b, "memtox_guard_trials_expired_total %d\n", expired)
+		family("open_trials", "gauge", "Trials that are open.", fmt.Sprint(" ", open))
+		family("trial_bytes", "gauge", "What is kept of the records of open trials, in bytes.", fmt.Sprint(" ", bytes))
+		family("trials_expired_total", "counter", "Trials that ended because nobody closed them.", fmt.Sprint(" ", expired))
 	}
 	return b.String()
 }
