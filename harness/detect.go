@@ -14,11 +14,10 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/harness/score"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // TextAgent is the name of the profile that has no agent: the texts of a case go
@@ -256,8 +255,8 @@ func (h *hearing) hear(e *memory.Event) {
 			v.Findings = nil // the reasons of an allowed recall are no finding
 		}
 	}
-	d := results.Decision{Seq: int32(len(h.rows)), Session: 1, Gate: e.Moment.String(), Action: v.Action.String(), Record: id, Store: textStore,
-		Reasons: score.Reasons(v.Findings), Unsure: v.Unsure, LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds(),
+	d := results.Decision{Seq: int32(len(h.rows)), Session: 1, Gate: e.Moment.String(), Action: v.Action.String(),
+		Record: id, Store: textStore, Reasons: score.Reasons(v.Findings), Unsure: v.Unsure, LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds(),
 		Poison: u.payload && h.row.Label == results.Attack, Legit: h.row.Label == results.Benign}
 	if u.known {
 		d.Origin = u.origin.Class.String()
@@ -270,7 +269,8 @@ func (h *hearing) hear(e *memory.Event) {
 	}
 	h.rows = append(h.rows, d)
 	h.actions = append(h.actions, v.Action)
-	h.stops = append(h.stops, v.Action.Stops() || v.Action == memory.Redact && v.Text != u.text && (h.st.value.Empty() || !h.st.value.In(v.Text)))
+	removed := v.Action == memory.Redact && v.Text != u.text && (h.st.value.Empty() || !h.st.value.In(v.Text))
+	h.stops = append(h.stops, v.Action.Stops() || removed)
 	h.sizes = append(h.sizes, len(u.text))
 }
 

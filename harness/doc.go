@@ -6,9 +6,12 @@
 //     difference that a refused resume prints all come from its one table.
 //   - [NewPlan] crosses cases, arms and epochs, counts what does not apply, and
 //     orders the trials so that the arms of one case stand together.
-//   - [Run] works through a plan on a pool of workers, journals each finished
-//     trial, and can be stopped and resumed at any moment.
-//   - Package judge, below this one, says what a trial showed.
+//   - [Experiment.Run] works through a plan on a [Pool] of workers, hands each
+//     finished trial to a journal, and can be stopped and resumed at any moment.
+//     An attack, a rejudge and the worker of a queue use the same pool.
+//   - A profile makes its trials by the sessions of an agent; the profile text, that
+//     of `memtox detect`, by showing texts to a Memory.
+//   - Package score, below this one, says what a trial showed.
 //
 // A trial depends on its case, agent, defense, model, epoch and the run's seed,
 // and on nothing else: not on the order, the number of workers, or which other

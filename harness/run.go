@@ -55,7 +55,8 @@ func (s *taker) AppendAll(batch []results.Finished) error {
 // and it returns when those in flight are over. The first failure ends the context of
 // the others and is what Pool returns; an error after the end of ctx is an
 // interruption, and none.
-func Pool[J any](ctx context.Context, workers int, stop <-chan struct{}, jobs iter.Seq[J], do func(ctx context.Context, worker int, job J) error) error {
+func Pool[J any](ctx context.Context, workers int, stop <-chan struct{}, jobs iter.Seq[J],
+	do func(ctx context.Context, worker int, job J) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed atomic.Pointer[error]
@@ -143,7 +144,8 @@ func (g *group) hand(sink Sink, progress *Progress) error {
 	g.batch = g.batch[:0]
 	d, l := 0, 0
 	for i := range g.rows {
-		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i], Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
+		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i],
+			Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
 		d, l = g.ends[i], g.marks[i]
 	}
 	err := Hand(sink, g.batch, progress)
@@ -267,9 +269,10 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 		}
 	}
 	runners := x.Runners(int(min(int64(x.Workers()), max(1, units))))
-	return Pool(ctx, len(runners), stop, spans, func(ctx context.Context, worker int, span iter.Seq[Trial]) error {
+	run := func(ctx context.Context, worker int, span iter.Seq[Trial]) error {
 		return runners[worker].span(ctx, span, sink, progress, stop)
-	})
+	}
+	return Pool(ctx, len(runners), stop, spans, run)
 }
 
 // span runs trials of one case. What was finished reaches the sink, however it ends.

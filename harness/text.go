@@ -124,7 +124,8 @@ func (m *textMemory) show(ctx context.Context, u *unit) error {
 		return err
 	}
 	var from *memory.Segment // nil is nobody knows
-	for _, s := range []memory.Segment{{Origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, Text: u.user}, {Origin: u.origin, Text: u.text}} {
+	said := memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}
+	for _, s := range []memory.Segment{{Origin: said, Text: u.user}, {Origin: u.origin, Text: u.text}} {
 		if s.Text == "" || !u.known {
 			continue
 		}
@@ -135,7 +136,8 @@ func (m *textMemory) show(ctx context.Context, u *unit) error {
 		from = &taken
 	}
 	if m.at == defenses.Write {
-		_, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Add, Store: textStore, Key: u.key, Text: u.text, From: from})
+		_, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Add, Store: textStore,
+			Key: u.key, Text: u.text, From: from})
 		return err
 	}
 	// The record was there before, so a defense that signs has signed it.
