@@ -14,8 +14,8 @@
 // tables in structure.go, sentences and clauses in prose.go, what a clause says in
 // predicate.go, all of it from the tokens of token.go and the words of
 // lexicon.txt. claim.go turns facts into slots, value.go makes values comparable,
-// base.go is the hash index of what is known, gate.go the defense. Everything is
-// written by hand and reads a text in linear time; no text makes it fail.
+// base.go is the hash index of what is known, gate.go the defense. It all reads a
+// text in linear time; no text makes it fail.
 //
 // It knows English and no more of the world than its word lists: "vegetarian"
 // and "eats meat" do not meet. How often it is right is measured on testdata;

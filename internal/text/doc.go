@@ -12,6 +12,8 @@
 //     and gaps.
 //   - What is it made of? [Tokens], [Stem], [Sentences], and [Values]: the URLs,
 //     accounts, commands and names that a statement is about.
+//   - Does it ask to remember something? [AsksToKeep] for what a user says,
+//     [KeepVerb] and [TellsToKeep] for what tells a reader.
 //   - How like another text is it? [Hashing] turns a text into a vector, [Shingles]
 //     and [Containment] find what one text took over from another.
 //
@@ -34,6 +36,12 @@
 // some pattern has all of its own is the text matched in earnest. That pass takes
 // about 2 ns a byte whatever the size of the lexicon; matching takes ten times as
 // long.
+//
+// # Word lists
+//
+// Lists of words and patterns lie in YAML files beside the code that asks for
+// them. [Lists] reads one when it is first asked for, so that a command that needs
+// none pays nothing.
 //
 // # Memos
 //
