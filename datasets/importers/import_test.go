@@ -313,7 +313,7 @@ func TestMappingMistakesHaveAPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"content: $.a\n":                                                   "m.yaml:1:1: the mapping lacks label",
 		"label: 1\n":                                                       "the mapping lacks content",
-		"content: $.a\nlabel: $.b\nclas: $.c\n":                            "m.yaml:3:1: unknown key \"clas\": did you mean class?",
+		"content: $.a\nlabel: $.b\nclas: $.c\n":                            "m.yaml:3:1: unknown key \"clas\" (did you mean \"class\"?)",
 		"content: $.a[*]\nlabel: 1\n":                                      "m.yaml:1:10: \"$.a[*]\" is no path",
 		"content: $a\nlabel: 1\n":                                          "is no path",
 		"content: $.a..b\nlabel: 1\n":                                      "is no path",
