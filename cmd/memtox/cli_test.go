@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
 )
@@ -47,7 +48,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --defense none,none", `memtox: --defense: "none" stands in the list twice`},
 		{"run --defense x=none,x=signed", `memtox: --defense: two defenses are called "x"`},
 		{"run --defense none@wriet", `memtox: --defense: defense "none@wriet": unknown place "@wriet"`},
-		{"run --agent nobody", `memtox: --agent: unknown agent "nobody" (one of hermes, openclaw, rag)`},
+		{"run --agent nobody", `memtox: --agent: unknown agent "nobody" (one of ` + strings.Join(builtInAgents(), ", ") + ")"},
 		{"run --agent hermse", `memtox: --agent: unknown agent "hermse" (did you mean "hermes"?)`},
 		{"run --agent ,", "memtox: --agent: no agent is named (see `memtox agents list`)"},
 		{"run --model nope:x", `memtox: --model: unknown model "nope:x" (one of reference, `},
@@ -150,11 +151,13 @@ func TestSchemaIsPrinted(t *testing.T) {
 	}
 }
 
+func builtInAgents() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() }
+
 func TestNamesComplete(t *testing.T) {
 	c := newConsole(t)
 	for args, want := range map[string]string{
-		"run --agent ":             "hermes\nopenclaw\nrag\n",
-		"run --agent hermes,":      "hermes,openclaw\nhermes,rag\n",
+		"run --agent ":             strings.Join(builtInAgents(), "\n") + "\n",
+		"run --agent rag,open":     "rag,openclaw\n",
 		"run --defense none,memor": "none,memoryguard\n",
 		"run --model ":             "reference\nreference:naive\nreference:cautious\nreference:source-aware\n",
 		"run --split ":             "report\ntune\nall\n",

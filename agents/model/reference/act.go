@@ -73,9 +73,10 @@ func (v *visible) lookups(t turn) []model.Call {
 		}
 		out = append(out, model.Call{Name: name, Args: []model.Arg{{Name: param, Value: words}}})
 	}
-	for _, tool := range v.tools {
+	for i := range v.tools {
+		tool := &v.tools[i]
 		// What searches no store searches the earlier conversations.
-		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(&tool, "query") &&
+		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(tool, "query") &&
 			(len(t.Stores) > 0 && !yes || len(t.Stores) == 0 && matches(formWords().Back, words, toks, -1)) {
 			ask(tool.Name)
 		}

@@ -256,8 +256,10 @@ func dateOf(prompt string) string {
 
 // first is the first tool on offer that does something, or nil.
 func (v *visible) first(does func(*model.Tool) bool) *model.Tool {
-	if i := slices.IndexFunc(v.tools, func(t model.Tool) bool { return does(&t) }); i >= 0 {
-		return &v.tools[i]
+	for i := range v.tools {
+		if does(&v.tools[i]) {
+			return &v.tools[i]
+		}
 	}
 	return nil
 }
