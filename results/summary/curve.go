@@ -44,15 +44,15 @@ const maxPoints = 200
 
 // curves makes both curves of the scores of attacks and of benign cases.
 func curves(positive, negative []float64, unscored int) (*ROC, *PR) {
-	roc := &ROC{AUC: stats.AUC(positive, negative, 0), Attacks: len(positive), Benign: len(negative), Unscored: unscored, Points: []ROCPoint{{}}}
+	p, n := slices.Clone(positive), slices.Clone(negative)
+	slices.Sort(p) // also for the sums of the area: rows come in any order, and a run has one figure
+	slices.Sort(n)
+	roc := &ROC{AUC: stats.AUC(p, n, 0), Attacks: len(p), Benign: len(n), Unscored: unscored, Points: []ROCPoint{{}}}
 	pr := &PR{Points: []PRPoint{}}
-	if len(positive) == 0 || len(negative) == 0 {
+	if len(p) == 0 || len(n) == 0 {
 		roc.Points = []ROCPoint{}
 		return roc, pr
 	}
-	p, n := slices.Clone(positive), slices.Clone(negative)
-	slices.Sort(p)
-	slices.Sort(n)
 	i, j := len(p), len(n) // how many lie under the threshold
 	average, recall := 0.0, 0.0
 	var rocs []ROCPoint

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +168,23 @@ func TestFamiliesWidenTheInterval(t *testing.T) {
 	}
 	if alone, shared := width(func(i int) string { return string(rune('0' + i)) }), width(func(i int) string { return string(rune('a' + i/10)) }); shared < 1.5*alone {
 		t.Errorf("%v alone, %v in families", alone, shared)
+	}
+}
+
+// Rows come in the order in which the trials ended, and a run has one figure.
+func TestTheAreaDoesNotHangOnTheOrderOfRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var attacks, benign []float64
+	for range 300 {
+		attacks = append(attacks, rng.NormFloat64()+1)
+		benign = append(benign, rng.NormFloat64())
+	}
+	first, _ := curves(attacks, benign, 0)
+	for range 20 {
+		rng.Shuffle(len(attacks), func(i, j int) { attacks[i], attacks[j] = attacks[j], attacks[i] })
+		rng.Shuffle(len(benign), func(i, j int) { benign[i], benign[j] = benign[j], benign[i] })
+		if roc, _ := curves(attacks, benign, 0); !reflect.DeepEqual(roc, first) {
+			t.Fatalf("%+v, and in another order %+v", roc.AUC, first.AUC)
+		}
 	}
 }
