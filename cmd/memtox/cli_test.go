@@ -57,7 +57,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --defense none --class policy_fcat", `memtox: memtox-bench: unknown class "policy_fcat" (did you mean "policy_fact"?)`},
 		{"run --defense none --split tune --dataset memtox-smoke", "memtox: no case of memtox-smoke passes the filters"},
 		{"run --set no.such=1", `memtox: --set: unknown key "no.such" (one of `},
-		{"run --set window", `memtox: --set: "window" is not key=value (for instance --set window=4096)`},
+		{"run --set window", `memtox: --set: "window" is not key=value (for instance --set window=TOKENS)`},
 		{"run --set window=3", "memtox: --set window: 3 is out of range"},
 		{"run --set limit=3 --limit 4", "memtox: --set: limit is given by --limit too (leave one of them out)"},
 		{"run -f none.yaml", "memtox: -f: none.yaml: no such file or directory"},

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -301,8 +302,12 @@ func (t *Table) below(prefix string) []string {
 func (t *Table) Set(where, assignment string, into any) error {
 	key, value, ok := strings.Cut(assignment, "=")
 	if !ok {
+		example, ok := t.Find(strings.TrimSpace(assignment))
+		if !ok {
+			example = t.Keys[0]
+		}
 		return &Problem{Where: where, What: fmt.Sprintf("%q is not key=value", assignment),
-			Hint: "for instance " + where + " " + t.Keys[0].Name + "=" + t.Keys[0].Takes}
+			Hint: "for instance " + where + " " + example.Name + "=" + cmp.Or(example.Takes, "VALUE")}
 	}
 	k, ok := t.Find(strings.TrimSpace(key))
 	if !ok {
