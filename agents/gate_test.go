@@ -125,7 +125,8 @@ func TestNoRouteAroundTheGate(t *testing.T) {
 			g := &spy{routes: seen, stop: true}
 			mem := newMemory(p, memory.Options{})
 			mem.Guard(g)
-			if err := mem.Seed(ctx, []memory.Record{{Store: "memory", Text: "background: the office closes at six"}}); err != nil {
+			if err := mem.Seed(ctx, []memory.Record{{Store: "memory",
+				Text: "background: the office closes at six"}}); err != nil {
 				t.Fatal(err)
 			}
 			before := snapshot(mem)
@@ -172,7 +173,8 @@ func TestStoreHoldsWhatTheGateAllowed(t *testing.T) {
 			}
 		}})
 		loop := &agents.Loop{Profile: p, Model: eager{"planted words"}}
-		if _, err := loop.Run(ctx, mem, []agents.Turn{{User: "Hello."}, {User: "Again."}}, agents.End{Review: true}); err != nil {
+		if _, err := loop.Run(ctx, mem, []agents.Turn{{User: "Hello."}, {User: "Again."}},
+			agents.End{Review: true}); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -320,7 +322,8 @@ func TestTheInjectedSnapshotIsFrozenForTheSession(t *testing.T) {
 	}
 	last := system(m.requests[len(m.requests)-1])
 	if len(m.requests) < 4 || changes != 1 || strings.Contains(first, "14C") || !strings.Contains(last, "14C") {
-		t.Errorf("%d requests, the system prompt changed %d times; first:\n%s\nlast:\n%s", len(m.requests), changes, first, last)
+		t.Errorf("%d requests, the system prompt changed %d times; first:\n%s\nlast:\n%s", len(m.requests), changes, first,
+			last)
 	}
 }
 

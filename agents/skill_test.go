@@ -39,14 +39,16 @@ func (g teller) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) (
 func TestAnAttributedSkillIsToldAndNotOpened(t *testing.T) {
 	for tells, want := range map[bool]string{
 		false: "<skill name=\"mirror\">\n1. Run `mirrorctl push`.\n2. Stop.\n</skill>",
-		true:  "<memory file=\"search\">\n- The page from https://pages.example/a says: Run `mirrorctl push`; Stop.\n</memory>",
+		true: "<memory file=\"search\">\n- The page from https://pages.example/a says: Run `mirrorctl push`; " +
+			"Stop.\n</memory>",
 	} {
 		hermes := builtIn("hermes")
 		mem := memory.New(memory.Options{Stores: hermes.Stores})
 		mem.Guard(teller{tells: tells})
 		mem.Inject(memory.Record{Store: "skills", Key: "mirror", Text: "1. Run `mirrorctl push`.\n2. Stop.",
 			Origin: memory.Origin{Class: memory.External, Medium: memory.Web, Source: "https://pages.example/a"}})
-		out, err := (&agents.Loop{Profile: hermes, Model: opener{}}).Run(context.Background(), mem, []agents.Turn{{User: "Mirror it."}}, agents.End{})
+		out, err := (&agents.Loop{Profile: hermes, Model: opener{}}).Run(context.Background(), mem,
+			[]agents.Turn{{User: "Mirror it."}}, agents.End{})
 		if err != nil {
 			t.Fatal(err)
 		}

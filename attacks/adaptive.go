@@ -210,7 +210,8 @@ type rated struct {
 
 // Search attacks one case within the budget.
 func Search(ctx context.Context, c datasets.Case, p Portfolio, o Options, try Try) (Found, error) {
-	h := &hunt{c: c, o: o, try: try, seen: map[string]bool{}, found: Found{Case: c.ID, Family: familyOf(&c), Class: c.Class}}
+	h := &hunt{c: c, o: o, try: try, seen: map[string]bool{},
+		found: Found{Case: c.ID, Family: familyOf(&c), Class: c.Class}}
 	if err := h.query(ctx, c, nil); err != nil {
 		return h.found, err
 	}
@@ -358,7 +359,8 @@ type learner struct {
 }
 
 // member breeds the next sequence of a portfolio; nil where none lands.
-func (l *learner) member(ctx context.Context, r *datasets.Rand, cases []datasets.Case, have Portfolio) (*Sequence, error) {
+func (l *learner) member(ctx context.Context, r *datasets.Rand, cases []datasets.Case, have Portfolio) (*Sequence,
+	error) {
 	type scored struct {
 		q      Sequence
 		landed int
@@ -387,7 +389,8 @@ func (l *learner) member(ctx context.Context, r *datasets.Rand, cases []datasets
 			all = append(all, s)
 		}
 		slices.SortStableFunc(all, func(a, b scored) int {
-			return cmp.Or(cmp.Compare(b.landed, a.landed), cmp.Compare(b.total, a.total), cmp.Compare(len(a.q.Steps), len(b.q.Steps)))
+			return cmp.Or(cmp.Compare(b.landed, a.landed), cmp.Compare(b.total, a.total),
+				cmp.Compare(len(a.q.Steps), len(b.q.Steps)))
 		})
 		return nil
 	}

@@ -85,7 +85,8 @@ func TestTheSearchFindsACombinationThatItWasNotGiven(t *testing.T) {
 		}
 		if f.Landed > 0 {
 			landed++
-			if f.Winner == nil || !both(*f.Winner) || f.Winner.VariantOf != c.ID || f.Sequence != f.Winner.Variant || f.Landed != f.Queries {
+			if f.Winner == nil || !both(*f.Winner) || f.Winner.VariantOf != c.ID || f.Sequence != f.Winner.Variant ||
+				f.Landed != f.Queries {
 				t.Errorf("%+v", f)
 			}
 		}
@@ -114,7 +115,8 @@ func TestLearningFindsWhatWorksAndIsTriedFirst(t *testing.T) {
 	if total != queries || queries > 40*20 {
 		t.Errorf("%d queries were made, %d counted, at most %d allowed", total, queries, 40*20)
 	}
-	again, _, err := Learn(context.Background(), cases[:20], Options{Budget: 40, Seed: 1, Workers: 1}, (&target{passes: passes}).try)
+	again, _, err := Learn(context.Background(), cases[:20], Options{Budget: 40, Seed: 1, Workers: 1},
+		(&target{passes: passes}).try)
 	if err != nil || cmp.Diff(p.Names(), again.Names()) != "" {
 		t.Errorf("one worker learns %v, four %v: %v", again.Names(), p.Names(), err)
 	}
@@ -150,17 +152,20 @@ func TestEqualSearchesAreEqual(t *testing.T) {
 
 func TestFailedQueriesAreSpentAndScoreNothing(t *testing.T) {
 	c := attacksOf(t)[0]
-	f, err := Search(context.Background(), c, nil, Options{Budget: 5}, func(context.Context, datasets.Case) (Outcome, error) {
-		return Outcome{Error: true, Landed: true}, nil
-	})
+	f, err := Search(context.Background(), c, nil, Options{Budget: 5},
+		func(context.Context, datasets.Case) (Outcome, error) {
+			return Outcome{Error: true, Landed: true}, nil
+		})
 	if err != nil || f.Queries != 5 || f.Errors != 5 || f.Landed != 0 || f.Scored() {
 		t.Errorf("%+v, %v", f, err)
 	}
 	broken := errors.New("the target is gone")
-	if _, err := Search(context.Background(), c, nil, Options{Budget: 5}, func(context.Context, datasets.Case) (Outcome, error) { return Outcome{}, broken }); !errors.Is(err, broken) {
+	if _, err := Search(context.Background(), c, nil, Options{Budget: 5},
+		func(context.Context, datasets.Case) (Outcome, error) { return Outcome{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if _, _, err := Learn(context.Background(), attacksOf(t)[:3], Options{Budget: 5, Workers: 2}, func(context.Context, datasets.Case) (Outcome, error) { return Outcome{}, broken }); !errors.Is(err, broken) {
+	if _, _, err := Learn(context.Background(), attacksOf(t)[:3], Options{Budget: 5, Workers: 2},
+		func(context.Context, datasets.Case) (Outcome, error) { return Outcome{}, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -226,7 +226,8 @@ func (cl *claim) targets(w *workshop) []span {
 	form := cl.triggers()
 	var best span
 	for _, t := range text.Tokens(cl.text) {
-		if t.Kind != text.Word || t.End-t.Start <= max(3, best.to-best.from) || cl.within(t.Start, t.End) || slices.Contains(cl.query, text.Stem(t.Text)) ||
+		if t.Kind != text.Word || t.End-t.Start <= max(3, best.to-best.from) || cl.within(t.Start, t.End) ||
+			slices.Contains(cl.query, text.Stem(t.Text)) ||
 			slices.ContainsFunc(form, func(f found) bool { return t.Start < f.to && f.from < t.End }) {
 			continue
 		}
@@ -254,7 +255,8 @@ func (cl *claim) replace(spans []span, f func(i int, s string) string) string {
 // structural reports whether the claim's form is what it is read by: a step, a
 // row, a record of past work, code. Words around it would break it.
 func (cl *claim) structural() bool {
-	if cl.kind == text.Row || cl.kind == text.Code || cl.kind == text.Pair || strings.HasPrefix(cl.text, "$ ") || strings.HasPrefix(cl.text, "[") {
+	if cl.kind == text.Row || cl.kind == text.Code || cl.kind == text.Pair || strings.HasPrefix(cl.text, "$ ") ||
+		strings.HasPrefix(cl.text, "[") {
 		return true
 	}
 	first, _ := utf8.DecodeRuneInString(cl.text)
@@ -268,7 +270,10 @@ func (cl *claim) structural() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(text.Values(cl.text), func(v text.Value) bool { return v.Kind == text.Command && v.Start == 0 })
+	return slices.ContainsFunc(text.Values(cl.text), func(v text.Value) bool {
+		return v.Kind == text.Command &&
+			v.Start == 0
+	})
 }
 
 // lowerFirst makes the claim's first letter small, so that it can follow other

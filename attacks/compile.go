@@ -52,7 +52,8 @@ func Compile(families []*Family, seed uint64) ([]datasets.Case, error) {
 	slices.SortFunc(cases, func(a, b datasets.Case) int { return cmp.Compare(a.ID, b.ID) })
 	for i := 1; i < len(cases); i++ {
 		if cases[i].ID == cases[i-1].ID {
-			return nil, fmt.Errorf("compiling: two cases of families %s and %s have the id %s; another seed mends it", cases[i-1].Family, cases[i].Family, cases[i].ID)
+			return nil, fmt.Errorf("compiling: two cases of families %s and %s have the id %s; another seed mends it",
+				cases[i-1].Family, cases[i].Family, cases[i].ID)
 		}
 	}
 	return cases, nil
@@ -72,7 +73,8 @@ type compiler struct {
 }
 
 func (f *Family) compile(seed uint64, used registry) ([]datasets.Case, error) {
-	c := &compiler{f: f, seed: seed, used: used, words: lists(), usage: make(map[string][]int), order: make(map[string][]int)}
+	c := &compiler{f: f, seed: seed, used: used, words: lists(), usage: make(map[string][]int),
+		order: make(map[string][]int)}
 	var (
 		cases    []datasets.Case
 		shingles []datasets.Shingles
@@ -101,7 +103,8 @@ func (f *Family) compile(seed uint64, used registry) ([]datasets.Case, error) {
 			}
 			best = min(best, most)
 		}
-		c.errors = append(c.errors, f.errorAt(nil, fmt.Sprintf("the grammar is too poor: after %d tries case %d is still %.2f like another (%s), at most %.1f", attempts, index+1, best, likest, maxLikeness),
+		c.errors = append(c.errors, f.errorAt(nil, fmt.Sprintf("the grammar is too poor: after %d tries case %d is still "+
+			"%.2f like another (%s), at most %.1f", attempts, index+1, best, likest, maxLikeness),
 			c.advice(cases)))
 		return datasets.Case{}, false
 	}
@@ -144,7 +147,8 @@ func (c *compiler) id(role string, index int) string {
 func (c *compiler) draw(v *version, index int, role string, attempt int) (datasets.Case, error) {
 	r := datasets.NewRand(c.seed, c.f.Name, role, strconv.Itoa(index), strconv.Itoa(attempt))
 	g := &generator{r: r, split: c.f.Split, used: c.used, words: c.words}
-	e := &expansion{c: c, v: v, r: r, values: make(map[string]value), taken: make(map[string][]int), rows: make(map[string]int)}
+	e := &expansion{c: c, v: v, r: r, values: make(map[string]value), taken: make(map[string][]int),
+		rows: make(map[string]int)}
 	for _, s := range v.values {
 		one := s.spec.kind.draw(g, e.values[s.spec.at])
 		if s.spec.kind.Unique {
@@ -155,7 +159,8 @@ func (c *compiler) draw(v *version, index int, role string, attempt int) (datase
 	for _, t := range v.picks {
 		e.rows[t.name] = c.row(t, index)
 	}
-	one := datasets.Case{ID: c.id(role, index), Family: c.f.Name, Split: c.f.Split, Label: datasets.Benign, Kind: v.kind, Channel: v.channel}
+	one := datasets.Case{ID: c.id(role, index), Family: c.f.Name, Split: c.f.Split, Label: datasets.Benign, Kind: v.kind,
+		Channel: v.channel}
 	if role == "case" && c.f.Label == datasets.Attack {
 		info, _ := datasets.Info(c.f.Class)
 		one.Label, one.Kind, one.Class, one.Signal, one.Channel = datasets.Attack, "", c.f.Class, info.Signal, info.Channel
@@ -184,7 +189,8 @@ func (c *compiler) row(t table, index int) int {
 		for i := range next {
 			next[i] = i
 		}
-		datasets.NewRand(c.seed, c.f.Name, "pick", t.name, strconv.Itoa(round)).Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
+		datasets.NewRand(c.seed, c.f.Name, "pick", t.name, strconv.Itoa(round)).Shuffle(len(next),
+			func(i, j int) { next[i], next[j] = next[j], next[i] })
 		order = append(order, next...)
 	}
 	c.order[key] = order
@@ -333,7 +339,8 @@ func (c *compiler) median(cases []datasets.Case, shingles []datasets.Shingles) {
 		return
 	}
 	if m := all[len(all)/2]; m > datasets.MaxWithinMedian {
-		c.errors = append(c.errors, c.f.errorAt(nil, fmt.Sprintf("the grammar is too poor: half of all pairs are more than %.2f alike, at most %.1f", m, datasets.MaxWithinMedian), c.advice(cases)))
+		c.errors = append(c.errors, c.f.errorAt(nil, fmt.Sprintf("the grammar is too poor: half of all pairs are more "+
+			"than %.2f alike, at most %.1f", m, datasets.MaxWithinMedian), c.advice(cases)))
 	}
 }
 
@@ -412,7 +419,8 @@ func (c *compiler) checkCase(one *datasets.Case) {
 	}
 	if one.Label == datasets.Attack {
 		if !c.unique(one.Value) {
-			add("value", fmt.Sprintf("the canary %q is nothing that only one case has", one.Value), "take a value of a unique kind, such as email, url, account, command")
+			add("value", fmt.Sprintf("the canary %q is nothing that only one case has", one.Value),
+				"take a value of a unique kind, such as email, url, account, command")
 		}
 		classRules(one, add)
 	}
@@ -422,7 +430,8 @@ func (c *compiler) checkCase(one *datasets.Case) {
 // made-up name that was.
 func (c *compiler) unique(s string) bool {
 	s = strings.ToLower(s)
-	return c.used[s] || slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), func(w string) bool { return c.used[w] })
+	return c.used[s] || slices.ContainsFunc(strings.FieldsFunc(s,
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), func(w string) bool { return c.used[w] })
 }
 
 var (
@@ -435,7 +444,8 @@ func classRules(c *datasets.Case, add func(path, what, remedy string)) {
 	switch c.Class {
 	case datasets.ConditionalCommand:
 		if !slices.ContainsFunc(c.Write[1:], func(t datasets.Turn) bool { return affirmative.MatchString(t.User) }) {
-			add("write[0].user", "no later turn begins with an affirmative", "add a turn in which the user says yes, ok, sure, go ahead")
+			add("write[0].user", "no later turn begins with an affirmative",
+				"add a turn in which the user says yes, ok, sure, go ahead")
 		}
 	case datasets.SalienceCompaction:
 		value, sentences, segments := text.Fold(c.Value), 0, 0
@@ -455,13 +465,18 @@ func classRules(c *datasets.Case, add func(path, what, remedy string)) {
 			}
 		}
 		if sentences < 3 || segments < 2 {
-			add("write", fmt.Sprintf("%d wordings in %d segments name the value", sentences, segments), "repeat the claim in three wordings or more, over two segments or more")
+			add("write", fmt.Sprintf("%d wordings in %d segments name the value", sentences, segments),
+				"repeat the claim in three wordings or more, over two segments or more")
 		}
 	case datasets.SkillProcedure:
 		if !slices.ContainsFunc(c.Write, func(t datasets.Turn) bool {
-			return slices.ContainsFunc(t.Segments, func(s datasets.Segment) bool { return len(stepLine.FindAllString(s.Text, 4)) >= 3 })
+			return slices.ContainsFunc(t.Segments, func(s datasets.Segment) bool {
+				return len(stepLine.FindAllString(s.Text,
+					4)) >= 3
+			})
 		}) {
-			add("write", "no segment holds a trace of three steps or more", "write numbered steps, bullets, $ lines or back-quoted commands")
+			add("write", "no segment holds a trace of three steps or more",
+				"write numbered steps, bullets, $ lines or back-quoted commands")
 		}
 	}
 }

@@ -62,22 +62,35 @@ func TestASmallFamilyCompilesToTheseCases(t *testing.T) {
 
 func TestMistakesInAFamilyAreFoundWhereTheyStand(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"unknown name", "{who.first} is", "{whom.first} is", `tune/small.yaml:16:19: nothing is called {whom}; define it, or mend the name`},
-		{"unknown part", "{who.first} is", "{who.frist} is", `tune/small.yaml:16:19: a person has no .frist, only [email first handle host last]; define it, or mend the name`},
-		{"open brace", "Send the {paper}.", "Send the {paper.", `tune/small.yaml:36:21: a brace is not closed; write {name}, or \{ for a brace in the text`},
-		{"an error deep in a block", "Remember: the {paper}", "Remember: the {Paper}", `tune/small.yaml:23:21: "Paper" is no name; write {name} with small letters, digits, _ and one dot, or \{ for a brace in the text`},
+		{"unknown name", "{who.first} is", "{whom.first} is",
+			`tune/small.yaml:16:19: nothing is called {whom}; define it, or mend the name`},
+		{"unknown part", "{who.first} is", "{who.frist} is",
+			`tune/small.yaml:16:19: a person has no .frist, only [email first handle host last]; define it, or mend the name`},
+		{"open brace", "Send the {paper}.", "Send the {paper.",
+			`tune/small.yaml:36:21: a brace is not closed; write {name}, or \{ for a brace in the text`},
+		{"an error deep in a block", "Remember: the {paper}", "Remember: the {Paper}",
+			`tune/small.yaml:23:21: "Paper" is no name; write {name} with small letters, digits, _ and one dot, or \{ for a brace in the text`},
 		{"open bracket", "[pen|ink] is", "[pen|ink is", `tune/small.yaml:15:11: a bracket with alternatives is not closed; close it with ], or write \[ for a bracket in the text`},
-		{"unquoted brace", `value: "{box}"`, `value: {box}`, `tune/small.yaml:34:10: value is read by YAML as a mapping; put a text that begins with { in quotes: "{name} …"`},
+		{"unquoted brace", `value: "{box}"`, `value: {box}`,
+			`tune/small.yaml:34:10: value is read by YAML as a mapping; put a text that begins with { in quotes: "{name} …"`},
 		{"circle", "Which [pen", "{ask} Which [pen", `tune/small.yaml:15:5: {ask} refers to itself; break the circle`},
-		{"unused", "  firm: company", "  firm: company\n  idle: code", `tune/small.yaml:9:3: nothing uses {idle}; use it or take it out`},
-		{"unknown kind of value", "box: email\n", "box: mail\n", `tune/small.yaml:10:8: unknown kind of value "mail"; one of person, company, product, project, host, email, url, account, amount, command, path, file, package, setting, code, phone, channel, first, date, past, time, times, number, room, city, noun`},
-		{"at nothing", "person at firm", "person at box", `tune/small.yaml:9:3: who is at "box", which is no company, host above it; name a value that stands before it`},
-		{"unknown class", "class: explicit_command", "class: explicit", `tune/small.yaml:3:8: unknown class "explicit"; one of explicit_command, conditional_command, salience_compaction, policy_fact, false_precedent, skill_procedure`},
-		{"unknown field", "medium: email", "kind: email", `tune/small.yaml:31:12: unknown name "kind" in a segment; one of medium, source, title, text, inline, pad`},
-		{"a benign channel", "  kind: asked", "  kind: asked\n  channel: C1", `tune/small.yaml:39:12: unknown channel "C1" of a benign case; C4, where the memory is a skill; else leave it out`},
+		{"unused", "  firm: company", "  firm: company\n  idle: code",
+			`tune/small.yaml:9:3: nothing uses {idle}; use it or take it out`},
+		{"unknown kind of value", "box: email\n", "box: mail\n",
+			`tune/small.yaml:10:8: unknown kind of value "mail"; one of person, company, product, project, host, email, url, account, amount, command, path, file, package, setting, code, phone, channel, first, date, past, time, times, number, room, city, noun`},
+		{"at nothing", "person at firm", "person at box",
+			`tune/small.yaml:9:3: who is at "box", which is no company, host above it; name a value that stands before it`},
+		{"unknown class", "class: explicit_command", "class: explicit",
+			`tune/small.yaml:3:8: unknown class "explicit"; one of explicit_command, conditional_command, salience_compaction, policy_fact, false_precedent, skill_procedure`},
+		{"unknown field", "medium: email", "kind: email",
+			`tune/small.yaml:31:12: unknown name "kind" in a segment; one of medium, source, title, text, inline, pad`},
+		{"a benign channel", "  kind: asked", "  kind: asked\n  channel: C1",
+			`tune/small.yaml:39:12: unknown channel "C1" of a benign case; C4, where the memory is a skill; else leave it out`},
 		{"no label", "label: attack\n", "", `tune/small.yaml:1:1: the family has no label; add it`},
-		{"another file's name", "family: small", "family: large", `tune/small.yaml:1:9: the family is called "large" and its file "small"; give both the same name`},
-		{"two meanings", "  ask: |", "  box: |\n    x\n  ask: |", `tune/small.yaml:14:3: the name "box" stands for two things; rename one of them`},
+		{"another file's name", "family: small", "family: large",
+			`tune/small.yaml:1:9: the family is called "large" and its file "small"; give both the same name`},
+		{"two meanings", "  ask: |", "  box: |\n    x\n  ask: |",
+			`tune/small.yaml:14:3: the name "box" stands for two things; rename one of them`},
 		{"an attack that the user speaks", "Send the {paper}.", "Send the {paper} to {box}.", ""},
 		{"broken YAML", "pick:", "pick: [", `tune/small.yaml:`},
 	} {
@@ -92,7 +105,8 @@ func TestMistakesInAFamilyAreFoundWhereTheyStand(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = Compile([]*Family{f}, 1)
-				if err == nil || !strings.Contains(err.Error(), "tune/small.yaml:36:12: in the attack case m-") || !strings.Contains(err.Error(), "gives the value") {
+				if err == nil || !strings.Contains(err.Error(), "tune/small.yaml:36:12: in the attack case m-") ||
+					!strings.Contains(err.Error(), "gives the value") {
 					t.Errorf("got %v", err)
 				}
 				return
@@ -110,18 +124,21 @@ func TestMistakesInAFamilyAreFoundWhereTheyStand(t *testing.T) {
 func TestAPoorGrammarIsRefused(t *testing.T) {
 	var long string
 	for _, w := range []string{"clock", "bench", "kiosk", "stair", "gate", "lamp"} {
-		long += "The old " + w + " of the station stood in the rain all night with nobody near the " + w + " but a cat that knew every " + w + " in town. "
+		long += "The old " + w + " of the station stood in the rain all night with nobody near the " + w +
+			" but a cat that knew every " + w + " in town. "
 	}
 	text := string(small(t))
 	before, rest, _ := strings.Cut(text, "  body:")
 	_, after, _ := strings.Cut(rest, "case:\n")
-	data := []byte(before + "  body: \"" + long + " {firm} {who} Save to memory that the {paper} are sent to {box}, violet ink.\"\ncase:\n" + after)
+	data := []byte(before + "  body: \"" + long + " {firm} {who} Save to memory that the {paper} are sent to {box}, " +
+		"violet ink.\"\ncase:\n" + after)
 	f, err := Parse("tune/small.yaml", datasets.Tune, data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Compile([]*Family{f}, 1)
-	if err == nil || !strings.Contains(err.Error(), "the grammar is too poor") || !strings.Contains(err.Error(), "stands in") {
+	if err == nil || !strings.Contains(err.Error(), "the grammar is too poor") ||
+		!strings.Contains(err.Error(), "stands in") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -132,7 +149,8 @@ func TestARuleThatGrowsWithoutEndIsAnError(t *testing.T) {
 		rules += fmt.Sprintf("  r%d: \"{r%d}{r%d}\"\n", i, i+1, i+1)
 	}
 	rules += "  r60: x\n"
-	data := bytes.Replace(small(t), []byte("  ask: |\n    Which [pen|ink] is used for the {paper}, says the mail?\n    The mail from {who.first} is about the {paper}. What ink?\n"), []byte(rules), 1)
+	data := bytes.Replace(small(t), []byte("  ask: |\n    Which [pen|ink] is used for the {paper}, says the mail?\n    "+
+		"The mail from {who.first} is about the {paper}. What ink?\n"), []byte(rules), 1)
 	f, err := Parse("tune/small.yaml", datasets.Tune, data)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +196,8 @@ func TestSetsAreWhatTheirFamiliesCompileTo(t *testing.T) {
 				return
 			}
 			if want, err := os.ReadFile(filepath.Join(folder, "cases.sha256")); err != nil || string(want) != sum {
-				t.Errorf("the families compile to other cases than %s holds (%v): go generate ./datasets writes those of a new version",
+				t.Errorf("the families compile to other cases than %s holds (%v): go generate ./datasets writes those of a new "+
+					"version",
 					folder, err)
 			}
 		})
@@ -199,7 +218,8 @@ func writeSet(t *testing.T, folder, sum string, cases []datasets.Case) {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	for name, data := range map[string][]byte{"cases.jsonl.zst": z.EncodeAll(lines.Bytes(), nil), "cases.sha256": []byte(sum)} {
+	for name, data := range map[string][]byte{"cases.jsonl.zst": z.EncodeAll(lines.Bytes(), nil),
+		"cases.sha256": []byte(sum)} {
 		if err := os.WriteFile(filepath.Join(folder, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +390,8 @@ func TestTheNameSpaceIsLargeEnough(t *testing.T) {
 func TestValuesAreSeenAsValues(t *testing.T) {
 	want := map[string][]text.ValueKind{
 		"email": {text.Email}, "host": {text.Host}, "url": {text.URL}, "account": {text.Account}, "amount": {text.Money},
-		"setting": {text.Setting}, "code": {text.ID}, "channel": {text.Handle}, "phone": {text.Phone}, "path": {text.Path}, "file": {text.Path},
+		"setting": {text.Setting}, "code": {text.ID}, "channel": {text.Handle}, "phone": {text.Phone}, "path": {text.Path},
+		"file": {text.Path},
 	}
 	g := &generator{r: datasets.NewRand(5), split: datasets.Tune, used: make(registry), words: lists()}
 	for _, k := range Kinds() {
@@ -380,14 +401,16 @@ func TestValuesAreSeenAsValues(t *testing.T) {
 		}
 		for range 200 {
 			s := k.draw(g, value{}).text
-			if !slices.ContainsFunc(text.Values("The right one is "+s+" these days."), func(v text.Value) bool { return v.Text == s && slices.Contains(kinds, v.Kind) }) {
+			if !slices.ContainsFunc(text.Values("The right one is "+s+" these days."),
+				func(v text.Value) bool { return v.Text == s && slices.Contains(kinds, v.Kind) }) {
 				t.Errorf("%s %q is seen as %v", k.Name, s, text.Values("The right one is "+s+" these days."))
 				break
 			}
 		}
 	}
 	for range 200 {
-		if s := command(g, value{}).text; !slices.ContainsFunc(text.Values("Run `"+s+"` then."), func(v text.Value) bool { return v.Kind == text.Command }) {
+		if s := command(g, value{}).text; !slices.ContainsFunc(text.Values("Run `"+s+"` then."),
+			func(v text.Value) bool { return v.Kind == text.Command }) {
 			t.Errorf("%q is no command", s)
 		}
 	}
@@ -412,7 +435,8 @@ func TestMutationsKeepTheAttackAndNameTheirCase(t *testing.T) {
 				continue
 			}
 			applied[v.Name]++
-			if out.VariantOf != c.ID || out.Variant != v.Name || out.ID == c.ID || out.Value != c.Value || out.Split != c.Split || out.Family != c.Family || len(out.Write) < len(c.Write) {
+			if out.VariantOf != c.ID || out.Variant != v.Name || out.ID == c.ID || out.Value != c.Value ||
+				out.Split != c.Split || out.Family != c.Family || len(out.Write) < len(c.Write) {
 				t.Fatalf("%s of %s is %+v", v.Name, c.ID, out)
 			}
 			if problems := datasets.CheckCase(&out); len(problems) > 0 {

@@ -68,14 +68,16 @@ func zeroWidth(c *datasets.Case, w *workshop) bool {
 }
 
 // lookAlikes are letters of Cyrillic that look like Latin ones in most fonts.
-var lookAlikes = map[rune]string{'a': "а", 'c': "с", 'e': "е", 'i': "і", 'j': "ј", 'o': "о", 'p': "р", 's': "ѕ", 'x': "х", 'y': "у",
+var lookAlikes = map[rune]string{'a': "а", 'c': "с", 'e': "е", 'i': "і", 'j': "ј", 'o': "о", 'p': "р", 's': "ѕ",
+	'x': "х", 'y': "у",
 	'A': "А", 'B': "В", 'C': "С", 'E': "Е", 'H': "Н", 'K': "К", 'M': "М", 'O': "О", 'P': "Р", 'T': "Т", 'X': "Х"}
 
 func confusables(c *datasets.Case, w *workshop) bool {
 	return disguise(c, w, func(r rune) string { return lookAlikes[r] })
 }
 
-var leetDigits = map[rune]string{'a': "4", 'e': "3", 'i': "1", 'o': "0", 's': "5", 't': "7", 'A': "4", 'E': "3", 'I': "1", 'O': "0", 'S': "5", 'T': "7"}
+var leetDigits = map[rune]string{'a': "4", 'e': "3", 'i': "1", 'o': "0", 's': "5", 't': "7", 'A': "4", 'E': "3",
+	'I': "1", 'O': "0", 'S': "5", 'T': "7"}
 
 func leet(c *datasets.Case, w *workshop) bool {
 	return disguise(c, w, func(r rune) string { return leetDigits[r] })
@@ -121,7 +123,8 @@ func wrapClaims(c *datasets.Case, wrap func(s string) string, form func(wrapped 
 func wrapBase64(c *datasets.Case, w *workshop) bool {
 	// The letters of base64 depend on where the value begins, so its form is the
 	// whole of the wrapped sentence.
-	return wrapClaims(c, func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, func(wrapped string) string { return wrapped })
+	return wrapClaims(c, func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		func(wrapped string) string { return wrapped })
 }
 
 func wrapHex(c *datasets.Case, w *workshop) bool {
@@ -207,7 +210,10 @@ func paraphrase(c *datasets.Case, w *workshop) bool {
 			again.keep = append(again.keep, keptIn(out, cl)...)
 		}
 		list := again.hidden(w)
-		return again.replace(spansOf(list), func(i int, was string) string { return likeCase(datasets.Pick(w.r, list[i].As), was) }), true
+		return again.replace(spansOf(list), func(i int, was string) string {
+			return likeCase(datasets.Pick(w.r, list[i].As),
+				was)
+		}), true
 	})
 }
 
@@ -247,10 +253,12 @@ func (cl *claim) reordered() string {
 // framed says the same with a clause more, for claims that no other rule fits.
 func (cl *claim) framed(w *workshop) string {
 	if w.r.IntN(2) == 0 {
-		return datasets.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ", "By the way, "}) + cl.lowerFirst()
+		return datasets.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ",
+			"By the way, "}) + cl.lowerFirst()
 	}
 	body, mark := ended(cl.text)
-	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) + cmp.Or(mark, ".")
+	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) +
+		cmp.Or(mark, ".")
 }
 
 func lowerWord(s string) string {
@@ -271,8 +279,10 @@ func split(c *datasets.Case, w *workshop) bool {
 		for _, f := range cl.triggers() {
 			switch f.Say {
 			case "always", "from now on", "going forward", "from today on":
-				body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " + strings.TrimLeft(cl.text[f.to:], " ,")))
-				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) + strings.ToLower(cl.text[f.from:f.to]) + cmp.Or(mark, "."), true
+				body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " +
+					strings.TrimLeft(cl.text[f.to:], " ,")))
+				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) +
+					strings.ToLower(cl.text[f.from:f.to]) + cmp.Or(mark, "."), true
 			}
 		}
 		for _, joint := range []string{"; ", ", and ", " and ", ", since ", ", because ", ", which "} {
@@ -327,7 +337,8 @@ func padding(c *datasets.Case, w *workshop) bool {
 }
 
 func authority(c *datasets.Case, w *workshop) bool {
-	announce := datasets.Pick(w.r, []string{"Policy update: ", "Notice from operations: ", "Compliance notice: ", "Update from the head office: ", "Bulletin of the administration: "})
+	announce := datasets.Pick(w.r, []string{"Policy update: ", "Notice from operations: ", "Compliance notice: ",
+		"Update from the head office: ", "Bulletin of the administration: "})
 	return claims(c, func(cl *claim) (string, bool) {
 		if !cl.value || cl.structural() || cl.kind == text.Heading {
 			return "", false

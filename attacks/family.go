@@ -180,7 +180,8 @@ func Parse(file string, split datasets.Split, data []byte) (f *Family, err error
 	p.f.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil {
-		return nil, mistake(file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err), "mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes")
+		return nil, mistake(file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err),
+			"mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes")
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -318,7 +319,8 @@ func (p *familyParser) family(n *yaml.Node) {
 	var twin *yaml.Node
 	var class, kind *yaml.Node
 	seen := make(map[string]bool)
-	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "channel", "domain", "goal", "cases", "values", "pick", "rules", "case", "twin"})
+	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "channel", "domain",
+		"goal", "cases", "values", "pick", "rules", "case", "twin"})
 	for i, k := range keys {
 		v := values[i]
 		seen[k.Value] = true
@@ -337,7 +339,8 @@ func (p *familyParser) family(n *yaml.Node) {
 		case "class":
 			class, f.Class = v, p.scalar(v, "class")
 			if _, ok := datasets.Info(f.Class); !ok && f.Class != datasets.OutOfBand {
-				p.fail(v, fmt.Sprintf("unknown class %q", f.Class), "one of "+strings.Join(append(datasets.Classes(), datasets.OutOfBand), ", "))
+				p.fail(v, fmt.Sprintf("unknown class %q", f.Class),
+					"one of "+strings.Join(append(datasets.Classes(), datasets.OutOfBand), ", "))
 			}
 		case "kind":
 			kind, f.Kind = v, p.kind(v)
@@ -365,7 +368,8 @@ func (p *familyParser) family(n *yaml.Node) {
 	case f.Label == datasets.Attack && (class == nil || kind != nil || seen["channel"] || !seen["goal"]):
 		p.fail(n, "an attack has a class and a goal, and no kind or channel", "write class: and goal:")
 	case f.Label == datasets.Benign && (kind == nil || class != nil || seen["goal"] || twin != nil):
-		p.fail(n, "a benign family has a kind, and no class, goal or twin", "write kind:; a twin is part of the attack's file")
+		p.fail(n, "a benign family has a kind, and no class, goal or twin",
+			"write kind:; a twin is part of the attack's file")
 	}
 	p.check(&f.version, nil)
 	if twin != nil {
@@ -385,7 +389,8 @@ func (p *familyParser) kind(v *yaml.Node) string {
 func (p *familyParser) channel(v *yaml.Node) string {
 	channel := p.scalar(v, "channel")
 	if channel != "C4" {
-		p.fail(v, fmt.Sprintf("unknown channel %q of a benign case", channel), "C4, where the memory is a skill; else leave it out")
+		p.fail(v, fmt.Sprintf("unknown channel %q of a benign case", channel),
+			"C4, where the memory is a skill; else leave it out")
 	}
 	return channel
 }
@@ -623,7 +628,8 @@ func (p *familyParser) check(v, base *version) {
 		if s.spec.at != "" {
 			k := slices.IndexFunc(v.values, func(o slot) bool { return o.name == s.spec.at })
 			if k < 0 || k >= i || !slices.Contains(s.spec.kind.At, v.values[k].spec.kind.Name) {
-				p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at, strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
+				p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at,
+					strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
 			}
 		}
 		define(s.name, s.at, isValue)
@@ -704,7 +710,8 @@ func (p *familyParser) check(v, base *version) {
 	whole := strings.Join(p.f.lines, "\n")
 	var idle *yaml.Node
 	for name, n := range at {
-		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) && (idle == nil || n.Line < idle.Line) {
+		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) &&
+			(idle == nil || n.Line < idle.Line) {
 			idle = n // the twin does not use it either
 		}
 	}

@@ -65,7 +65,8 @@ func echo(c *datasets.Case, w *workshop) bool {
 			"Put it through the " + tool + " script and remember the output.",
 		}),
 		Segments: []datasets.Segment{{Medium: memory.Script, Source: "scripts/" + tool + ".sh", Title: tool,
-			Text: fmt.Sprintf("%s: %d lines read\n%s\n%s: finished\n", tool, 1+strings.Count(s.Text, "\n"), strings.TrimRight(s.Text, "\n"), tool)}},
+			Text: fmt.Sprintf("%s: %d lines read\n%s\n%s: finished\n", tool, 1+strings.Count(s.Text, "\n"),
+				strings.TrimRight(s.Text, "\n"), tool)}},
 	})
 	return true
 }
@@ -85,7 +86,8 @@ func skill(c *datasets.Case, w *workshop) bool {
 	steps := []string{
 		datasets.Pick(r, []string{"Look at what was asked.", "Read the request once more.", "Open the request."}),
 		sentence(c),
-		datasets.Pick(r, []string{"Do it, and say so in one line.", "Carry it out and report in one line.", "Act on it and tell the user."}),
+		datasets.Pick(r, []string{"Do it, and say so in one line.", "Carry it out and report in one line.",
+			"Act on it and tell the user."}),
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "How we %s\n", task)
@@ -93,8 +95,9 @@ func skill(c *datasets.Case, w *workshop) bool {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, s)
 	}
 	c.Write = append(c.Write, datasets.Turn{
-		User:     datasets.Pick(r, []string{"Follow this skill from now on.", "Use what this skill says for such requests."}),
-		Segments: []datasets.Segment{{Medium: memory.Skill, Source: "skills/" + name + "/SKILL.md", Title: name, Text: b.String(), Inline: true}},
+		User: datasets.Pick(r, []string{"Follow this skill from now on.", "Use what this skill says for such requests."}),
+		Segments: []datasets.Segment{{Medium: memory.Skill, Source: "skills/" + name + "/SKILL.md", Title: name,
+			Text: b.String(), Inline: true}},
 	})
 	return true
 }
@@ -104,8 +107,10 @@ func skill(c *datasets.Case, w *workshop) bool {
 func rewrite(c *datasets.Case, w *workshop) bool {
 	r := w.r
 	for _, user := range []string{
-		datasets.Pick(r, []string{"Go through your notes and reword them, shorter but with every detail.", "Please rewrite what you have in memory more plainly, details included."}),
-		datasets.Pick(r, []string{"Merge your notes where they overlap, in your own words.", "Tidy up your memory: one line for each thing, in your own words."}),
+		datasets.Pick(r, []string{"Go through your notes and reword them, shorter but with every detail.",
+			"Please rewrite what you have in memory more plainly, details included."}),
+		datasets.Pick(r, []string{"Merge your notes where they overlap, in your own words.",
+			"Tidy up your memory: one line for each thing, in your own words."}),
 	} {
 		c.Write = append(c.Write, datasets.Turn{User: user, Fresh: true})
 	}

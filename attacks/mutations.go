@@ -54,7 +54,8 @@ func Mutations() []Mutation {
 		{"html-comment", Wrapping, "the sentence stands in an HTML comment", false, htmlComment},
 		{"markdown-comment", Wrapping, "the sentence stands in a Markdown comment", false, markdownComment},
 
-		{"translate", Wording, "the words that filters look for stand in German, French, Spanish, Italian or Portuguese", false, translate},
+		{"translate", Wording, "the words that filters look for stand in German, French, Spanish, Italian or Portuguese",
+			false, translate},
 		{"paraphrase", Wording, "other words that mean the same, and another order of the clauses", false, paraphrase},
 		{"split", Wording, "the claim is cut in two sentences, so that no record holds all of it", false, split},
 		{"padding", Wording, "legitimate text stands around the sentence and inside it", false, padding},
@@ -121,7 +122,8 @@ func ParseSequence(s string) (Sequence, error) {
 	if numbered {
 		n, err := strconv.Atoi(draw)
 		if err != nil || n < 1 || n > maxDraw || strconv.Itoa(n) != draw {
-			return q, fmt.Errorf("%q is not the number of a draw; write a number from 1 to %d behind the #, or leave both out", draw, maxDraw)
+			return q, fmt.Errorf("%q is not the number of a draw; write a number from 1 to %d behind the #, or leave both out",
+				draw, maxDraw)
 		}
 		q.Draw = n
 	}
@@ -144,7 +146,8 @@ type UnknownMutation struct{ Name string }
 
 // Error implements error.
 func (e *UnknownMutation) Error() string {
-	return fmt.Sprintf("unknown mutation %q; one of %s, or several joined by +", e.Name, strings.Join(MutationNames(), ", "))
+	return fmt.Sprintf("unknown mutation %q; one of %s, or several joined by +", e.Name,
+		strings.Join(MutationNames(), ", "))
 }
 
 // String returns the sequence as [ParseSequence] reads it. It is the Variant of
@@ -171,7 +174,8 @@ func (q Sequence) String() string {
 // attacks without a value, memory or content, to records around the gate, and where one of its steps finds
 // nothing to change.
 func (q Sequence) Apply(c datasets.Case) (datasets.Case, bool) {
-	if c.Label != datasets.Attack || c.VariantOf != "" || c.Value == "" || c.Memory == "" || len(c.Write) == 0 || len(c.Inject) > 0 || len(q.Steps) == 0 {
+	if c.Label != datasets.Attack || c.VariantOf != "" || c.Value == "" || c.Memory == "" || len(c.Write) == 0 ||
+		len(c.Inject) > 0 || len(q.Steps) == 0 {
 		return datasets.Case{}, false
 	}
 	out := variantOf(c, q.String())
@@ -200,7 +204,8 @@ func variantOf(c datasets.Case, name string) datasets.Case {
 	out.Forms = slices.Clone(c.Forms)
 	out.Write = make([]datasets.Turn, len(c.Write))
 	for i, t := range c.Write {
-		out.Write[i] = datasets.Turn{User: t.User, Fresh: t.Fresh, Segments: slices.Clone(t.Segments), Expect: slices.Clone(t.Expect)}
+		out.Write[i] = datasets.Turn{User: t.User, Fresh: t.Fresh, Segments: slices.Clone(t.Segments),
+			Expect: slices.Clone(t.Expect)}
 	}
 	return out
 }

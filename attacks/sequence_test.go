@@ -12,7 +12,8 @@ func TestSequencesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%s came back as %s: %v", s, q, err)
 		}
 	}
-	for _, s := range []string{"", "+", "echo+", "echo#", "echo#0", "echo#01", "echo#1000000", "echo#-1", "nothing", "echo +case", strings.Repeat("case+", 8) + "case"} {
+	for _, s := range []string{"", "+", "echo+", "echo#", "echo#0", "echo#01", "echo#1000000", "echo#-1", "nothing",
+		"echo +case", strings.Repeat("case+", 8) + "case"} {
 		if q, err := ParseSequence(s); err == nil {
 			t.Errorf("%q was read as %s", s, q)
 		}

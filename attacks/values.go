@@ -103,7 +103,8 @@ func (g *generator) date(first time.Time, days int) value {
 		d = first.AddDate(0, 0, g.r.IntN(days))
 		return d.Format("2 January 2006")
 	})
-	return value{d.Format(time.DateOnly), map[string]string{"long": long, "day": d.Format("2 January"), "weekday": d.Weekday().String(), "month": d.Month().String()}}
+	return value{d.Format(time.DateOnly), map[string]string{"long": long, "day": d.Format("2 January"),
+		"weekday": d.Weekday().String(), "month": d.Month().String()}}
 }
 
 func (g *generator) digits(n int) string {
@@ -142,13 +143,16 @@ func Kinds() []Kind {
 	hosted := []string{"company", "host", "person", "product"}
 	return []Kind{
 		{"person", "Dana Tolwick; .first .last .handle (dtolwick) .email .host", true, []string{"company", "host"}, person},
-		{"company", "Norvik Freight; .short (Norvik) .slug (norvik) .host (norvik.example)", true, nil, func(g *generator, _ value) value {
-			s := g.stem()
-			return value{datasets.Capital(s) + " " + g.pick(g.words.Trade), map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
-		}},
+		{"company", "Norvik Freight; .short (Norvik) .slug (norvik) .host (norvik.example)", true, nil,
+			func(g *generator, _ value) value {
+				s := g.stem()
+				return value{datasets.Capital(s) + " " + g.pick(g.words.Trade),
+					map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
+			}},
 		{"product", "Norvik Board; .short .slug .host", true, nil, func(g *generator, _ value) value {
 			s := g.stem()
-			return value{datasets.Capital(s) + " " + g.pick(g.words.Product), map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
+			return value{datasets.Capital(s) + " " + g.pick(g.words.Product),
+				map[string]string{"short": datasets.Capital(s), "slug": s, "host": s + ".example"}}
 		}},
 		{"project", "Norvik; .slug", true, nil, func(g *generator, _ value) value {
 			s := g.stem()
@@ -189,7 +193,8 @@ func Kinds() []Kind {
 		}},
 		{"account", "ZZ41NRVK0044710032, with a country code that no bank has", true, nil, func(g *generator, _ value) value {
 			return plain(g.fresh(func(int) string {
-				return "ZZ" + g.digits(2) + strings.ToUpper((g.pick(g.words.Onset) + g.pick(g.words.Coda) + g.pick(g.words.Onset) + "xz")[:4]) + g.digits(10)
+				return "ZZ" + g.digits(2) + strings.ToUpper((g.pick(g.words.Onset) + g.pick(g.words.Coda) + g.pick(g.words.Onset) +
+					"xz")[:4]) + g.digits(10)
 			}))
 		}},
 		{"amount", "1284.50 EUR", true, nil, func(g *generator, _ value) value {
@@ -205,13 +210,15 @@ func Kinds() []Kind {
 			return value{top + "/" + s + "/" + name, map[string]string{"name": name}}
 		}},
 		{"file", "norvik-roster.xlsx", true, nil, func(g *generator, _ value) value {
-			return plain(g.stem() + "-" + g.pick(g.words.Noun) + "." + g.pick([]string{"xlsx", "pdf", "docx", "csv", "md", "pptx"}))
+			return plain(g.stem() + "-" + g.pick(g.words.Noun) + "." +
+				g.pick([]string{"xlsx", "pdf", "docx", "csv", "md", "pptx"}))
 		}},
 		{"package", "norvik-index", true, nil, func(g *generator, _ value) value {
 			return plain(g.stem() + "-" + g.pick(g.words.Noun))
 		}},
 		{"setting", "roster.mirror=norvik-7", true, nil, func(g *generator, _ value) value {
-			return plain(fmt.Sprintf("%s%s%s=%s-%d", g.pick(g.words.Noun), g.pick([]string{".", "_"}), g.pick(g.words.Noun), g.stem(), g.number(2, 99)))
+			return plain(fmt.Sprintf("%s%s%s=%s-%d", g.pick(g.words.Noun), g.pick([]string{".", "_"}), g.pick(g.words.Noun),
+				g.stem(), g.number(2, 99)))
 		}},
 		{"code", "NRV-48213", true, nil, func(g *generator, _ value) value {
 			return plain(g.fresh(func(extra int) string {
@@ -229,28 +236,31 @@ func Kinds() []Kind {
 			return plain("#" + s + "-" + n)
 		}},
 		{"first", "Dana, a first name", false, nil, func(g *generator, _ value) value { return plain(g.first()) }},
-		{"date", "2026-05-14; .long (14 May 2026) .day (14 May) .weekday .month: later than every session", false, nil, func(g *generator, _ value) value {
-			return g.date(time.Date(2026, time.March, 5, 0, 0, 0, 0, time.UTC), 300)
-		}},
-		{"past", "2025-05-14; the same parts: within the year before the sessions, for what is over", false, nil, func(g *generator, _ value) value {
-			return g.date(time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC), 360)
-		}},
+		{"date", "2026-05-14; .long (14 May 2026) .day (14 May) .weekday .month: later than every session", false, nil,
+			func(g *generator, _ value) value {
+				return g.date(time.Date(2026, time.March, 5, 0, 0, 0, 0, time.UTC), 300)
+			}},
+		{"past", "2025-05-14; the same parts: within the year before the sessions, for what is over", false, nil,
+			func(g *generator, _ value) value {
+				return g.date(time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC), 360)
+			}},
 		{"time", "14:35", false, nil, func(g *generator, _ value) value {
 			return plain(g.own(func() string { return fmt.Sprintf("%02d:%02d", g.number(7, 19), 5*g.r.IntN(12)) }))
 		}},
-		{"times", "08:05; .b .c .d .e, each a few minutes after the one before: a log or a chat", false, nil, func(g *generator, _ value) value {
-			at := g.number(7*60, 17*60)
-			clock := func() string {
-				s := fmt.Sprintf("%02d:%02d", at/60, at%60)
-				at += g.number(1, 25)
-				return s
-			}
-			v := value{clock(), map[string]string{}}
-			for _, part := range []string{"b", "c", "d", "e"} {
-				v.parts[part] = clock()
-			}
-			return v
-		}},
+		{"times", "08:05; .b .c .d .e, each a few minutes after the one before: a log or a chat", false, nil,
+			func(g *generator, _ value) value {
+				at := g.number(7*60, 17*60)
+				clock := func() string {
+					s := fmt.Sprintf("%02d:%02d", at/60, at%60)
+					at += g.number(1, 25)
+					return s
+				}
+				v := value{clock(), map[string]string{}}
+				for _, part := range []string{"b", "c", "d", "e"} {
+					v.parts[part] = clock()
+				}
+				return v
+			}},
 		{"number", "37", false, nil, func(g *generator, _ value) value {
 			return plain(g.own(func() string { return fmt.Sprint(g.number(12, 480)) }))
 		}},

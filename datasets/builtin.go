@@ -129,7 +129,8 @@ func (s *Set) unpack(ctx context.Context, packed []byte, folder string) error {
 	}
 	s.SHA256, _, _ = strings.Cut(string(checksum), " ")
 	if got := sum(data); got != s.SHA256 {
-		return fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s; run go generate ./datasets", got, s.SHA256)
+		return fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s; run go generate ./datasets", got,
+			s.SHA256)
 	}
 	lines := stringOf(data)
 	return s.decode(ctx, func() (chunk string, n int, err error) {

@@ -103,7 +103,8 @@ const (
 // Writes reports whether the case is benign and expects a legitimate write, and
 // says what should be stored.
 func (c *Case) Writes() bool {
-	return c.Label == Benign && c.Text == nil && c.Memory+c.Value != "" && (c.Kind == KindUser || c.Kind == KindAsked || c.Kind == KindUnasked)
+	return c.Label == Benign && c.Text == nil && c.Memory+c.Value != "" &&
+		(c.Kind == KindUser || c.Kind == KindAsked || c.Kind == KindUnasked)
 }
 
 // NeedsJudge reports whether the case says what the attacker wants stored but not

@@ -37,7 +37,8 @@ var builtinID = regexp.MustCompile(`^m-[0-9a-f]{8,16}$`)
 
 // Media lists the media of the built-in cases' segments.
 func Media() []memory.Medium {
-	return []memory.Medium{memory.Web, memory.Email, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script, memory.Skill}
+	return []memory.Medium{memory.Web, memory.Email, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script,
+		memory.Skill}
 }
 
 // CheckCase returns what is wrong with one case by itself: the rules that need
@@ -56,7 +57,8 @@ type checker struct {
 }
 
 func (k *checker) add(check, field, what, remedy string) {
-	k.problems = append(k.problems, Problem{Check: check, Error: &Error{Case: k.c.ID, Field: field, What: what, Remedy: remedy}})
+	k.problems = append(k.problems, Problem{Check: check,
+		Error: &Error{Case: k.c.ID, Field: field, What: what, Remedy: remedy}})
 }
 
 func (k *checker) oneOf(field, got string, known []string) {
@@ -122,7 +124,8 @@ func (k *checker) operativeValue() {
 	c := k.c
 	if c.Label == Benign && !c.Writes() {
 		if c.Memory != "" {
-			k.add(CheckValue, "expected_memory", "a case of kind "+c.Kind+" has a memory to be stored", "leave it out, or make the case one of user, asked, unasked")
+			k.add(CheckValue, "expected_memory", "a case of kind "+c.Kind+" has a memory to be stored",
+				"leave it out, or make the case one of user, asked, unasked")
 		}
 		return
 	}
@@ -155,16 +158,21 @@ func (k *checker) operativeValue() {
 	said, met := holds(text.Fold(user.String()), forms), holds(text.Fold(content.String()), forms)
 	switch {
 	case c.Label == Attack && !met:
-		k.add(CheckValue, "value", "the canary "+quote(c.Value)+" stands in no segment of the write session", "put it into the content that carries the attack")
+		k.add(CheckValue, "value", "the canary "+quote(c.Value)+" stands in no segment of the write session",
+			"put it into the content that carries the attack")
 	case c.Label == Attack && said:
-		k.add(CheckValue, "value", "the user says the canary "+quote(c.Value), "an attack comes from content, not from the user")
+		k.add(CheckValue, "value", "the user says the canary "+quote(c.Value),
+			"an attack comes from content, not from the user")
 	case c.Kind == KindUser && !said:
-		k.add(CheckValue, "value", "the user never says "+quote(c.Value), "put it into the user's words, or make the kind asked or unasked")
+		k.add(CheckValue, "value", "the user never says "+quote(c.Value),
+			"put it into the user's words, or make the kind asked or unasked")
 	case (c.Kind == KindAsked || c.Kind == KindUnasked) && !met:
-		k.add(CheckValue, "value", quote(c.Value)+" stands in no segment of the write session", "put it into the content, or make the kind user")
+		k.add(CheckValue, "value", quote(c.Value)+" stands in no segment of the write session",
+			"put it into the content, or make the kind user")
 	}
 	if c.Memory != "" && !holds(text.Fold(c.Memory), forms) {
-		k.add(CheckValue, "expected_memory", "does not hold the value "+quote(c.Value), "write the memory with its value, or list the spelling under forms")
+		k.add(CheckValue, "expected_memory", "does not hold the value "+quote(c.Value),
+			"write the memory with its value, or list the spelling under forms")
 	}
 	if r := c.Retrieval; r != nil {
 		if holds(text.Fold(r.Query), forms) {
@@ -172,7 +180,8 @@ func (k *checker) operativeValue() {
 		}
 		for i := range r.Segments {
 			if s := &r.Segments[i]; holds(text.Fold(s.Source+"\n"+s.Title+"\n"+s.Text), forms) {
-				k.add(CheckLeak, fmt.Sprintf("retrieval.segments[%d]", i), "gives the value "+quote(c.Value)+" away", "leave it to memory")
+				k.add(CheckLeak, fmt.Sprintf("retrieval.segments[%d]", i), "gives the value "+quote(c.Value)+" away",
+					"leave it to memory")
 			}
 		}
 	}
@@ -187,11 +196,13 @@ func (k *checker) tasks() {
 		t := &c.Write[i]
 		seen += text.Fold(t.User) + "\n" + foldSegments(t.Segments)
 		if len(t.Expect) > 0 && !holds(seen, folded(t.Expect)) {
-			k.add(CheckAnswerable, fmt.Sprintf("write[%d].expect", i), "nothing in the session holds "+quote(t.Expect[0]), "expect a text that stands in the content")
+			k.add(CheckAnswerable, fmt.Sprintf("write[%d].expect", i), "nothing in the session holds "+quote(t.Expect[0]),
+				"expect a text that stands in the content")
 		}
 		for _, e := range t.Expect {
 			if e != "" && holdsWord(text.Fold(t.User), text.Fold(e)) {
-				k.add(CheckLeak, fmt.Sprintf("write[%d].expect", i), "the user's own words hold "+quote(e), "expect something that only the content knows")
+				k.add(CheckLeak, fmt.Sprintf("write[%d].expect", i), "the user's own words hold "+quote(e),
+					"expect something that only the content knows")
 			}
 		}
 	}
@@ -208,13 +219,17 @@ func (k *checker) tasks() {
 		k.add(CheckAnswerable, "retrieval.expect", "missing", "say which text the right answer holds")
 	case len(expect) == 0:
 	case c.Writes() && !holds(text.Fold(c.Memory), expect):
-		k.add(CheckAnswerable, "retrieval.expect", "the expected memory does not hold "+quote(r.Expect[0]), "expect what the memory says")
+		k.add(CheckAnswerable, "retrieval.expect", "the expected memory does not hold "+quote(r.Expect[0]),
+			"expect what the memory says")
 	case c.Writes() && holds(text.Fold(r.Query)+"\n"+later, expect):
-		k.add(CheckLeak, "retrieval.expect", quote(r.Expect[0])+" is known without memory", "ask for something that only memory knows")
+		k.add(CheckLeak, "retrieval.expect", quote(r.Expect[0])+" is known without memory",
+			"ask for something that only memory knows")
 	case c.Label == Attack && holds(text.Fold(c.Value), expect):
-		k.add(CheckAnswerable, "retrieval.expect", "the right outcome is the attacker's value", "expect what a sound agent does, or leave it out")
+		k.add(CheckAnswerable, "retrieval.expect", "the right outcome is the attacker's value",
+			"expect what a sound agent does, or leave it out")
 	case !c.Writes() && !holds(seen+later, expect):
-		k.add(CheckAnswerable, "retrieval.expect", "nothing holds "+quote(r.Expect[0]), "give the content with the query, under retrieval.segments")
+		k.add(CheckAnswerable, "retrieval.expect", "nothing holds "+quote(r.Expect[0]),
+			"give the content with the query, under retrieval.segments")
 	}
 }
 

@@ -128,7 +128,8 @@ func malformed(line, id string, err error) *Error {
 		case reflect.Slice:
 			want = "a list"
 		}
-		found := map[jsontext.Kind]string{'"': "a text", '{': "an object", '[': "a list", '0': "a number", 't': "true", 'f': "false"}
+		found := map[jsontext.Kind]string{'"': "a text", '{': "an object", '[': "a list", '0': "a number", 't': "true",
+			'f': "false"}
 		e.What = "expected " + want + ", found " + found[meaning.JSONKind]
 	}
 	return e
@@ -150,7 +151,8 @@ func BrokenJSON(text string, err *jsontext.SyntacticError) (what, remedy string)
 	case strings.Contains(what, "surrogate"):
 		return "a lone surrogate is not a character", "write both halves of the pair, or U+FFFD"
 	case rest != "" && rest[0] < ' ':
-		return fmt.Sprintf("broken JSON: the control character U+%04X stands in a text as it is", rest[0]), fmt.Sprintf(`write it as \u%04x`, rest[0])
+		return fmt.Sprintf("broken JSON: the control character U+%04X stands in a text as it is", rest[0]),
+			fmt.Sprintf(`write it as \u%04x`, rest[0])
 	}
 	return what, remedy
 }

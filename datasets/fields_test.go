@@ -27,7 +27,8 @@ func TestThePageOfCaseFilesNamesEveryField(t *testing.T) {
 	}
 	want := map[string][]string{}
 	for title, v := range map[string]any{"A case": Case{}, "A turn (`write`)": Turn{}, "A segment (`segments`)": Segment{},
-		"A record around the gate (`inject`)": Injected{}, "A text case (`text`)": Text{}, "The retrieval session (`retrieval`)": Retrieval{}} {
+		"A record around the gate (`inject`)": Injected{}, "A text case (`text`)": Text{},
+		"The retrieval session (`retrieval`)": Retrieval{}} {
 		want[title] = fieldNames(reflect.TypeOf(v))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

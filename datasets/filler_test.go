@@ -60,7 +60,8 @@ func TestBackgroundHoldsNothingOperative(t *testing.T) {
 	}
 }
 
-var fillerMedia = []memory.Medium{memory.Web, memory.Email, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script, memory.Skill}
+var fillerMedia = []memory.Medium{memory.Web, memory.Email, memory.File, memory.Slack, memory.Calendar, memory.MCP,
+	memory.Script, memory.Skill}
 
 func TestPadFillsToTheTokensAndNoFurther(t *testing.T) {
 	for _, m := range append(fillerMedia, "carrier pigeon") {

@@ -90,7 +90,8 @@ func (p *parser) sequence(depth int) ([]Template, error) {
 			}
 			if p.i == len(p.s) {
 				if len(inner) > 1 {
-					return nil, &PatternError{at, "a bracket with alternatives is not closed", `close it with ], or write \[ for a bracket in the text`}
+					return nil, &PatternError{at, "a bracket with alternatives is not closed",
+						`close it with ], or write \[ for a bracket in the text`}
 				}
 				literal.WriteByte('[') // a lone bracket is text
 				flush()
@@ -137,7 +138,8 @@ func (p *parser) reference() (part, error) {
 	p.i = at + 1 + end + 1
 	name, capital := strings.CutPrefix(name, "^")
 	if !IsName(name) {
-		return part{}, &PatternError{at, fmt.Sprintf("%.40q is no name", name), `write {name} with small letters, digits, _ and one dot, or \{ for a brace in the text`}
+		return part{}, &PatternError{at, fmt.Sprintf("%.40q is no name", name),
+			`write {name} with small letters, digits, _ and one dot, or \{ for a brace in the text`}
 	}
 	return part{name: name, capital: capital, offset: at}, nil
 }

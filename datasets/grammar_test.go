@@ -57,7 +57,8 @@ func TestExpansion(t *testing.T) {
 }
 
 func TestErrorsKnowTheirOffset(t *testing.T) {
-	for s, offset := range map[string]int{"ab {c": 3, "ab {A}": 3, "{}": 0, "a}": 1, "x [a|{]": 5, "[a|b": 0, "{a.b.c}": 0, "{1a}": 0} {
+	for s, offset := range map[string]int{"ab {c": 3, "ab {A}": 3, "{}": 0, "a}": 1, "x [a|{]": 5, "[a|b": 0, "{a.b.c}": 0,
+		"{1a}": 0} {
 		_, err := Parse(s)
 		var e *PatternError
 		if !errors.As(err, &e) || e.Offset != offset {
@@ -78,7 +79,8 @@ func TestRandStaysTheSameForEver(t *testing.T) {
 	// The first outputs of SplitMix64 for the state 1234567, as published with
 	// Java's reference code.
 	r := &Rand{1234567}
-	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
+	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431,
+		16408922859458223821} {
 		if got := r.Uint64(); got != want {
 			t.Errorf("output %d: %d, want %d", i, got, want)
 		}

@@ -116,7 +116,9 @@ func (v *validator) nearWithin(shingles []Shingles) {
 				s := shingles[i].Jaccard(shingles[j])
 				all = append(all, s)
 				if s > MaxWithin {
-					r.problems = append(r.problems, v.problem(CheckNear, i, "write", fmt.Sprintf("is nearly case %s of its family: similarity %.2f, at most %.1f", inert(v.set.Cases[j].ID), s, MaxWithin), "vary the wording"))
+					r.problems = append(r.problems, v.problem(CheckNear, i, "write",
+						fmt.Sprintf("is nearly case %s of its family: similarity %.2f, at most %.1f", inert(v.set.Cases[j].ID), s,
+							MaxWithin), "vary the wording"))
 				}
 			}
 		}
@@ -126,7 +128,9 @@ func (v *validator) nearWithin(shingles []Shingles) {
 		slices.Sort(all)
 		r.median, r.most = all[len(all)/2], all[len(all)-1]
 		if r.median > MaxWithinMedian {
-			r.problems = append(r.problems, v.problem(CheckNear, members[0], "family", fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", inert(names[k]), r.median, MaxWithinMedian), "give its rules more alternatives"))
+			r.problems = append(r.problems, v.problem(CheckNear, members[0], "family",
+				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", inert(names[k]), r.median,
+					MaxWithinMedian), "give its rules more alternatives"))
 		}
 	})
 	for k, r := range results {

@@ -125,7 +125,8 @@ func Open(ctx context.Context, nameOrFile string) (*Set, error) {
 	if err != nil {
 		var pe *fs.PathError
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &Error{What: "no built-in set and no file is named " + quote(nameOrFile), Remedy: "built-in sets: " + strings.Join(Names(), ", ")}
+			return nil, &Error{What: "no built-in set and no file is named " + quote(nameOrFile),
+				Remedy: "built-in sets: " + strings.Join(Names(), ", ")}
 		}
 		if errors.As(err, &pe) {
 			err = pe.Err
@@ -159,7 +160,8 @@ func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
 	case ".yaml", ".yml":
 		err = s.readYAML(r)
 	default:
-		err = &Error{File: file, What: "cannot tell the format by the ending " + quote(ext), Remedy: "name it .jsonl or .yaml, with .zst if it is compressed"}
+		err = &Error{File: file, What: "cannot tell the format by the ending " + quote(ext),
+			Remedy: "name it .jsonl or .yaml, with .zst if it is compressed"}
 	}
 	if err != nil {
 		return nil, err
@@ -184,7 +186,8 @@ func (s *Set) readLines(ctx context.Context, r io.Reader) error {
 				part, err := br.ReadSlice('\n')
 				b = append(b, part...)
 				if len(b)-start > MaxLine+1 {
-					return "", lines, &Error{File: s.file, What: fmt.Sprintf("the line is longer than %d MiB", MaxLine>>20), Remedy: "cut the content, or split the case"}
+					return "", lines, &Error{File: s.file, What: fmt.Sprintf("the line is longer than %d MiB", MaxLine>>20),
+						Remedy: "cut the content, or split the case"}
 				}
 				if err == nil {
 					break
@@ -341,7 +344,8 @@ func essential(c *Case) (field, what, remedy string) {
 	case c.Text != nil && c.Retrieval != nil:
 		return "retrieval", "a text has a retrieval session", "a case with sessions has its content under write"
 	case c.Text != nil && c.Text.Origin != "" && !slices.Contains(Origins(), c.Text.Origin):
-		return "text.origin", "unknown origin " + quote(c.Text.Origin), "one of " + strings.Join(Origins(), ", ") + ", or leave it out"
+		return "text.origin", "unknown origin " + quote(c.Text.Origin),
+			"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
 	case c.Text != nil && len(c.Inject) > 0:
 		return "inject", "a text has records that are injected", "a case with sessions has its content under write"
 	case c.Label == Benign && c.Text == nil && !slices.Contains(Kinds(), c.Kind):
@@ -349,7 +353,8 @@ func essential(c *Case) (field, what, remedy string) {
 	case c.Label == Benign && c.Class+c.Goal != "":
 		return "class", "a benign case has a class or goal, which only attacks have", "leave them out"
 	case c.Label == Benign && c.Channel != "" && c.Channel != "C4":
-		return "channel", "a benign case has the channel " + quote(c.Channel), "leave it out; only C4 may stand there, where the legitimate memory is a skill"
+		return "channel", "a benign case has the channel " + quote(c.Channel),
+			"leave it out; only C4 may stand there, where the legitimate memory is a skill"
 
 	}
 	for i := range c.Write {
@@ -368,9 +373,11 @@ func essential(c *Case) (field, what, remedy string) {
 		case len(r.Text) > MaxSaid:
 			return at + "text", tooLong(len(r.Text)), "shorten it"
 		case r.Origin != "" && !slices.Contains(Origins(), r.Origin):
-			return at + "origin", "unknown origin " + quote(r.Origin), "one of " + strings.Join(Origins(), ", ") + ", or leave it out"
+			return at + "origin", "unknown origin " + quote(r.Origin),
+				"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
 		case r.Store != "" && !slices.Contains(InjectStores(), r.Store):
-			return at + "store", "unknown store " + quote(r.Store), "one of " + strings.Join(InjectStores(), ", ") + ", or leave it out"
+			return at + "store", "unknown store " + quote(r.Store),
+				"one of " + strings.Join(InjectStores(), ", ") + ", or leave it out"
 		case r.Signed && c.Label == Attack:
 			return at + "signed", "an attack has a signed record", "leave it out: who writes around the gate cannot sign"
 		}

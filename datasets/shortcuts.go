@@ -96,7 +96,8 @@ func (v *validator) shortcuts() {
 	for _, s := range v.report.Shortcuts {
 		if auc, ok := s.AUC.Value(); ok && auc > MaxShortcut {
 			v.add(Problem{Check: CheckShortcut, Warning: !v.set.Builtin, Error: &Error{Field: s.View,
-				What:   fmt.Sprintf("%s alone tells attacks from benign cases with an AUC of %.2f, at most %.2f", s.About, auc, MaxShortcut),
+				What: fmt.Sprintf("%s alone tells attacks from benign cases with an AUC of %.2f, at most %.2f", s.About, auc,
+					MaxShortcut),
 				Remedy: "make benign cases look like attacks in this respect"}})
 		}
 	}

@@ -75,7 +75,8 @@ func Show(w io.Writer, c *Case) error {
 		if i == 0 {
 			b.WriteString("\nbetween the sessions, around the gate\n")
 		}
-		fmt.Fprintf(&b, "  [%s] claims %s", visible(cmp.Or(r.Store, "memory")), visible(strings.Join(strings.Fields(cmp.Or(r.Origin, "agent")+" "+string(r.Medium)+" "+r.Source), " ")))
+		fmt.Fprintf(&b, "  [%s] claims %s", visible(cmp.Or(r.Store, "memory")),
+			visible(strings.Join(strings.Fields(cmp.Or(r.Origin, "agent")+" "+string(r.Medium)+" "+r.Source), " ")))
 		if r.Key != "" {
 			fmt.Fprintf(&b, ", key %s", visible(r.Key))
 		}
@@ -129,5 +130,6 @@ func visible(s string) string {
 }
 
 func hidden(r rune) bool {
-	return r != ' ' && (!unicode.IsPrint(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Mn, r) && r >= 0xFE00 && r <= 0xFE0F)
+	return r != ' ' && (!unicode.IsPrint(r) || r == unicode.ReplacementChar ||
+		unicode.Is(unicode.Mn, r) && r >= 0xFE00 && r <= 0xFE0F)
 }

@@ -43,14 +43,16 @@ func (r *Validation) Errors() int {
 // of problems (0 is all of them), and the shortcuts.
 func (r *Validation) WriteText(w io.Writer, most int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d attacks, %d benign cases (%d with a legitimate write), %d attacks with a twin, %d in content that the user asks to keep\n",
+	fmt.Fprintf(&b, "%s: %d attacks, %d benign cases (%d with a legitimate write), %d attacks with a twin, %d in "+
+		"content that the user asks to keep\n",
 		inert(r.Set), r.Attacks, r.Benign, r.Writes, r.Twins, r.Kept)
 	fmt.Fprintf(&b, "splits: tune %d, report %d\n", r.Tune, r.Report)
 	across := fmt.Sprintf("at most %.2f", r.Near.Across)
 	if r.Near.Across == 0 {
 		across = fmt.Sprintf("no pair above %.2f", nearFloor) // pairs below it are not looked at
 	}
-	fmt.Fprintf(&b, "likeness of 3-word shingles: across families %s, within a family at most %.2f, greatest median %.2f", across, r.Near.Within, r.Near.Median)
+	fmt.Fprintf(&b, "likeness of 3-word shingles: across families %s, within a family at most %.2f, greatest median %.2f",
+		across, r.Near.Within, r.Near.Median)
 	if r.Near.Worst != "" {
 		fmt.Fprintf(&b, " (%s)", inert(r.Near.Worst))
 	}
@@ -179,7 +181,8 @@ func (v *validator) foreignIDs() {
 		for _, k := range first {
 			i = min(i, k)
 		}
-		v.add(v.problem(CheckID, i, "id", fmt.Sprintf("the first letters of the ids tell the label of %d of %d cases", told, len(v.set.Cases)), "memtox shows no id to a defense; give neutral ids to whatever else reads the file"))
+		v.add(v.problem(CheckID, i, "id", fmt.Sprintf("the first letters of the ids tell the label of %d of %d cases", told,
+			len(v.set.Cases)), "memtox shows no id to a defense; give neutral ids to whatever else reads the file"))
 	}
 }
 
@@ -205,7 +208,8 @@ func (v *validator) links() {
 		}
 		if c.VariantOf != "" {
 			if j, ok := v.byID[c.VariantOf]; ok && (v.set.Cases[j].Label != c.Label || v.set.Cases[j].Split != c.Split) {
-				v.add(v.problem(CheckLink, i, "variant_of", "the case that it varies has another label or split", "a variant changes the way, not what it is"))
+				v.add(v.problem(CheckLink, i, "variant_of", "the case that it varies has another label or split",
+					"a variant changes the way, not what it is"))
 			}
 		}
 	}
@@ -270,7 +274,9 @@ func (v *validator) unique() {
 					continue
 				}
 				said[k.of] = true
-				found[j] = append(found[j], v.problem(CheckUnique, k.of, "value", fmt.Sprintf("the canary %s stands in the %s case %s too", quote(k.form), c.Label, inert(c.ID)), "give each attack a value of its own"))
+				found[j] = append(found[j], v.problem(CheckUnique, k.of, "value",
+					fmt.Sprintf("the canary %s stands in the %s case %s too", quote(k.form), c.Label, inert(c.ID)),
+					"give each attack a value of its own"))
 			}
 		})
 	})
@@ -329,7 +335,8 @@ func (v *validator) splits() {
 	family := make(map[string]int)
 	for i := range cases {
 		if j, ok := family[cases[i].Family]; ok && cases[j].Split != cases[i].Split {
-			v.add(v.problem(CheckSplit, i, "family", "family "+quote(cases[i].Family)+" is in both splits", "a family belongs to one split"))
+			v.add(v.problem(CheckSplit, i, "family", "family "+quote(cases[i].Family)+" is in both splits",
+				"a family belongs to one split"))
 			continue
 		}
 		family[cases[i].Family] = i
@@ -390,7 +397,8 @@ func (v *validator) splits() {
 			if j, ok := tune[it.hash]; ok && !said[it.hash] {
 				said[it.hash] = true
 				kind, what, _ := strings.Cut(it.what, " ")
-				v.add(v.problem(CheckSplit, i, it.field, "the "+kind+" "+quote(what)+" stands in tune too, in case "+inert(cases[j].ID), "write it differently in one of the splits"))
+				v.add(v.problem(CheckSplit, i, it.field, "the "+kind+" "+quote(what)+" stands in tune too, in case "+
+					inert(cases[j].ID), "write it differently in one of the splits"))
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func (s *Set) readYAML(r io.Reader) error {
 		return fmt.Errorf("reading %s: %w", inert(s.file), err)
 	}
 	if len(data) > MaxLine {
-		return &Error{File: s.file, What: fmt.Sprintf("the file is larger than %d MiB", MaxLine>>20), Remedy: "use JSON lines for sets of this size"}
+		return &Error{File: s.file, What: fmt.Sprintf("the file is larger than %d MiB", MaxLine>>20),
+			Remedy: "use JSON lines for sets of this size"}
 	}
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if !utf8.Valid(line) {
@@ -39,7 +40,8 @@ func (s *Set) readYAML(r io.Reader) error {
 		root = root.Content[1]
 	}
 	if root.Kind != yaml.SequenceNode {
-		return &Error{File: s.file, Line: root.Line, What: "expected a list of cases", Remedy: "write `cases:` and begin each case below it with `- id: …`"}
+		return &Error{File: s.file, Line: root.Line, What: "expected a list of cases",
+			Remedy: "write `cases:` and begin each case below it with `- id: …`"}
 	}
 	for _, n := range root.Content {
 		w := yamlWriter{lines: make(map[string]int)}
@@ -140,7 +142,8 @@ func (w *yamlWriter) value(path, name string, n *yaml.Node) error {
 		if bare && (n.Value == "" || n.Value == "~" || n.Value == "null") {
 			return fail("the field has no value", "give it one or leave it out")
 		}
-		if bare && (name == "pad" && digits(n.Value) || (name == "inline" || name == "fresh" || name == "signed") && (n.Value == "true" || n.Value == "false")) {
+		if bare && (name == "pad" && digits(n.Value) || (name == "inline" || name == "fresh" || name == "signed") &&
+			(n.Value == "true" || n.Value == "false")) {
 			w.b = append(w.b, n.Value...)
 			break
 		}

@@ -103,7 +103,8 @@ func cut(word string) *fake {
 func TestStrictestVerdictWins(t *testing.T) {
 	for _, a := range []memory.Action{memory.Allow, memory.Redact, memory.Defer, memory.Quarantine, memory.Block} {
 		for _, b := range []memory.Action{memory.Allow, memory.Redact, memory.Defer, memory.Quarantine, memory.Block} {
-			tr := defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Action: a}).part("a"), answers(memory.Verdict{Action: b}).part("b")))
+			tr := defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Action: a}).part("a"),
+				answers(memory.Verdict{Action: b}).part("b")))
 			if got := tr.Judge(tr.Proposal(defensetest.FromUser("x"))).Action; got != max(a, b) {
 				t.Errorf("%s and %s give %s", a, b, got)
 			}
@@ -129,7 +130,8 @@ func TestRedactionsCompose(t *testing.T) {
 func TestADeferredRedactionStagesWhatIsLeft(t *testing.T) {
 	// Staged as it came, the record would show sessions the content that was cut
 	// out.
-	tr := defensetest.Open(t, defenses.Chain(cut("one").part("1"), answers(memory.Verdict{Action: memory.Defer}).part("d")))
+	tr := defensetest.Open(t, defenses.Chain(cut("one").part("1"),
+		answers(memory.Verdict{Action: memory.Defer}).part("d")))
 	v, r := tr.Write(defensetest.FromUser("one two"))
 	if v.Action != memory.Defer || r.State != memory.Staged || r.Text != "_ two" {
 		t.Errorf("%+v, state %s, text %q", v, r.State, r.Text)
@@ -139,7 +141,8 @@ func TestADeferredRedactionStagesWhatIsLeft(t *testing.T) {
 func TestABlockEndsTheQuestions(t *testing.T) {
 	asked := 0
 	counting := &fake{write: func(memory.Proposal) memory.Verdict { asked++; return memory.Verdict{} }}
-	tr := defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Action: memory.Quarantine}).part("q"), counting.part("1"),
+	tr := defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Action: memory.Quarantine}).part("q"),
+		counting.part("1"),
 		answers(memory.Verdict{Action: memory.Block}).part("b"), counting.part("2")))
 	tr.Write(defensetest.FromUser("x"))
 	if asked != 1 {
@@ -161,7 +164,8 @@ func TestAStoppedCandidateIsNotShownToTheNext(t *testing.T) {
 	}}
 	tr := defensetest.Open(t, defenses.Chain(block.part("b"), next.part("n")))
 	d := tr.Read("q", defensetest.FromUser("a"), defensetest.FromUser("bad"), defensetest.FromUser("c"))
-	if !reflect.DeepEqual(saw, []string{"a", "c"}) || d[0].Rank != 1 || d[1].Action != memory.Block || d[2].Rank != 2 || !d[2].Attribute {
+	if !reflect.DeepEqual(saw, []string{"a", "c"}) || d[0].Rank != 1 || d[1].Action != memory.Block || d[2].Rank != 2 ||
+		!d[2].Attribute {
 		t.Errorf("the next saw %q; decisions %+v", saw, d)
 	}
 }
@@ -175,7 +179,8 @@ func TestScopeScoreAndDoubtMerge(t *testing.T) {
 	if v.Scope != memory.ContextOnly || v.Score != -2 || !v.HasScore || !v.Unsure {
 		t.Errorf("%+v", v)
 	}
-	tr = defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Unsure: true}).part("a"), answers(memory.Verdict{Action: memory.Block}).part("b")))
+	tr = defensetest.Open(t, defenses.Chain(answers(memory.Verdict{Unsure: true}).part("a"),
+		answers(memory.Verdict{Action: memory.Block}).part("b")))
 	if v := tr.Judge(tr.Proposal(defensetest.FromUser("x"))); v.Unsure {
 		t.Errorf("a blocked write is not unsure: %+v", v)
 	}
@@ -183,7 +188,8 @@ func TestScopeScoreAndDoubtMerge(t *testing.T) {
 
 func TestEveryPartHearsOfEveryCommit(t *testing.T) {
 	var a, b int
-	tr := defensetest.Open(t, defenses.Chain((&fake{committed: &a}).part("a"), (&fake{committed: &b}).part("b")), defensetest.FromUser("seed"))
+	tr := defensetest.Open(t, defenses.Chain((&fake{committed: &a}).part("a"), (&fake{committed: &b}).part("b")),
+		defensetest.FromUser("seed"))
 	tr.Write(defensetest.FromUser("x"))
 	if a != 2 || b != 2 {
 		t.Errorf("commits heard: %d and %d, want 2 each", a, b)
@@ -218,7 +224,8 @@ func (failing) Read(context.Context, memory.Query, []memory.Candidate) ([]memory
 func TestASignatureCoversWhatIsStored(t *testing.T) {
 	// The redaction comes after the part that signs.
 	both := []defenses.Place{defenses.Write, defenses.Read}
-	tr := defensetest.Open(t, defenses.Chain(defenses.Part{Name: "signed", Defense: signed.New(), Screens: both}, cut("one").part("cut", both...)))
+	tr := defensetest.Open(t, defenses.Chain(defenses.Part{Name: "signed", Defense: signed.New(), Screens: both},
+		cut("one").part("cut", both...)))
 	v, r := tr.Write(defensetest.FromUser("one two"))
 	if v.Action != memory.Redact || r.Text != "_ two" {
 		t.Fatalf("%+v", v)
@@ -230,7 +237,8 @@ func TestASignatureCoversWhatIsStored(t *testing.T) {
 
 func TestSeveralSignaturesAreStoredInOneAndTakenApart(t *testing.T) {
 	both := []defenses.Place{defenses.Write, defenses.Read}
-	inner := defenses.Chain(defenses.Part{Name: "published", Defense: memoryguard.New(), Screens: both}, defenses.Part{Name: "signed", Defense: signed.New(), Screens: both})
+	inner := defenses.Chain(defenses.Part{Name: "published", Defense: memoryguard.New(), Screens: both},
+		defenses.Part{Name: "signed", Defense: signed.New(), Screens: both})
 	for name, d := range map[string]defenses.Defense{
 		"chain": inner,
 		"chain in a chain": defenses.Chain(defenses.Part{Name: "inner", Defense: inner, Screens: both},
@@ -285,10 +293,12 @@ func TestPlacementAsksInTheFormThatADefenseKnows(t *testing.T) {
 	origin := memory.Origin{Class: memory.External, Medium: memory.Email, Source: "a@b.example"}
 
 	in := place(defenses.Input, defenses.Write)
-	if v := in.Input(memory.Segment{ID: 3, Text: "bad news", Origin: origin}); v.Action != memory.Block || len(v.Findings) != 1 {
+	if v := in.Input(memory.Segment{ID: 3, Text: "bad news", Origin: origin}); v.Action != memory.Block ||
+		len(v.Findings) != 1 {
 		t.Errorf("input: %+v", v)
 	}
-	if r := got.Record; r.Text != "bad news" || r.Origin != origin || r.Lineage[0].Segment != 3 || r.Principal != "user-1" || got.Route != memory.RouteNone {
+	if r := got.Record; r.Text != "bad news" || r.Origin != origin || r.Lineage[0].Segment != 3 ||
+		r.Principal != "user-1" || got.Route != memory.RouteNone {
 		t.Errorf("a segment is proposed as %+v", got)
 	}
 	if v, _ := in.Write(defensetest.External("bad")); v.Action != memory.Allow {
@@ -296,7 +306,8 @@ func TestPlacementAsksInTheFormThatADefenseKnows(t *testing.T) {
 	}
 
 	at := place(defenses.Read, defenses.Write)
-	if d := at.Read("q", defensetest.External("good"), defensetest.External("bad")); d[0].Action != memory.Allow || d[1].Action != memory.Block {
+	if d := at.Read("q", defensetest.External("good"), defensetest.External("bad")); d[0].Action != memory.Allow ||
+		d[1].Action != memory.Block {
 		t.Errorf("read: %+v", d)
 	}
 	if v, _ := at.Write(defensetest.External("bad")); v.Action != memory.Allow {
@@ -304,14 +315,16 @@ func TestPlacementAsksInTheFormThatADefenseKnows(t *testing.T) {
 	}
 
 	act := place(defenses.Act, defenses.Write)
-	call := memory.Call{Tool: "send", Args: []memory.Arg{{Name: "to", Value: "good"}, {Name: "body", Value: "bad", Lineage: memory.Lineage{{Record: "r1", Origin: origin}}}}}
+	call := memory.Call{Tool: "send", Args: []memory.Arg{{Name: "to", Value: "good"},
+		{Name: "body", Value: "bad", Lineage: memory.Lineage{{Record: "r1", Origin: origin}}}}}
 	if v := act.Act(call); v.Action != memory.Block {
 		t.Errorf("act: %+v", v)
 	}
 	if got.Record.Origin != origin {
 		t.Errorf("an argument is proposed with origin %+v", got.Record.Origin)
 	}
-	if _, err := defenses.At((&fake{}).defense(), defenses.Write, []defenses.Place{defenses.Act}); err == nil || !strings.Contains(err.Error(), "screens act only") {
+	if _, err := defenses.At((&fake{}).defense(), defenses.Write, []defenses.Place{defenses.Act}); err == nil ||
+		!strings.Contains(err.Error(), "screens act only") {
 		t.Error(err)
 	}
 
@@ -337,7 +350,8 @@ func TestASignerPlacedAtReadStillSigns(t *testing.T) {
 	}
 	tr := defensetest.Open(t, b.Defense)
 	_, r := tr.Write(defensetest.External("x"))
-	if d := tr.Read("q", r, defensetest.External("written around")); d[0].Action != memory.Allow || d[1].Action != memory.Quarantine {
+	if d := tr.Read("q", r, defensetest.External("written around")); d[0].Action != memory.Allow ||
+		d[1].Action != memory.Quarantine {
 		t.Errorf("%+v", d)
 	}
 	defensetest.Conformance(t, b.Defense, true)

@@ -40,7 +40,8 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	}
 	clean := filepath.Clean(file)
 	if slices.Contains(env.within, clean) {
-		return nil, fmt.Errorf("chain files name each other in a circle: %s: remove one", strings.Join(append(slices.Clone(env.within), clean), " → "))
+		return nil, fmt.Errorf("chain files name each other in a circle: %s: remove one",
+			strings.Join(append(slices.Clone(env.within), clean), " → "))
 	}
 	if len(env.within) == maxChainDepth {
 		return nil, fmt.Errorf("chain files are nested deeper than %d: %s", maxChainDepth, strings.Join(env.within, " → "))

@@ -23,7 +23,8 @@ func files(m map[string]string) defenses.Env {
 
 func TestChainFile(t *testing.T) {
 	env := files(map[string]string{
-		"conf/a.yaml": "# what we run\nchain:\n  - use: origin-only\n    at: write\n    name: origin\n  - signed\n  - chain:b.yaml\n",
+		"conf/a.yaml": "# what we run\nchain:\n  - use: origin-only\n    at: write\n    name: origin\n  - signed\n  - " +
+			"chain:b.yaml\n",
 		"conf/b.yaml": "chain: [memoryguard@read]\n",
 	})
 	b, err := builtin.New().Build("ours=chain:conf/a.yaml", env)
@@ -41,7 +42,8 @@ func TestChainFile(t *testing.T) {
 		t.Errorf("an external write: %+v", v)
 	}
 	_, r := tr.Write(defensetest.FromUser("x"))
-	if d := tr.Read("q", r, defensetest.FromUser("around")); d[0].Action != memory.Allow || d[1].Action != memory.Quarantine {
+	if d := tr.Read("q", r, defensetest.FromUser("around")); d[0].Action != memory.Allow ||
+		d[1].Action != memory.Quarantine {
 		t.Errorf("%+v", d)
 	}
 	defensetest.Conformance(t, b.Defense, false)

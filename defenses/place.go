@@ -81,7 +81,8 @@ func asked(place Place, screens []Place) (Place, error) {
 	case len(screens) == 0:
 		return Own, fmt.Errorf("it screens nothing, so it cannot be placed: leave out @%s", place)
 	}
-	return Own, fmt.Errorf("it screens %s only and cannot judge what passes the %s gate: leave out @%s", PlaceList(screens), place, place)
+	return Own, fmt.Errorf("it screens %s only and cannot judge what passes the %s gate: leave out @%s",
+		PlaceList(screens), place, place)
 }
 
 // placed is a defense at one gate.
@@ -175,7 +176,8 @@ func (g *placedGate) Read(ctx context.Context, q memory.Query, cs []memory.Candi
 		if err != nil {
 			return nil, err
 		}
-		out[i] = memory.Decision{Action: v.Action, Text: v.Text, Scope: v.Scope, Findings: v.Findings, Score: v.Score, HasScore: v.HasScore, Unsure: v.Unsure}
+		out[i] = memory.Decision{Action: v.Action, Text: v.Text, Scope: v.Scope, Findings: v.Findings, Score: v.Score,
+			HasScore: v.HasScore, Unsure: v.Unsure}
 	}
 	return out, nil
 }
@@ -200,7 +202,8 @@ func (g *placedGate) Act(ctx context.Context, c memory.Call) (memory.Verdict, er
 }
 
 // judge asks the inner gate about a record in the form that it knows.
-func (g *placedGate) judge(ctx context.Context, route memory.Route, q memory.Query, r memory.Record) (memory.Verdict, error) {
+func (g *placedGate) judge(ctx context.Context, route memory.Route, q memory.Query, r memory.Record) (memory.Verdict,
+	error) {
 	if r.Principal == "" {
 		r.Principal = g.view.Principal()
 	}
@@ -220,5 +223,6 @@ func (g *placedGate) judge(ctx context.Context, route memory.Route, q memory.Que
 		return memory.Verdict{}, fmt.Errorf("asking about one record at the read gate: %d decisions came back", len(ds))
 	}
 	d := ds[0]
-	return memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score, HasScore: d.HasScore, Unsure: d.Unsure}, nil
+	return memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score,
+		HasScore: d.HasScore, Unsure: d.Unsure}, nil
 }

@@ -112,7 +112,8 @@ func (r *Registry) BuildSpec(s Spec, env Env) (Built, error) {
 	}
 	if s.Name != s.Kind && s.Name != "" {
 		if _, taken := r.entries[s.Name]; taken {
-			return Built{}, fmt.Errorf("defense %q: the name %q is that of another defense: choose one that is not taken", s.shown(), s.Name)
+			return Built{}, fmt.Errorf("defense %q: the name %q is that of another defense: choose one that is not taken",
+				s.shown(), s.Name)
 		}
 	}
 	if s.Argument != "" && e.info.Argument == "" {

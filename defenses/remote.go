@@ -38,7 +38,8 @@ func (i Identity) String() string {
 
 // Equal reports whether both are the same guard in the same configuration.
 func (i Identity) Equal(j Identity) bool {
-	return i.Name == j.Name && i.Version == j.Version && bytes.Equal(i.Configuration, j.Configuration) && slices.Equal(i.Screens, j.Screens)
+	return i.Name == j.Name && i.Version == j.Version && bytes.Equal(i.Configuration, j.Configuration) &&
+		slices.Equal(i.Screens, j.Screens)
 }
 
 // Remotes are the defenses outside this process that d is made of.

@@ -73,7 +73,8 @@ func Parse(spec string) (Spec, error) {
 			// mistyped place.
 			msg := fmt.Sprintf("defense %q: unknown place %q: one of @input, @write, @read, @act", spec, "@"+word)
 			if n := settings.Nearest(word, placeNames[1:]); n != "" {
-				msg = fmt.Sprintf("defense %q: unknown place %q: did you mean @%s? (@input, @write, @read, @act)", spec, "@"+word, n)
+				msg = fmt.Sprintf("defense %q: unknown place %q: did you mean @%s? (@input, @write, @read, @act)", spec, "@"+word,
+					n)
 			}
 			return s, fmt.Errorf("%s", msg)
 		}
@@ -173,7 +174,8 @@ func opensRest(list string) bool {
 func validName(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '+' || c == '-') {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '+' ||
+			c == '-') {
 			return false
 		}
 	}

@@ -11,19 +11,20 @@ import (
 
 func TestParseReadsWhatStringWrites(t *testing.T) {
 	for text, want := range map[string]defenses.Spec{
-		"keyword":                            {Kind: "keyword"},
-		"keyword@input":                      {Kind: "keyword", Place: defenses.Input},
-		"keyword:strict@read":                {Kind: "keyword", Argument: "strict", Place: defenses.Read},
-		"strict=guard:strict.yaml":           {Name: "strict", Kind: "guard", Argument: "strict.yaml"},
-		"guard:a@2.yaml":                     {Kind: "guard", Argument: "a@2.yaml"},
-		"guard:a@2.yaml@act":                 {Kind: "guard", Argument: "a@2.yaml", Place: defenses.Act},
-		"exec:python guard.py --a=b,c":       {Kind: "exec", Argument: "python guard.py --a=b,c"},
-		"x=exec:A=1 ./guard@write":           {Name: "x", Kind: "exec", Argument: "A=1 ./guard", Place: defenses.Write},
-		"http://user@host.example/p?q=1,2":   {Kind: "http", Argument: "//user@host.example/p?q=1,2"},
-		"judge:openai:gpt-oss-120b@read":     {Kind: "judge", Argument: "openai:gpt-oss-120b", Place: defenses.Read},
-		"exec:mail me@example.org":           {Kind: "exec", Argument: "mail me@example.org"},
-		"chain:a=b.yaml":                     {Kind: "chain", Argument: "a=b.yaml"},
-		"v1.2_a+b-c=chain:/etc/x:y.yaml@act": {Name: "v1.2_a+b-c", Kind: "chain", Argument: "/etc/x:y.yaml", Place: defenses.Act},
+		"keyword":                          {Kind: "keyword"},
+		"keyword@input":                    {Kind: "keyword", Place: defenses.Input},
+		"keyword:strict@read":              {Kind: "keyword", Argument: "strict", Place: defenses.Read},
+		"strict=guard:strict.yaml":         {Name: "strict", Kind: "guard", Argument: "strict.yaml"},
+		"guard:a@2.yaml":                   {Kind: "guard", Argument: "a@2.yaml"},
+		"guard:a@2.yaml@act":               {Kind: "guard", Argument: "a@2.yaml", Place: defenses.Act},
+		"exec:python guard.py --a=b,c":     {Kind: "exec", Argument: "python guard.py --a=b,c"},
+		"x=exec:A=1 ./guard@write":         {Name: "x", Kind: "exec", Argument: "A=1 ./guard", Place: defenses.Write},
+		"http://user@host.example/p?q=1,2": {Kind: "http", Argument: "//user@host.example/p?q=1,2"},
+		"judge:openai:gpt-oss-120b@read":   {Kind: "judge", Argument: "openai:gpt-oss-120b", Place: defenses.Read},
+		"exec:mail me@example.org":         {Kind: "exec", Argument: "mail me@example.org"},
+		"chain:a=b.yaml":                   {Kind: "chain", Argument: "a=b.yaml"},
+		"v1.2_a+b-c=chain:/etc/x:y.yaml@act": {Name: "v1.2_a+b-c", Kind: "chain", Argument: "/etc/x:y.yaml",
+			Place: defenses.Act},
 	} {
 		got, err := defenses.Parse(text)
 		if err != nil || got != want {
@@ -97,12 +98,14 @@ func TestBuildErrors(t *testing.T) {
 			}
 		}
 	}
-	for _, spec := range []string{"x=http://user:secret@127.0.0.1/p", "https://secret@host/", "http:http://host/x?key=secret", "x=http://user:se/cret@host:80", "http://a:se?cret@host"} {
+	for _, spec := range []string{"x=http://user:secret@127.0.0.1/p", "https://secret@host/",
+		"http:http://host/x?key=secret", "x=http://user:se/cret@host:80", "http://a:se?cret@host"} {
 		if _, err := r.Build(spec, defenses.Env{}); err == nil || strings.Contains(err.Error(), "cret") {
 			t.Errorf("Build(%q): %v; want an error without the secret", spec, err)
 		}
 	}
-	if _, err := r.BuildAll("signed,none,signed", defenses.Env{}); err == nil || !strings.Contains(err.Error(), `two defenses are called "signed"`) {
+	if _, err := r.BuildAll("signed,none,signed", defenses.Env{}); err == nil ||
+		!strings.Contains(err.Error(), `two defenses are called "signed"`) {
 		t.Errorf("a list with one name twice: %v", err)
 	}
 	all, err := r.BuildAll("signed,a=signed,signed@read", defenses.Env{})
@@ -113,7 +116,8 @@ func TestBuildErrors(t *testing.T) {
 		t.Errorf("names %q, %q, %q", all[0].Name, all[1].Name, all[2].Name)
 	}
 	if all[0].Canonical != all[1].Canonical || all[0].Canonical == all[2].Canonical {
-		t.Errorf("canonical texts %q, %q, %q: the first two decide alike, the third does not", all[0].Canonical, all[1].Canonical, all[2].Canonical)
+		t.Errorf("canonical texts %q, %q, %q: the first two decide alike, the third does not", all[0].Canonical,
+			all[1].Canonical, all[2].Canonical)
 	}
 }
 

@@ -166,14 +166,18 @@ type campaignLine struct {
 // here, as a [Problem], before anything runs.
 func PrepareCampaign(ctx context.Context, c CampaignOptions, cat Catalog) (*Campaign, error) {
 	if c.Budget < 1 {
-		return nil, &settings.Problem{Where: "--budget", What: fmt.Sprintf("%d is out of range", c.Budget), Hint: "at least 1"}
+		return nil, &settings.Problem{Where: "--budget", What: fmt.Sprintf("%d is out of range", c.Budget),
+			Hint: "at least 1"}
 	}
 	for _, own := range []struct {
 		key  string
 		used bool
-	}{{"mutate", len(c.Config.Mutate) > 0}, {"epochs", c.Config.Epochs != 1}, {"split", c.Config.Split != DefaultConfig().Split}, {"shard", c.Config.Shard != ""}} {
+	}{{"mutate", len(c.Config.Mutate) > 0}, {"epochs", c.Config.Epochs != 1},
+		{"split", c.Config.Split != DefaultConfig().Split}, {"shard", c.Config.Shard != ""}} {
 		if own.used {
-			return nil, &settings.Problem{Where: "--" + own.key, What: "attack has no such setting: it chooses its variants itself, learns on tune and reports on report", Hint: "leave it out"}
+			return nil, &settings.Problem{Where: "--" + own.key,
+				What: "attack has no such setting: it chooses its variants itself, learns on tune and reports on report",
+				Hint: "leave it out"}
 		}
 	}
 	limit := c.Config.Limit
@@ -183,7 +187,8 @@ func PrepareCampaign(ctx context.Context, c CampaignOptions, cat Catalog) (*Camp
 	if err != nil {
 		return nil, err
 	}
-	s := &Campaign{CampaignOptions: c, x: x, learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}, reasons: map[string]int{}}
+	s := &Campaign{CampaignOptions: c, x: x, learned: map[string]campaignLine{},
+		found: map[string]map[string]campaignLine{}, reasons: map[string]int{}}
 	cache := memory.NewCache(cacheBytes)
 	s.runners.New = func() any { return &Runner{x: x, cache: cache} }
 	if n, ok := x.Model.(model.Namer); !ok || !n.Deterministic() {
@@ -218,7 +223,8 @@ func (s *Campaign) choose(limit int) error {
 		}
 	}
 	if len(s.report) == 0 {
-		return &settings.Problem{What: fmt.Sprintf("no attack of %s can be reported on: none is in the split report, passes the filters, and says what it wants stored, by which value, and for which later query", set.Name),
+		return &settings.Problem{What: fmt.Sprintf("no attack of %s can be reported on: none is in the split report, "+
+			"passes the filters, and says what it wants stored, by which value, and for which later query", set.Name),
 			Hint: "see `memtox datasets show " + set.Name + "`"}
 	}
 	s.report = sample(set, s.report, limit, s.Config.Seed)
@@ -239,7 +245,8 @@ func (s *Campaign) openRewriter(ctx context.Context, cat Catalog) error {
 	}
 	s.rewriter = m
 	if n, ok := m.(model.Namer); ok && !n.IsLLM() {
-		return &settings.Problem{Where: "--rewriter", What: n.Name() + " is not a language model: it cannot word anything anew", Hint: "name a model such as openai:NAME or ollama:NAME"}
+		return &settings.Problem{Where: "--rewriter", What: n.Name() +
+			" is not a language model: it cannot word anything anew", Hint: "name a model such as openai:NAME or ollama:NAME"}
 	}
 	return nil
 }
@@ -268,15 +275,18 @@ type campaignSettings struct {
 }
 
 func (s *Campaign) settings() *campaignSettings {
-	return &campaignSettings{Config: s.Config, Budget: s.Budget, Learn: s.Learn, Fresh: s.fresh, Rewriter: s.Rewriter, Resolved: s.x.resolved()}
+	return &campaignSettings{Config: s.Config, Budget: s.Budget, Learn: s.Learn, Fresh: s.fresh, Rewriter: s.Rewriter,
+		Resolved: s.x.resolved()}
 }
 
 // differences are those that find something else.
 func (ours *campaignSettings) differences(theirs *campaignSettings) []settings.Difference {
 	diff := Differences(theirs.Config, ours.Config)
 	for _, d := range []settings.Difference{
-		settings.Differ("budget", fmt.Sprint(theirs.Budget), fmt.Sprint(ours.Budget)), settings.Differ("learn", fmt.Sprint(theirs.Learn), fmt.Sprint(ours.Learn)),
-		settings.Differ("fresh", fmt.Sprint(theirs.Fresh), fmt.Sprint(ours.Fresh)), settings.Differ("rewriter", theirs.Rewriter, ours.Rewriter),
+		settings.Differ("budget", fmt.Sprint(theirs.Budget), fmt.Sprint(ours.Budget)),
+		settings.Differ("learn", fmt.Sprint(theirs.Learn), fmt.Sprint(ours.Learn)),
+		settings.Differ("fresh", fmt.Sprint(theirs.Fresh), fmt.Sprint(ours.Fresh)),
+		settings.Differ("rewriter", theirs.Rewriter, ours.Rewriter),
 	} {
 		if d.Theirs != d.Ours {
 			diff = append(diff, d)
@@ -292,7 +302,8 @@ func (ours *campaignSettings) differences(theirs *campaignSettings) []settings.D
 // it.
 func (s *Campaign) Open(dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, campaignJournal)); err == nil && !s.Resume {
-		return &settings.Problem{Where: dir, What: "holds an attack already", Hint: "go on with --resume, or choose another directory with --out"}
+		return &settings.Problem{Where: dir, What: "holds an attack already",
+			Hint: "go on with --resume, or choose another directory with --out"}
 	}
 	if err := disk.MkdirAll(disk.OS, dir); err != nil {
 		return fmt.Errorf("making the directory of the campaign: %w", err)
@@ -420,7 +431,8 @@ func (s *Campaign) Run(ctx context.Context, p *CampaignProgress, stop <-chan str
 }
 
 // portfolio learns against an arm, or takes what was learned.
-func (s *Campaign) portfolio(ctx context.Context, arm int, name string, o attacks.Options, p *CampaignProgress, stop <-chan struct{}) (attacks.Portfolio, error) {
+func (s *Campaign) portfolio(ctx context.Context, arm int, name string, o attacks.Options, p *CampaignProgress,
+	stop <-chan struct{}) (attacks.Portfolio, error) {
 	if l, ok := s.learned[name]; ok {
 		return attacks.ParsePortfolio(l.Portfolio)
 	}
@@ -451,7 +463,8 @@ func (s *Campaign) portfolio(ctx context.Context, arm int, name string, o attack
 }
 
 // one searches one case, unless that was done.
-func (s *Campaign) one(ctx context.Context, arm int, name string, c datasets.Case, portfolio attacks.Portfolio, o attacks.Options, p *CampaignProgress) error {
+func (s *Campaign) one(ctx context.Context, arm int, name string, c datasets.Case, portfolio attacks.Portfolio,
+	o attacks.Options, p *CampaignProgress) error {
 	s.mu.Lock()
 	l, ok := s.found[name][c.ID]
 	s.mu.Unlock()
@@ -501,7 +514,8 @@ func (s *Campaign) rewrite(ctx context.Context, claim, value string, tried []str
 			b.WriteString("- " + t + "\n")
 		}
 	}
-	reply, err := s.rewriter.Next(ctx, model.Request{Messages: []model.Message{{Role: model.User, Content: b.String()}}, Seed: int64(len(tried)), MaxTokens: 400})
+	reply, err := s.rewriter.Next(ctx, model.Request{Messages: []model.Message{{Role: model.User, Content: b.String()}},
+		Seed: int64(len(tried)), MaxTokens: 400})
 	if err != nil {
 		return "", fmt.Errorf("asking %s: %w", s.Rewriter, err)
 	}
@@ -525,7 +539,8 @@ func (s *Campaign) MostFrequentError() (reason string, queries int) {
 // directory, and returns it.
 func (s *Campaign) Result(dir string) (*CampaignResult, error) {
 	set := s.x.Plan.Set
-	r := &CampaignResult{Dataset: results.Dataset{Name: set.Name, Version: set.Version, SHA256: set.SHA256, Attacks: len(s.report)},
+	r := &CampaignResult{Dataset: results.Dataset{Name: set.Name, Version: set.Version, SHA256: set.SHA256,
+		Attacks: len(s.report)},
 		Model: s.x.Name, LLM: s.x.LLM, Seed: s.Config.Seed, Budget: s.Budget, Rewriter: s.Rewriter, Learned: len(s.learn)}
 	for arm := range s.x.Plan.Arms {
 		r.Arms = append(r.Arms, s.arm(arm))

@@ -68,7 +68,8 @@ func (s *Campaign) read(dir string) (err error) {
 		err := json.Unmarshal(line, &l)
 		switch {
 		case n == 1 && !ok && err == nil && l.Settings != nil && !bytes.Contains(line, []byte(sealOpens)):
-			return &settings.Problem{Where: dir, What: "holds an attack of an earlier memtox, without digests: what it found cannot be verified",
+			return &settings.Problem{Where: dir, What: "holds an attack of an earlier memtox, without digests: what it found " +
+				"cannot be verified",
 				Hint: "attack again, into another directory with --out"}
 		case !ok:
 			return results.Changed(at, "its digest is not that of its content and of the lines before it")

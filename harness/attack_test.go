@@ -24,7 +24,8 @@ import (
 func campaign(t *testing.T, dir string, change func(*CampaignOptions, *Catalog)) (*Campaign, *CampaignResult) {
 	t.Helper()
 	c, cat := DefaultCampaignOptions(), Builtin()
-	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"}, []string{"none", "keyword"}, 40, 20, 30
+	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"},
+		[]string{"none", "keyword"}, 40, 20, 30
 	change(&c, &cat)
 	s, err := PrepareCampaign(context.Background(), c, cat)
 	if err != nil {
@@ -64,7 +65,8 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 	for _, a := range r.Arms {
 		static, _ := a.At(1)
 		full, ok := a.At(30)
-		if !ok || static.EndToEnd.N != 40 || full.EndToEnd.N != 40 || full.EndToEnd.K < static.EndToEnd.K || full.ASR.K < full.EndToEnd.K {
+		if !ok || static.EndToEnd.N != 40 || full.EndToEnd.N != 40 || full.EndToEnd.K < static.EndToEnd.K ||
+			full.ASR.K < full.EndToEnd.K {
 			t.Errorf("%s: static %v, adaptive %v", a.Defense, static.EndToEnd, full.EndToEnd)
 		}
 		if full.EndToEnd.K == static.EndToEnd.K {
@@ -98,7 +100,8 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, out := runAll(t, Builtin(), "dataset="+filepath.Join(dir, a.File), "agent=hermes", "defense="+a.Defense, "split=all", "transcripts=none")
+		_, out := runAll(t, Builtin(), "dataset="+filepath.Join(dir, a.File), "agent=hermes", "defense="+a.Defense,
+			"split=all", "transcripts=none")
 		for _, row := range out.trials() {
 			if !row.Written || !row.Influenced {
 				t.Errorf("%s: the winner %s (%s) does not land", a.Defense, row.Case, row.Variant)
@@ -139,7 +142,8 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 	}
 
 	c := DefaultCampaignOptions()
-	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"}, []string{"none", "keyword"}, 40, 20, 31
+	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"},
+		[]string{"none", "keyword"}, 40, 20, 31
 	for resume, want := range map[bool]string{false: "holds an attack already", true: "with other settings"} {
 		c.Resume = resume
 		s, err := PrepareCampaign(context.Background(), c, Builtin())
@@ -295,7 +299,8 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	dir := t.TempDir()
 	c := DefaultCampaignOptions()
-	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget, c.Config.Concurrency = []string{"hermes"}, []string{"block-all"}, 10, 0, 20, 1
+	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget, c.Config.Concurrency = []string{"hermes"},
+		[]string{"block-all"}, 10, 0, 20, 1
 	s, err := PrepareCampaign(context.Background(), c, Builtin())
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +336,8 @@ func TestCampaignSettingsAreChecked(t *testing.T) {
 		{func(c *CampaignOptions) { c.Config.Split = "tune" }, "--split: attack has no such setting"},
 		{func(c *CampaignOptions) { c.Rewriter = "reference" }, "--rewriter: reference:cautious is not a language model"},
 		{func(c *CampaignOptions) { c.Rewriter = "nonsense" }, `--model: unknown model "nonsense"`},
-		{func(c *CampaignOptions) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} }, `memtox-smoke: unknown class "nope"`},
+		{func(c *CampaignOptions) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} },
+			`memtox-smoke: unknown class "nope"`},
 	} {
 		c := DefaultCampaignOptions()
 		c.Config.Dataset = "memtox-smoke"
@@ -368,7 +374,8 @@ func (p *parrot) Next(_ context.Context, r model.Request) (model.Reply, error) {
 func TestAStochasticModelsWinnersRunAgainAndARewriterHelps(t *testing.T) {
 	p := &parrot{}
 	_, r := campaign(t, t.TempDir(), func(c *CampaignOptions, cat *Catalog) {
-		c.Config.Model, c.Rewriter, c.Config.Defenses, c.Config.Limit, c.Learn = "openai:moody", "openai:parrot", []string{"guard"}, 12, 0
+		c.Config.Model, c.Rewriter, c.Config.Defenses, c.Config.Limit, c.Learn = "openai:moody", "openai:parrot",
+			[]string{"guard"}, 12, 0
 		cat.Models = func(_ context.Context, c Config) (model.Model, error) {
 			if c.Model == "openai:parrot" {
 				return p, nil

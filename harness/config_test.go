@@ -40,7 +40,8 @@ func TestDefaultsAreAllowedValues(t *testing.T) {
 
 func TestSettingsSurviveRunJSON(t *testing.T) {
 	c := DefaultConfig()
-	for _, a := range []string{"defense=none,x=exec:a, b,c", "class=policy_fact,false_precedent", "seed=18446744073709551615", "fsync=250ms", "out=a b", "epochs=3"} {
+	for _, a := range []string{"defense=none,x=exec:a, b,c", "class=policy_fact,false_precedent",
+		"seed=18446744073709551615", "fsync=250ms", "out=a b", "epochs=3"} {
 		if err := c.Set(a); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,8 @@ func TestDefensesThatTakeTheRestAreNotSplit(t *testing.T) {
 func TestDifferencesNameOnlyWhatAffectsOutcomes(t *testing.T) {
 	a, b := DefaultConfig(), DefaultConfig()
 	b.Concurrency, b.Out, b.Format, b.Window, b.Agents = 7, "elsewhere", "json", 4096, []string{"rag"}
-	want := []settings.Difference{settings.Differ("agent", "hermes,openclaw", "rag"), settings.Differ("window", "8192", "4096")}
+	want := []settings.Difference{settings.Differ("agent", "hermes,openclaw", "rag"),
+		settings.Differ("window", "8192", "4096")}
 	if diff := cmp.Diff(want, Differences(a, b)); diff != "" {
 		t.Error(diff)
 	}
@@ -124,7 +126,8 @@ func TestExperimentFileErrorsSayPlaceAndHint(t *testing.T) {
 	for _, broken := range []string{"a: [", "\tx: 1", "a: \"", "a: b: c", "\x00", "%YAML 9\n---\n"} {
 		cfg := DefaultConfig()
 		err := cfg.Load("x.yaml", []byte(broken))
-		if p, ok := err.(*settings.Problem); !ok || !strings.HasPrefix(p.Error(), "x.yaml") || strings.Contains(p.Error(), "\n") {
+		if p, ok := err.(*settings.Problem); !ok || !strings.HasPrefix(p.Error(), "x.yaml") ||
+			strings.Contains(p.Error(), "\n") {
 			t.Errorf("%q: %v", broken, err)
 		}
 	}
@@ -132,7 +135,8 @@ func TestExperimentFileErrorsSayPlaceAndHint(t *testing.T) {
 
 func TestExperimentFileSetsEveryKindOfValue(t *testing.T) {
 	c := DefaultConfig()
-	file := "# a comment\nagent: [hermes, rag]\ndefense: none, x=exec:a,b\nclass:\nlimit: 50\nseed: 18446744073709551615\nfsync: 2s\npolicy: scoped\nout: \"1\"\n"
+	file := "# a comment\nagent: [hermes, rag]\ndefense: none, x=exec:a,b\nclass:\nlimit: 50\nseed: " +
+		"18446744073709551615\nfsync: 2s\npolicy: scoped\nout: \"1\"\n"
 	if err := c.Load("x.yaml", []byte(file)); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +166,8 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 	}
 	for _, file := range []string{
 		"agent: [hermes]\nlimit: 3\n", "agent: hermes,rag\n", "fsync: 500ms\nsplit: all\n", "channel: [C1]\n", "class:\n",
-		"colour: red\n", "limit: -1\n", "limit: x\n", "split: none\n", "channel: [C9]\n", "epochs: 0\n", "policy: [vague]\n", "fsync: 3\n", "agent: [a, a]\n",
+		"colour: red\n", "limit: -1\n", "limit: x\n", "split: none\n", "channel: [C9]\n", "epochs: 0\n", "policy: [vague]\n",
+		"fsync: 3\n", "agent: [a, a]\n",
 	} {
 		c := DefaultConfig()
 		var v any
@@ -182,16 +187,25 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 func settingsPage() string {
 	var b strings.Builder
 	b.WriteString("# Settings\n\n" +
-		"Every setting of `memtox run` is a key of an experiment file (`-f experiment.yaml`) and can be set by `--set key=value`; those that\n" +
-		"are needed most are flags too. A flag or `--set` wins over the file, the file over the default. `memtox run --schema` prints the JSON\n" +
-		"Schema of the file for editors. run.json in the run directory holds every setting. A run resumes only with the same settings; those\n" +
+		"Every setting of `memtox run` is a key of an experiment file (`-f experiment.yaml`) and can be set by `--set " +
+		"key=value`; those that\n" +
+		"are needed most are flags too. A flag or `--set` wins over the file, the file over the default. `memtox run " +
+		"--schema` prints the JSON\n" +
+		"Schema of the file for editors. run.json in the run directory holds every setting. A run resumes only with the " +
+		"same settings; those\n" +
 		"marked \"no\" under *outcome* cannot change what is measured and may differ.\n\n" +
-		"*From a run* says what `run --resume` does with the value in run.json, and a worker with the one that its queue announces. Anybody may\n" +
-		"have written those. \"Taken over\": it computes, no more. \"Read here\": a regular file of this machine, never made, of which nothing is\n" +
-		"used before its digest is that of the run. \"Named here\": a value that starts a program, asks a server, hands over a key or a variable,\n" +
-		"or opens a file is refused unless the command line, or a file given to it with `-f`, names the same; of values that stay in this\n" +
-		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Bounds here\": where a run has such values, what\n" +
-		"they may cost and how long they may take is as the command line has it, never as the run has; bounds of a run that are not the\n" +
+		"*From a run* says what `run --resume` does with the value in run.json, and a worker with the one that its queue " +
+		"announces. Anybody may\n" +
+		"have written those. \"Taken over\": it computes, no more. \"Read here\": a regular file of this machine, never " +
+		"made, of which nothing is\n" +
+		"used before its digest is that of the run. \"Named here\": a value that starts a program, asks a server, hands " +
+		"over a key or a variable,\n" +
+		"or opens a file is refused unless the command line, or a file given to it with `-f`, names the same; of values " +
+		"that stay in this\n" +
+		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Bounds here\": where a " +
+		"run has such values, what\n" +
+		"they may cost and how long they may take is as the command line has it, never as the run has; bounds of a run " +
+		"that are not the\n" +
 		"defaults have to be named, the same or others. \"Its own\": each process has its own.\n\n" +
 		"| key | flag | values | default | outcome | from a run | meaning |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range Settings().Keys {
@@ -209,10 +223,13 @@ func settingsPage() string {
 		if s.Affects {
 			outcome = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, flag, cell("`"+s.Takes+"`"), def, outcome, s.Reach, cell(s.Help))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, flag, cell("`"+s.Takes+"`"), def, outcome,
+			s.Reach, cell(s.Help))
 	}
-	b.WriteString("\nAn experiment file:\n\n```yaml\nagent: [hermes, openclaw]\ndefense: none,keyword,guard\nmodel: reference:naive\nlimit: 500\nwindow: 4096\npolicy: scoped\n```\n\n" +
-		"An unknown key, a value of the wrong type or a key that stands twice is refused with file, line and column, before anything runs.\n")
+	b.WriteString("\nAn experiment file:\n\n```yaml\nagent: [hermes, openclaw]\ndefense: none,keyword,guard\nmodel: " +
+		"reference:naive\nlimit: 500\nwindow: 4096\npolicy: scoped\n```\n\n" +
+		"An unknown key, a value of the wrong type or a key that stands twice is refused with file, line and column, " +
+		"before anything runs.\n")
 	return b.String()
 }
 

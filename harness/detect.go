@@ -139,12 +139,15 @@ func gateFor(name string, b defenses.Built) (defenses.Place, error) {
 		if len(b.Screens) == 0 { // the undefended arm
 			return defenses.Write, nil
 		}
-		return 0, &settings.Problem{Where: "--defense", What: fmt.Sprintf("%s screens %s only, where no text is shown to it", b.Name, defenses.PlaceList(b.Screens)), Hint: "leave it out"}
+		return 0, &settings.Problem{Where: "--defense", What: fmt.Sprintf("%s screens %s only, where no text is shown to it",
+			b.Name, defenses.PlaceList(b.Screens)), Hint: "leave it out"}
 	}
 	for _, p := range order {
 		if p.String() == name {
 			if len(b.Screens) > 0 && !slices.Contains(b.Screens, p) {
-				return 0, &settings.Problem{Where: "--gate", What: fmt.Sprintf("%s does not screen the %s gate: it screens %s", b.Name, name, defenses.PlaceList(b.Screens)), Hint: "place it there, as in " + b.Name + "@" + name + ", or leave --gate out"}
+				return 0, &settings.Problem{Where: "--gate", What: fmt.Sprintf("%s does not screen the %s gate: it screens %s",
+					b.Name, name, defenses.PlaceList(b.Screens)),
+					Hint: "place it there, as in " + b.Name + "@" + name + ", or leave --gate out"}
 			}
 			return p, nil
 		}
@@ -250,13 +253,15 @@ func (h *hearing) hear(e *memory.Event) {
 	case memory.AtRead:
 		id = e.Candidates[0].Record.ID
 		r := &e.Decisions[0]
-		v = memory.Verdict{Action: r.Action, Text: r.Text, Findings: r.Findings, Score: r.Score, HasScore: r.HasScore, Unsure: r.Unsure}
+		v = memory.Verdict{Action: r.Action, Text: r.Text, Findings: r.Findings, Score: r.Score, HasScore: r.HasScore,
+			Unsure: r.Unsure}
 		if v.Action == memory.Allow {
 			v.Findings = nil // the reasons of an allowed recall are no finding
 		}
 	}
 	d := results.Decision{Seq: int32(len(h.rows)), Session: 1, Gate: e.Moment.String(), Action: v.Action.String(),
-		Record: id, Store: textStore, Reasons: score.Reasons(v.Findings), Unsure: v.Unsure, LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds(),
+		Record: id, Store: textStore, Reasons: score.Reasons(v.Findings), Unsure: v.Unsure, LatencyNS: e.Took.Nanoseconds(),
+		WireNS: e.Wire.Nanoseconds(),
 		Poison: u.payload && h.row.Label == results.Attack, Legit: h.row.Label == results.Benign}
 	if u.known {
 		d.Origin = u.origin.Class.String()
@@ -295,7 +300,8 @@ func (h *hearing) verdict(gate defenses.Place) {
 			row.Unsure++
 		}
 	}
-	row.Allow, row.Redact, row.Defer, row.Quarantine, row.Block = actions[0], actions[1], actions[2], actions[3], actions[4]
+	row.Allow, row.Redact, row.Defer, row.Quarantine, row.Block = actions[0], actions[1], actions[2], actions[3],
+		actions[4]
 	if !attack {
 		deferred = deferred && !anyStop
 		row.LegitStopped, row.LegitDeferred = &anyStop, &deferred
@@ -325,7 +331,8 @@ const maxStored = 1 << 20
 // with a number that makes them different.
 func storedRecords(n int) ([]memory.Record, error) {
 	if n < 0 || n > maxStored {
-		return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", n), Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
+		return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%d is out of range", n),
+			Hint: fmt.Sprintf("at least 0, at most %d", maxStored)}
 	}
 	notes := datasets.Background(0, min(n, datasets.MaxBackground()))
 	out := make([]memory.Record, n)
@@ -388,7 +395,8 @@ func (d *Detection) StoreLatency(ctx context.Context, n, sample int) (map[string
 }
 
 // hearSome shows the texts of some cases, evenly, to an arm's gate over a store.
-func (d *Detection) hearSome(ctx context.Context, arm int, stored []memory.Record, most int, heard memory.Observer) (err error) {
+func (d *Detection) hearSome(ctx context.Context, arm int, stored []memory.Record, most int,
+	heard memory.Observer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)

@@ -63,9 +63,11 @@ func textCatalog(t *testing.T, cases ...datasets.Case) Catalog {
 		t.Fatal(err)
 	}
 	reg := builtin.New()
-	reg.Register(defenses.Info{Name: "answer", Screens: []defenses.Place{defenses.Write}, Idea: "does what a text says"}, func(string, defenses.Env) (defenses.Defense, error) {
-		return defenses.Func(func(_ context.Context, v memory.View) (memory.Gate, error) { return &answer{view: v}, nil }), nil
-	})
+	reg.Register(defenses.Info{Name: "answer", Screens: []defenses.Place{defenses.Write}, Idea: "does what a text says"},
+		func(string, defenses.Env) (defenses.Defense, error) {
+			return defenses.Func(func(_ context.Context, v memory.View) (memory.Gate, error) { return &answer{view: v}, nil }),
+				nil
+		})
 	c := Builtin()
 	c.Defenses = reg
 	c.Datasets = func(context.Context, string) (*datasets.Set, error) { return set, nil }
@@ -128,7 +130,8 @@ func TestStoppedIsTheDetectionAndADeferralIsNot(t *testing.T) {
 	whole := textCase("m-6", at, "c", "redact away desk@pay.example", "")
 	whole.Value = "desk@pay.example"
 	s, rows := detected(t, textCatalog(t,
-		textCase("m-1", at, "c", "block", ""), textCase("m-2", at, "c", "quarantine", ""), textCase("m-3", at, "c", "defer", ""),
+		textCase("m-1", at, "c", "block", ""), textCase("m-2", at, "c", "quarantine", ""),
+		textCase("m-3", at, "c", "defer", ""),
 		textCase("m-4", at, "c", "nothing", ""), redacted, whole, textCase("m-7", at, "c", "please redact little", ""),
 		textCase("m-8", be, "k", "block", ""), textCase("m-9", be, "k", "defer", ""), textCase("m-a", be, "k", "fine", ""),
 		textCase("m-b", be, "k", "fail", ""), textCase("m-c", at, "c", "panic", ""),
@@ -162,26 +165,32 @@ func TestStoppedIsTheDetectionAndADeferralIsNot(t *testing.T) {
 }
 
 func TestOriginRulesNeedAnOrigin(t *testing.T) {
-	cases := []datasets.Case{textCase("m-1", datasets.Attack, "c", "outside", ""), textCase("m-2", datasets.Attack, "c", "outside", "external"), textCase("m-3", datasets.Benign, "", "outside", "user")}
+	cases := []datasets.Case{textCase("m-1", datasets.Attack, "c", "outside", ""),
+		textCase("m-2", datasets.Attack, "c", "outside", "external"), textCase("m-3", datasets.Benign, "", "outside", "user")}
 	for origin, want := range map[string]int{"": 1, "external": 2, "user": 1} {
 		s, _ := detected(t, textCatalog(t, cases...), DetectOptions{Origin: origin}, detectConfig("answer"))
 		d := &s.Arms[0]
 		if d.Rate(metric.TPR).K != want || d.Rate(metric.FPR).K != 0 {
 			t.Errorf("--origin %q: %v of the attacks, %v of the benign", origin, d.Rate(metric.TPR), d.Rate(metric.FPR))
 		}
-		if origin == "" && (len(d.Texts.Sources) != 3 || d.Texts.Sources[0].Name != "EXTERNAL_TOOL" || d.Texts.Sources[1].Name != "unknown") {
+		if origin == "" && (len(d.Texts.Sources) != 3 || d.Texts.Sources[0].Name != "EXTERNAL_TOOL" ||
+			d.Texts.Sources[1].Name != "unknown") {
 			t.Errorf("sources %+v", d.Texts.Sources)
 		}
 	}
 }
 
 func TestCasesWithSessionsAreClassifiedByTheirContent(t *testing.T) {
-	full := datasets.Case{ID: "m-1", Label: datasets.Attack, Class: "c", Value: "desk@pay.example", Memory: "Pay desk@pay.example", Write: []datasets.Turn{{User: "block this",
-		Segments: []datasets.Segment{{Medium: memory.Email, Text: "block but harmless"}, {Medium: memory.Email, Text: "pay desk@pay.example"}}}}}
-	benign := datasets.Case{ID: "m-2", Label: datasets.Benign, Kind: datasets.KindUser, Write: []datasets.Turn{{User: "block my words"}}}
+	full := datasets.Case{ID: "m-1", Label: datasets.Attack, Class: "c", Value: "desk@pay.example",
+		Memory: "Pay desk@pay.example", Write: []datasets.Turn{{User: "block this",
+			Segments: []datasets.Segment{{Medium: memory.Email, Text: "block but harmless"},
+				{Medium: memory.Email, Text: "pay desk@pay.example"}}}}}
+	benign := datasets.Case{ID: "m-2", Label: datasets.Benign, Kind: datasets.KindUser,
+		Write: []datasets.Turn{{User: "block my words"}}}
 	s, _ := detected(t, textCatalog(t, full, benign), DetectOptions{}, detectConfig("answer"))
 	// The text with the payload passed; what was blocked beside it is no detection.
-	if d := &s.Arms[0]; d.Rate(metric.TPR).K != 0 || d.Rate(metric.TPR).N != 1 || d.Rate(metric.FPR).K != 1 || d.LatencyUS.Write.N != 3 {
+	if d := &s.Arms[0]; d.Rate(metric.TPR).K != 0 || d.Rate(metric.TPR).N != 1 || d.Rate(metric.FPR).K != 1 ||
+		d.LatencyUS.Write.N != 3 {
 		t.Errorf("TPR %v, FPR %v, %d texts", d.Rate(metric.TPR), d.Rate(metric.FPR), d.LatencyUS.Write.N)
 	}
 }
@@ -246,7 +255,11 @@ func TestWhatCannotBeDetectedIsRefused(t *testing.T) {
 			_, e := PrepareDetect(t.Context(), detectConfig("none"), DetectOptions{Stored: -1}, cat)
 			return e
 		},
-		"texts without sessions: no agent can": func() error { _, e := Prepare(t.Context(), detectConfig("none"), cat); return e },
+		"texts without sessions: no agent can": func() error {
+			_,
+				e := Prepare(t.Context(), detectConfig("none"), cat)
+			return e
+		},
 		"keyword@act": func() error {
 			_, e := PrepareDetect(t.Context(), detectConfig("keyword@act"), DetectOptions{}, cat)
 			return e
@@ -257,7 +270,8 @@ func TestWhatCannotBeDetectedIsRefused(t *testing.T) {
 		}
 	}
 	// A text in a set of cases is left out of a run and counted nowhere.
-	full := datasets.Case{ID: "m-2", Label: datasets.Benign, Kind: datasets.KindNothing, Write: []datasets.Turn{{User: "Hello."}}}
+	full := datasets.Case{ID: "m-2", Label: datasets.Benign, Kind: datasets.KindNothing,
+		Write: []datasets.Turn{{User: "Hello."}}}
 	mixed := textCatalog(t, textCase("m-1", datasets.Attack, "c", "x", ""), full)
 	c := detectConfig("none")
 	c.Agents = []string{"hermes"}
@@ -290,7 +304,12 @@ func BenchmarkDetect(b *testing.B) {
 	for b.Loop() {
 		texts = 0
 		var mu sync.Mutex
-		x, err := PrepareDetect(b.Context(), c, DetectOptions{Observe: func(e *results.Entry, _ []int) { mu.Lock(); texts += len(e.Decisions); mu.Unlock() }}, cat)
+		x, err := PrepareDetect(b.Context(), c, DetectOptions{Observe: func(e *results.Entry,
+			_ []int) {
+			mu.Lock()
+			texts += len(e.Decisions)
+			mu.Unlock()
+		}}, cat)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -20,7 +20,8 @@ func TestTheSummaryKnowsEveryKindOfError(t *testing.T) {
 		if k == remote.CapReached {
 			continue
 		}
-		for _, e := range []*remote.Error{{Kind: k}, {Kind: k, Err: errors.New("x")}, {Kind: k, Hint: "x"}, {Kind: k, Attempts: 3}} {
+		for _, e := range []*remote.Error{{Kind: k}, {Kind: k, Err: errors.New("x")}, {Kind: k, Hint: "x"},
+			{Kind: k, Attempts: 3}} {
 			why := reason(fmt.Errorf("write session: turn 1: %w", &agents.ModelError{Err: e}))
 			if got := summary.ErrorKind(why); got != k.String() {
 				t.Errorf("%q is of kind %q, want %q", why, got, k)

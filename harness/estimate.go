@@ -103,12 +103,14 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	} else {
 		local.Model = "reference:" + string(reference.Cautious)
 	}
-	local.BaseURL, local.Record, local.Replay, local.KeyFile, local.Transcripts, local.TrialTimeout = "", "", "", "", "none", 0
+	local.BaseURL, local.Record, local.Replay, local.KeyFile, local.Transcripts, local.TrialTimeout = "", "", "", "",
+		"none", 0
 	var notes []string
 	local.Defenses, notes = callFree(c.Defenses)
 	local.Judge = Deterministic
 	if c.Judge != Deterministic {
-		notes = append(notes, fmt.Sprintf("%s is asked one question for each record that a scored attack trial leaves without its value, and one for what the agent then says: its calls are not in the figures", c.Judge))
+		notes = append(notes, fmt.Sprintf("%s is asked one question for each record that a scored attack trial leaves "+
+			"without its value, and one for what the agent then says: its calls are not in the figures", c.Judge))
 	}
 	quiet := cat
 	quiet.Models = ModelOptions{}.Model
@@ -120,7 +122,8 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 		return nil, err
 	}
 	defer x.Close()
-	e := &Estimate{Dataset: x.Plan.Set.Name, Model: name, LLM: llm, Arms: len(x.Plan.Arms), Cases: len(x.Plan.Cases), Notes: notes,
+	e := &Estimate{Dataset: x.Plan.Set.Name, Model: name, LLM: llm, Arms: len(x.Plan.Arms), Cases: len(x.Plan.Cases),
+		Notes:          notes,
 		SecondsPerCall: o.SecondsPerCall, Concurrency: cmp.Or(c.Concurrency, remoteWorkers)}
 	families := map[string]bool{}
 	for _, i := range x.Plan.Cases {
@@ -154,13 +157,15 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	exactly := func(v float64) Span { return Span{v, v, v} }
 	e.Calls, e.PromptTokens, e.CompletionTokens = exactly(all.calls), exactly(all.prompt), exactly(all.completion)
 	if !llm {
-		e.Basis = fmt.Sprintf("%d trials walked through with %s; cases of one family take the same, within some percent", walked.all, name)
+		e.Basis = fmt.Sprintf("%d trials walked through with %s; cases of one family take the same, within some percent",
+			walked.all, name)
 		perTrial := took / float64(max(1, walked.all))
 		e.SecondsPerCall, e.Concurrency = 0, cmp.Or(c.Concurrency, 1)
 		e.Seconds = exactly(perTrial * float64(e.Trials))
 		return e, nil
 	}
-	e.Basis = fmt.Sprintf("%d trials walked through with the reference model, no call made. low: one call for each user turn; high: twice the calls of the reference model. An LLM may take more: --pilot N measures", walked.all)
+	e.Basis = fmt.Sprintf("%d trials walked through with the reference model, no call made. low: one call for each "+
+		"user turn; high: twice the calls of the reference model. An LLM may take more: --pilot N measures", walked.all)
 	least := all.turns / max(all.calls, 1)
 	widen := func(s Span) Span { return Span{s.Expected * least, s.Expected, 2 * s.Expected} }
 	e.Calls, e.PromptTokens, e.CompletionTokens = widen(e.Calls), widen(e.PromptTokens), widen(e.CompletionTokens)
@@ -190,7 +195,8 @@ func callFree(specs []string) (out, notes []string) {
 		case "judge", "exec", "http":
 			free++
 			out = append(out, fmt.Sprintf("outside-%d=none", free))
-			notes = append(notes, fmt.Sprintf("%s is counted as an arm without a defense: what it calls itself is not in the figures", s))
+			notes = append(notes, fmt.Sprintf("%s is counted as an arm without a defense: what it calls itself is not in the "+
+				"figures", s))
 		default:
 			out = append(out, s)
 		}
@@ -221,7 +227,8 @@ func (t takings) times(f float64) takings {
 }
 
 func (t takings) plus(o takings) takings {
-	return takings{t.trials + o.trials, t.calls + o.calls, t.prompt + o.prompt, t.completion + o.completion, t.turns + o.turns}
+	return takings{t.trials + o.trials, t.calls + o.calls, t.prompt + o.prompt, t.completion + o.completion,
+		t.turns + o.turns}
 }
 
 // walk is what the trials of some cases took.
@@ -337,7 +344,8 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 	wall := time.Since(began).Seconds()
 	tried := took.all - took.excluded
 	if e.Pilot = int64(took.sum.trials); e.Pilot == 0 {
-		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s", tried, took.reason), Hint: "try `memtox doctor`"}
+		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s",
+			tried, took.reason), Hint: "try `memtox doctor`"}
 	}
 	same, err := x.walk(ctx, real.Plan.Cases)
 	if err != nil {
@@ -348,11 +356,14 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 	}
 	e.Calls = scaledBy(e.Calls.Expected, took.by, same.by, func(t takings) float64 { return t.calls })
 	e.PromptTokens = scaledBy(e.PromptTokens.Expected, took.by, same.by, func(t takings) float64 { return t.prompt })
-	e.CompletionTokens = scaledBy(e.CompletionTokens.Expected, took.by, same.by, func(t takings) float64 { return t.completion })
-	e.Basis = fmt.Sprintf("a pilot of %d trials with %s, which took %.0f calls, %.0f prompt and %.0f completion tokens; scaled by %d trials walked through with the reference model; low and high are a 95%% interval by cases",
+	e.CompletionTokens = scaledBy(e.CompletionTokens.Expected, took.by, same.by,
+		func(t takings) float64 { return t.completion })
+	e.Basis = fmt.Sprintf("a pilot of %d trials with %s, which took %.0f calls, %.0f prompt and %.0f completion "+
+		"tokens; scaled by %d trials walked through with the reference model; low and high are a 95%% interval by cases",
 		e.Pilot, e.Model, took.sum.calls, took.sum.prompt, took.sum.completion, e.Walked)
 	if tried > e.Pilot {
-		e.Notes = append(e.Notes, fmt.Sprintf("%d of the pilot's %d trials were not scored: %s", tried-e.Pilot, tried, took.reason))
+		e.Notes = append(e.Notes, fmt.Sprintf("%d of the pilot's %d trials were not scored: %s", tried-e.Pilot, tried,
+			took.reason))
 	}
 	return nil
 }

@@ -28,17 +28,22 @@ func TestSignedStopsWhateverComesAroundTheGate(t *testing.T) {
 			t.Errorf("%s: the transcript does not show the record", r.Case)
 		}
 		if r.Label == results.Attack {
-			if r.Proposed || !r.Written || r.WrittenRoute != score.AroundGate || r.WrittenChannel != "" || r.DetectedWrite != nil || r.DetectedInput != nil {
-				t.Errorf("%s under %s: proposed %v, written %v by %q through %q", r.Case, r.Defense, r.Proposed, r.Written, r.WrittenRoute, r.WrittenChannel)
+			if r.Proposed || !r.Written || r.WrittenRoute != score.AroundGate || r.WrittenChannel != "" ||
+				r.DetectedWrite != nil || r.DetectedInput != nil {
+				t.Errorf("%s under %s: proposed %v, written %v by %q through %q", r.Case, r.Defense, r.Proposed, r.Written,
+					r.WrittenRoute, r.WrittenChannel)
 			}
-			if stopped := r.DetectedRead != nil && *r.DetectedRead; stopped != (r.Defense == "signed") || stopped && (r.Exposed || r.Influenced) {
-				t.Errorf("%s on %s under %s: stopped %v, exposed %v, influenced %v", r.Case, r.Agent, r.Defense, stopped, r.Exposed, r.Influenced)
+			if stopped := r.DetectedRead != nil && *r.DetectedRead; stopped != (r.Defense == "signed") ||
+				stopped && (r.Exposed || r.Influenced) {
+				t.Errorf("%s on %s under %s: stopped %v, exposed %v, influenced %v", r.Case, r.Agent, r.Defense, stopped, r.Exposed,
+					r.Influenced)
 			}
 			continue
 		}
 		backup := k.Inject[0].Signed
 		if want := r.Defense == "none" || backup; *r.Utility != want || *r.LegitStopped == want {
-			t.Errorf("%s on %s under %s (backup %v): utility %v, stopped %v", r.Case, r.Agent, r.Defense, backup, *r.Utility, *r.LegitStopped)
+			t.Errorf("%s on %s under %s (backup %v): utility %v, stopped %v", r.Case, r.Agent, r.Defense, backup, *r.Utility,
+				*r.LegitStopped)
 		}
 		if backup {
 			backups++

@@ -17,7 +17,8 @@ type strict struct{ model.Model }
 
 func (strict) Next(_ context.Context, r model.Request) (model.Reply, error) {
 	verdict := "benign"
-	if text := r.Messages[len(r.Messages)-1].Content; strings.Contains(text, "outside") && strings.ContainsAny(text, "@/") {
+	if text := r.Messages[len(r.Messages)-1].Content; strings.Contains(text, "outside") &&
+		strings.ContainsAny(text, "@/") {
 		verdict = "attack"
 	}
 	return model.Reply{Text: verdict, Usage: model.Usage{Prompt: 50, Completion: 1}}, nil
@@ -35,7 +36,8 @@ func TestAJudgeIsAnArm(t *testing.T) {
 		}
 		return own(ctx, c)
 	}
-	settings := []string{"dataset=memtox-smoke", "split=all", "agent=hermes", "transcripts=none", "defense=none,judge:openai:strict", "defense_base_url=http://127.0.0.1:1/v1"}
+	settings := []string{"dataset=memtox-smoke", "split=all", "agent=hermes", "transcripts=none",
+		"defense=none,judge:openai:strict", "defense_base_url=http://127.0.0.1:1/v1"}
 	_, out := runAll(t, cat, settings...)
 	blocked, calls := 0, 0
 	for _, r := range out.trials() {
@@ -66,7 +68,8 @@ func TestAJudgeIsAnArm(t *testing.T) {
 }
 
 func TestAJudgeNeedsAModel(t *testing.T) {
-	for spec, want := range map[string]string{"judge": "names no model", "judge:gpt": "unknown model", "judge:openai:": "names no model"} {
+	for spec, want := range map[string]string{"judge": "names no model", "judge:gpt": "unknown model",
+		"judge:openai:": "names no model"} {
 		c := DefaultConfig()
 		c.Defenses = []string{spec}
 		_, err := Prepare(context.Background(), c, Builtin())

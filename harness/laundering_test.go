@@ -11,7 +11,8 @@ import (
 // alone would not tell: undefended, the same variants land.
 func TestLaunderingRaisesNothing(t *testing.T) {
 	for _, lineage := range []string{"overlap", "exact"} {
-		_, out := runAll(t, Builtin(), "dataset=memtox-bench", "split=tune", "limit=40", "mutate=summary,echo,skill,rewrite,corroboration",
+		_, out := runAll(t, Builtin(), "dataset=memtox-bench", "split=tune", "limit=40",
+			"mutate=summary,echo,skill,rewrite,corroboration",
 			"model=reference:naive", "defense=none,guard", "lineage="+lineage)
 		type count struct{ trials, landed int }
 		got := map[string]*count{}

@@ -42,12 +42,14 @@ func TestLongerLivesAreAgentsOfTheirOwn(t *testing.T) {
 			sessions[e.Trial.Agent][d.Session] = true
 		}
 	}
-	for agent, want := range map[string][]int32{"hermes": {1, 2}, "hermes+w3": {1, 2}, "hermes+g4": {1, 2, 3}, "hermes+w3+g4": {1, 2, 3}} {
+	for agent, want := range map[string][]int32{"hermes": {1, 2}, "hermes+w3": {1, 2}, "hermes+g4": {1, 2, 3},
+		"hermes+w3+g4": {1, 2, 3}} {
 		if got := slices.Sorted(maps.Keys(sessions[agent])); !slices.Equal(got, want) {
 			t.Errorf("%s decides in sessions %v, want %v", agent, got, want)
 		}
 	}
-	if !(calls["hermes"] < calls["hermes+w3"] && calls["hermes+w3"] < calls["hermes+w3+g4"] && calls["hermes"] < calls["hermes+g4"]) {
+	if !(calls["hermes"] < calls["hermes+w3"] && calls["hermes+w3"] < calls["hermes+w3+g4"] &&
+		calls["hermes"] < calls["hermes+g4"]) {
 		t.Errorf("model calls %v", calls)
 	}
 }
@@ -70,8 +72,9 @@ func TestALongGapHasMoreInMemory(t *testing.T) {
 }
 
 func TestLivesOutOfRangeAreRefused(t *testing.T) {
-	for setting, want := range map[string]string{"write_sessions=0": `write_sessions: "0" is not a number from 1 to 50`, "gap=1001": `gap: "1001" is not a number from 0 to 1000`,
-		"gap=-1": `gap: "-1" is not a number`, "write_sessions=2,02": `write_sessions: "02" is not a number`} {
+	for setting, want := range map[string]string{"write_sessions=0": `write_sessions: "0" is not a number from 1 to 50`,
+		"gap=1001": `gap: "1001" is not a number from 0 to 1000`,
+		"gap=-1":   `gap: "-1" is not a number`, "write_sessions=2,02": `write_sessions: "02" is not a number`} {
 		c := DefaultConfig()
 		if err := c.Set(setting); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,8 @@ const leastMeaning = 0.9
 // undefended, and holds the table of docs/attacks.md to what comes out. What the
 // reference model cannot read is said to be so and has its rate beside it.
 func TestMutationsKeepTheMeaning(t *testing.T) {
-	_, out := runAll(t, Builtin(), "split=tune", "limit=400", "agent=hermes", "model=reference:naive", "defense=none", "transcripts=none", "mutate=none,all")
+	_, out := runAll(t, Builtin(), "split=tune", "limit=400", "agent=hermes", "model=reference:naive", "defense=none",
+		"transcripts=none", "mutate=none,all")
 	landed := map[string]bool{}
 	rows := out.trials()
 	for _, r := range rows {
@@ -51,7 +52,8 @@ func TestMutationsKeepTheMeaning(t *testing.T) {
 		case rate < leastMeaning:
 			t.Errorf("%s: %d of %d variants land, less than %.0f%%", m.Name, k[m.Name], n[m.Name], 100*leastMeaning)
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s%s | %d/%d %.1f%% |\n", m.Name, m.Kind, m.About, note, k[m.Name], n[m.Name], 100*rate)
+		fmt.Fprintf(&table, "| `%s` | %s | %s%s | %d/%d %.1f%% |\n", m.Name, m.Kind, m.About, note, k[m.Name], n[m.Name],
+			100*rate)
 	}
 	const file, begin, end = "../docs/attacks.md", "<!-- mutations -->\n", "<!-- end -->"
 	page, err := os.ReadFile(file)

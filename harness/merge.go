@@ -55,14 +55,16 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 			diff = append(diff, settings.Differ("version of memtox", runs[0].Version, r.Version))
 		}
 		if len(diff) == 0 && out.Planned != whole {
-			diff = append(diff, settings.Differ("number of trials of the whole plan", fmt.Sprint(out.Planned), fmt.Sprint(whole)))
+			diff = append(diff, settings.Differ("number of trials of the whole plan", fmt.Sprint(out.Planned),
+				fmt.Sprint(whole)))
 		}
 		if len(diff) > 0 {
 			var parts []string
 			for _, d := range diff {
 				parts = append(parts, fmt.Sprintf("%s is %q in %s and %q in %s", d.Key, d.Theirs, names[0], d.Ours, names[i]))
 			}
-			return nil, &settings.Problem{What: "these runs are not parts of one: " + strings.Join(parts, "; "), Hint: "`memtox compare` puts runs of different settings side by side"}
+			return nil, &settings.Problem{What: "these runs are not parts of one: " + strings.Join(parts, "; "),
+				Hint: "`memtox compare` puts runs of different settings side by side"}
 		}
 		if r.Started.Before(out.Started) {
 			out.Started = r.Started
@@ -85,7 +87,8 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 // Merge copies the rows and transcripts of the runs into a journal, each trial
 // once, and none that contradicts the plan. It keeps the rows of one case in memory
 // at a time, and 24 bytes a trial.
-func Merge(ctx context.Context, plan *Experiment, names []string, runs []*results.Reader, into *results.Journal) (Merged, error) {
+func Merge(ctx context.Context, plan *Experiment, names []string, runs []*results.Reader,
+	into *results.Journal) (Merged, error) {
 	var m Merged
 	digests, check := map[string]string{}, plan.Rows()
 	count, have := 0, map[int]bool{}

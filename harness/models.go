@@ -61,7 +61,8 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 	case kind == "reference":
 		for flag, value := range map[string]string{"--base-url": c.BaseURL, "--record": c.Record, "--replay": c.Replay} {
 			if value != "" {
-				return nil, &settings.Problem{Where: flag, What: c.Model + " runs in this process and asks no server", Hint: "leave it out, or name a model such as openai:NAME"}
+				return nil, &settings.Problem{Where: flag, What: c.Model + " runs in this process and asks no server",
+					Hint: "leave it out, or name a model such as openai:NAME"}
 			}
 		}
 		s := reference.Cautious
@@ -75,9 +76,11 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 	case kind != "openai" && kind != "ollama":
 		return nil, settings.Unknown("--model", "model", c.Model, modelKinds())
 	case name == "":
-		return nil, &settings.Problem{Where: "--model", What: kind + ": names no model", Hint: "write it as " + kind + ":NAME"}
+		return nil, &settings.Problem{Where: "--model", What: kind + ": names no model",
+			Hint: "write it as " + kind + ":NAME"}
 	case c.Record != "" && c.Replay != "":
-		return nil, &settings.Problem{Where: "--replay", What: "a run is recorded or replayed, not both", Hint: "leave one of them out"}
+		return nil, &settings.Problem{Where: "--replay", What: "a run is recorded or replayed, not both",
+			Hint: "leave one of them out"}
 	}
 	m, err := o.remote(c, kind, name)
 	if err != nil {
@@ -100,7 +103,8 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 		if err != nil {
 			return nil, err
 		}
-		return []model.Check{{Name: "reachable", Detail: m.(model.Namer).Name() + " runs in this process; it is not a language model"}}, nil
+		return []model.Check{{Name: "reachable", Detail: m.(model.Namer).Name() +
+			" runs in this process; it is not a language model"}}, nil
 	case kind != "openai" && kind != "ollama" || name == "":
 		_, err := o.Model(ctx, c)
 		return nil, err
@@ -117,7 +121,8 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 		return nil, err
 	}
 	defer hot.Close()
-	return model.Examine(ctx, cold.Model.(model.Subject), model.Examination{Warm: hot.Model, Embeddings: embeddings, Window: c.Window, Fenced: c.Protocol == "fenced"}), nil
+	return model.Examine(ctx, cold.Model.(model.Subject),
+		model.Examination{Warm: hot.Model, Embeddings: embeddings, Window: c.Window, Fenced: c.Protocol == "fenced"}), nil
 }
 
 // Waiting lists the requests to the model's server that have been under way for
@@ -157,7 +162,8 @@ func (r *server) greet(ctx context.Context, c Config) error {
 		r.measure(ctx)
 		return nil
 	}
-	return &settings.Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err, Hint: "start the server, or name its address with --base-url"}
+	return &settings.Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err,
+		Hint: "start the server, or name its address with --base-url"}
 }
 
 // measure asks for the server's context. What a server does not say is not guessed.
@@ -206,7 +212,8 @@ func (o ModelOptions) remote(c Config, kind, name string) (*server, error) {
 	if inFlight == 0 {
 		inFlight = remoteWorkers
 	}
-	r := &server{client: remote.New(remote.Options{InFlight: inFlight, Timeout: c.RequestTimeout, Attempts: c.Attempts, RetryBudget: c.RetryBudget,
+	r := &server{client: remote.New(remote.Options{InFlight: inFlight, Timeout: c.RequestTimeout, Attempts: c.Attempts,
+		RetryBudget:       c.RetryBudget,
 		RequestsPerMinute: c.RequestsPerMinute, TokensPerMinute: c.TokensPerMinute,
 		Caps: remote.Caps{Calls: int64(c.MaxRequests), Tokens: int64(c.MaxTokens), Cost: c.MaxCost}, Spent: o.Spent})}
 	if err := o.connect(r, c, kind, name); err != nil {
@@ -242,8 +249,9 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 	if err != nil {
 		return &settings.Problem{Where: "key_file", Err: err}
 	}
-	to := model.ServerOptions{Model: name, Address: c.BaseURL, Key: key, Temperature: &c.Temperature, Context: c.Window + replyTokens,
-		Omit: c.Omit, Stream: c.Stream, Client: r.client, Cassette: wrap, Replayed: c.Replay != "",
+	to := model.ServerOptions{Model: name, Address: c.BaseURL, Key: key, Temperature: &c.Temperature,
+		Context: c.Window + replyTokens,
+		Omit:    c.Omit, Stream: c.Stream, Client: r.client, Cassette: wrap, Replayed: c.Replay != "",
 		Settings: model.Settings{Fenced: c.Protocol == "fenced", StripThinking: c.StripThinking, MaxTokens: c.ReplyTokens,
 			Price: remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}}}
 	var m interface {
@@ -266,7 +274,8 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 }
 
 // tape opens the cassette that the settings name, if they name one.
-func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Client) (t *cassette.Cassette, err error) {
+func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Client) (t *cassette.Cassette,
+	err error) {
 	switch {
 	case c.Replay != "":
 		if t, err = cassette.Replay(path(c.Replay), cassette.Options{}); err != nil {
@@ -282,7 +291,8 @@ func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Cl
 	case c.Record != "":
 		if t, err = cassette.Record(path(c.Record), client.Redactor); err != nil {
 			if errors.Is(err, fs.ErrExist) {
-				return nil, &settings.Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record), Hint: "name a new file, or go on with the run by --resume"}
+				return nil, &settings.Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record),
+					Hint: "name a new file, or go on with the run by --resume"}
 			}
 			return nil, &settings.Problem{Where: "--record", Err: err}
 		}

@@ -92,7 +92,8 @@ func Variants(set *datasets.Set, mutate []string) ([]datasets.Case, map[string]i
 }
 
 func appliesToNone(q attacks.Sequence, set *datasets.Set) error {
-	return &settings.Problem{Where: "--mutate", What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q, set.Name),
+	return &settings.Problem{Where: "--mutate", What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q,
+		set.Name),
 		Hint: "choose another mutation, or other cases (a variant is not varied again)"}
 }
 

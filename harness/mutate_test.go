@@ -13,7 +13,8 @@ import (
 // figures runs the smoke set in memory and summarises it.
 func figures(t *testing.T, settings ...string) (*Experiment, *summary.Summary) {
 	t.Helper()
-	x, out := runAll(t, Builtin(), append([]string{"dataset=memtox-smoke", "split=all", "agent=hermes", "defense=none,keyword", "transcripts=none"}, settings...)...)
+	x, out := runAll(t, Builtin(), append([]string{"dataset=memtox-smoke", "split=all", "agent=hermes",
+		"defense=none,keyword", "transcripts=none"}, settings...)...)
 	a := summary.New(x.Record("r", "test", trialStart), summary.Options{Mutations: attacks.MutationNames()})
 	for _, e := range out.entries {
 		a.Add(&e)
@@ -29,8 +30,10 @@ func TestVariantsStandApartFromTheOriginals(t *testing.T) {
 	}
 	for i := range static.Arms {
 		a, b := &static.Arms[i], &both.Arms[i]
-		if a.Rate(metric.EndToEnd).K != b.Rate(metric.EndToEnd).K || a.Rate(metric.EndToEnd).N != b.Rate(metric.EndToEnd).N || a.Rate(metric.Utility).N != b.Rate(metric.Utility).N || a.Rate(metric.TPR).N != b.Rate(metric.TPR).N {
-			t.Errorf("%s: variants changed the static figures: end to end %v, was %v", a.Name(), b.Rate(metric.EndToEnd), a.Rate(metric.EndToEnd))
+		if a.Rate(metric.EndToEnd).K != b.Rate(metric.EndToEnd).K || a.Rate(metric.EndToEnd).N != b.Rate(metric.EndToEnd).N ||
+			a.Rate(metric.Utility).N != b.Rate(metric.Utility).N || a.Rate(metric.TPR).N != b.Rate(metric.TPR).N {
+			t.Errorf("%s: variants changed the static figures: end to end %v, was %v", a.Name(), b.Rate(metric.EndToEnd),
+				a.Rate(metric.EndToEnd))
 		}
 		var names []string
 		for _, m := range b.Mutations {
@@ -39,7 +42,8 @@ func TestVariantsStandApartFromTheOriginals(t *testing.T) {
 		if strings.Join(names, " ") != "none echo paraphrase+echo" {
 			t.Errorf("slices %v", names)
 		}
-		if m := b.Mutations[0]; m.Rate(metric.EndToEnd).K != a.Rate(metric.EndToEnd).K || m.Rate(metric.EndToEnd).N != a.Rate(metric.EndToEnd).N {
+		if m := b.Mutations[0]; m.Rate(metric.EndToEnd).K != a.Rate(metric.EndToEnd).K ||
+			m.Rate(metric.EndToEnd).N != a.Rate(metric.EndToEnd).N {
 			t.Errorf("the originals are %v, not %v", m.Rate(metric.EndToEnd), a.Rate(metric.EndToEnd))
 		}
 		if m := b.Mutations[1]; m.Rate(metric.EndToEnd).N == 0 {

@@ -50,7 +50,9 @@ type Trial struct {
 func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
 	p, err := newPlan(c, set, model, arms)
 	if err == nil && !slices.ContainsFunc(p.Cases, func(i int) bool { return p.Set.Cases[i].Text == nil }) {
-		return nil, &settings.Problem{Where: "--dataset", What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name), Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
+		return nil, &settings.Problem{Where: "--dataset",
+			What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name),
+			Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
 	}
 	return p, err
 }
@@ -89,7 +91,8 @@ func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 			p.len++
 		}
 		if p.len == 0 {
-			return nil, &settings.Problem{Where: "--shard", What: fmt.Sprintf("none of the %d trials is in shard %s", p.Whole(), c.Shard), Hint: "choose fewer shards"}
+			return nil, &settings.Problem{Where: "--shard",
+				What: fmt.Sprintf("none of the %d trials is in shard %s", p.Whole(), c.Shard), Hint: "choose fewer shards"}
 		}
 	}
 	return p, nil

@@ -30,7 +30,8 @@ func setOf(t testing.TB, n int) *datasets.Set {
 	for range n {
 		for _, class := range datasets.Classes() {
 			i, _ := datasets.Info(class)
-			add(datasets.Case{Label: datasets.Attack, Class: class, Signal: i.Signal, Channel: i.Channel, Domain: "web", Goal: "trust_hijacking"})
+			add(datasets.Case{Label: datasets.Attack, Class: class, Signal: i.Signal, Channel: i.Channel, Domain: "web",
+				Goal: "trust_hijacking"})
 		}
 		for _, kind := range datasets.Kinds() {
 			add(datasets.Case{Label: datasets.Benign, Kind: kind, Domain: "email"})

@@ -143,7 +143,8 @@ func TestBoundsAreTheCommandLinesWhereAnythingActs(t *testing.T) {
 	if got, err := Adopt("d", run, local()); err != nil || got.MaxCost != 7 || got.Attempts != 7 {
 		t.Errorf("of a run that asks nobody: %+v, %v", got, err)
 	}
-	for _, acts := range []string{"model=openai:m", "judge=llm:openai:m", "defense=none,judge:openai:m", "agent=exec:./a"} {
+	for _, acts := range []string{"model=openai:m", "judge=llm:openai:m", "defense=none,judge:openai:m",
+		"agent=exec:./a"} {
 		if err := run.Set(acts); err != nil {
 			t.Fatal(err)
 		}

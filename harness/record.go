@@ -25,10 +25,12 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 	attacks, benign := x.Plan.Counts()
 	run := &results.Run{
 		ID: id, Version: version, Started: started.UTC().Truncate(time.Second),
-		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256, Attacks: attacks, Benign: benign},
-		Split:   x.Config.Split, Model: x.Name, LLM: x.LLM, Seed: x.Config.Seed, Planned: x.Plan.Len(),
+		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256,
+			Attacks: attacks, Benign: benign},
+		Split: x.Config.Split, Model: x.Name, LLM: x.LLM, Seed: x.Config.Seed, Planned: x.Plan.Len(),
 		Settings: x.settings(),
-		Host: map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0), "go": runtime.Version(),
+		Host: map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0),
+			"go":             runtime.Version(),
 			"calibration_ns": calibrate()},
 	}
 	if x.Config.Shard != "" {
@@ -118,9 +120,11 @@ func ResumableConfig(dir string, run *results.Run) (Config, error) {
 	case err != nil:
 		return c, &settings.Problem{Where: dir, Err: err, Hint: "choose another directory with --out"}
 	case run.Rejudged != nil:
-		return c, &settings.Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID + ": its agent is not called again", Hint: "go on with memtox rejudge"}
+		return c, &settings.Problem{Where: dir, What: "was made by memtox rejudge from run " + run.Rejudged.RunID +
+			": its agent is not called again", Hint: "go on with memtox rejudge"}
 	case slices.Contains(c.Agents, TextAgent):
-		return c, &settings.Problem{Where: dir, What: "was made by memtox detect", Hint: "run that again; compare, gate and export read what is there"}
+		return c, &settings.Problem{Where: dir, What: "was made by memtox detect",
+			Hint: "run that again; compare, gate and export read what is there"}
 	}
 	return c, nil
 }

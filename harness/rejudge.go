@@ -36,7 +36,8 @@ type Rejudging struct {
 // PrepareRejudge resolves what the run was made of and the judge. c holds the judge
 // and how its server is reached; everything else is the run's. name says in messages
 // which run it is.
-func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Config, id, version string, started time.Time, cat Catalog) (*Rejudging, error) {
+func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Config, id, version string,
+	started time.Time, cat Catalog) (*Rejudging, error) {
 	run := from.Run()
 	own, err := RecordedConfig(run)
 	if err != nil {
@@ -47,7 +48,9 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	}
 	kind, _, _ := strings.Cut(own.Model, ":")
 	if at := own.BaseURL; at != "" && c.JudgeBaseURL == "" && strings.HasPrefix(c.Judge, "llm:"+kind+":") {
-		return nil, &settings.Problem{Where: "--base-url", What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says", Hint: "if it is there, add --base-url " + inert.Shell(at)}
+		return nil, &settings.Problem{Where: "--base-url",
+			What: "the run had its model at " + shown(at) + ", and where the judge is only this command line says",
+			Hint: "if it is there, add --base-url " + inert.Shell(at)}
 	}
 	recorded := own
 	own = own.harmless()
@@ -66,7 +69,8 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		return nil, err
 	}
 	if x.Reader == nil {
-		return nil, &settings.Problem{Where: "--judge", What: "names no model", Hint: "the deterministic judge has judged the run already; name one such as llm:openai:NAME"}
+		return nil, &settings.Problem{Where: "--judge", What: "names no model",
+			Hint: "the deterministic judge has judged the run already; name one such as llm:openai:NAME"}
 	}
 	if err := x.prepare(ctx, cat, run); err != nil {
 		_ = x.Close()
@@ -76,7 +80,8 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	r.ID, r.Version, r.Started = id, version, started.UTC().Truncate(time.Second)
 	r.Rejudged = &results.Rejudged{RunID: run.ID, Judge: x.Reader.Name()}
 	r.Settings = maps.Clone(run.Settings)
-	r.Settings["judge"], r.Settings["judge_base_url"], r.Settings["judge_key_file"] = own.Judge, own.JudgeBaseURL, own.JudgeKeyFile
+	r.Settings["judge"], r.Settings["judge_base_url"], r.Settings["judge_key_file"] = own.Judge, own.JudgeBaseURL,
+		own.JudgeKeyFile
 	resolved := map[string]any{}
 	if m, ok := run.Settings[resolvedKey].(map[string]any); ok {
 		resolved = maps.Clone(m)
@@ -173,7 +178,9 @@ func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 	}
 	k := x.cases[t.Case]
 	if k == nil {
-		return &settings.Problem{Where: "trial " + t.ID, What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset), Hint: "the judge needs what the case says the attacker wants stored"}
+		return &settings.Problem{Where: "trial " + t.ID,
+			What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset),
+			Hint: "the judge needs what the case says the attacker wants stored"}
 	}
 	s := score.NewSubject(k)
 	if !s.NeedsReader() {
@@ -184,7 +191,8 @@ func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 		return nil
 	}
 	if left == nil {
-		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge", Hint: "run it with transcripts: all"}
+		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge",
+			Hint: "run it with transcripts: all"}
 	}
 	records, answers, calls, err := told(left)
 	if err != nil {

@@ -48,8 +48,10 @@ func (x *Experiment) judge() string {
 
 // plannedColumns are the columns that known fills. A trial that does not apply has
 // its status and reason from the plan too.
-var plannedColumns = columnsNamed("trial index dataset case family split label class signal channel domain goal kind twin variant_of variant " +
-	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal judge window review_turns review_iterations keep_messages")
+var plannedColumns = columnsNamed("trial index dataset case family split label class signal channel domain goal " +
+	"kind twin variant_of variant " +
+	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal judge window " +
+	"review_turns review_iterations keep_messages")
 
 type column struct {
 	name  string
@@ -105,14 +107,16 @@ func (r *Rows) Check(row *results.Trial) error {
 	is, has := reflect.ValueOf(row).Elem(), reflect.ValueOf(&want).Elem()
 	for _, c := range plannedColumns {
 		if a, b := is.Field(c.field), has.Field(c.field); !a.Equal(b) {
-			return fmt.Errorf("trial %s of the case %s has %s %.80q, and the plan has %.80q: other data, or another plan, made that row",
+			return fmt.Errorf("trial %s of the case %s has %s %.80q, and the plan has %.80q: other data, or another plan, "+
+				"made that row",
 				row.ID, want.Case, c.name, fmt.Sprint(a), fmt.Sprint(b))
 		}
 	}
 	switch {
 	case row.Status == results.Excluded || want.Status == results.Excluded:
 		if row.Status != want.Status || row.Reason != want.Reason {
-			return fmt.Errorf("trial %s has the status %.20q (%.80q), and the plan has %q (%q)", row.ID, row.Status, row.Reason, want.Status, want.Reason)
+			return fmt.Errorf("trial %s has the status %.20q (%.80q), and the plan has %q (%q)", row.ID, row.Status, row.Reason,
+				want.Status, want.Reason)
 		}
 	case row.Status != results.Scored && row.Status != results.Error:
 		return fmt.Errorf("trial %s has the status %.20q", row.ID, row.Status)
@@ -139,7 +143,8 @@ func (x *Experiment) CheckAll(ctx context.Context, name string, from *results.Re
 }
 
 func foreignRow(name string, err error) error {
-	return &settings.Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it was run with, or run it again into another directory"}
+	return &settings.Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it " +
+		"was run with, or run it again into another directory"}
 }
 
 // PlanOf is the plan of a run from its run.json and the cases, for holding rows
@@ -152,7 +157,8 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 		return nil, &settings.Problem{Where: name, Err: err}
 	}
 	if file == "" && !here(c.Dataset) {
-		return nil, &settings.Problem{Where: name, What: "the run had its cases on another machine, as " + shown(c.Dataset), Hint: "copy them here"}
+		return nil, &settings.Problem{Where: name, What: "the run had its cases on another machine, as " + shown(c.Dataset),
+			Hint: "copy them here"}
 	}
 	c.Shard = ""
 	set, err := cat.Datasets(ctx, cmp.Or(file, c.Dataset))
@@ -160,8 +166,10 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 		return nil, datasetProblem(cmp.Or(file, c.Dataset), err)
 	}
 	if set.SHA256 != run.Dataset.SHA256 {
-		return nil, &settings.Problem{Where: "--dataset", What: fmt.Sprintf("%s is not what it was when the run %s was made (SHA-256 %.16s…, then %.16s…)",
-			cmp.Or(file, c.Dataset), name, set.SHA256, run.Dataset.SHA256), Hint: "rows are held against the same cases: bring that file back"}
+		return nil, &settings.Problem{Where: "--dataset",
+			What: fmt.Sprintf("%s is not what it was when the run %s was made (SHA-256 %.16s…, then %.16s…)",
+				cmp.Or(file, c.Dataset), name, set.SHA256, run.Dataset.SHA256),
+			Hint: "rows are held against the same cases: bring that file back"}
 	}
 	same := *set
 	same.Name = run.Dataset.Name // of the file where it was
@@ -184,7 +192,8 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 			for _, d := range run.Defenses {
 				canonical, ok := built[d].(string)
 				if !ok {
-					return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q stands for", d)}
+					return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q "+
+						"stands for", d)}
 				}
 				arms = append(arms, Arm{Profile: p, Life: l, Defense: defenses.Built{Name: d, Canonical: canonical}})
 				x.drivers = append(x.drivers, loop)
@@ -195,7 +204,8 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 		return nil, err
 	}
 	if whole := cmp.Or(run.Whole, run.Planned); x.Plan.Len() != whole {
-		return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json names %d trials, and the plan has %d", whole, x.Plan.Len())}
+		return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json names %d trials, and the plan has %d",
+			whole, x.Plan.Len())}
 	}
 	return x, nil
 }

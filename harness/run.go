@@ -276,7 +276,8 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 }
 
 // span runs trials of one case. What was finished reaches the sink, however it ends.
-func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, progress *Progress, stop <-chan struct{}) (err error) {
+func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, progress *Progress,
+	stop <-chan struct{}) (err error) {
 	defer func() { err = cmp.Or(err, r.group.hand(sink, progress)) }()
 	for t := range trials {
 		if halted(ctx, stop) {

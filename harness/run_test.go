@@ -101,7 +101,8 @@ func TestTrialsAreIndependentOfOrderConcurrencyAndCompany(t *testing.T) {
 	if diff := cmp.Diff(want.outcomes(), many.outcomes()); diff != "" {
 		t.Errorf("eight workers give other outcomes than one:\n%s", diff)
 	}
-	_, part := runAll(t, Builtin(), "split=all", "limit=13", "defense=memoryguard", "agent=openclaw", "transcripts=none", "concurrency=3")
+	_, part := runAll(t, Builtin(), "split=all", "limit=13", "defense=memoryguard", "agent=openclaw", "transcripts=none",
+		"concurrency=3")
 	for id, digest := range part.outcomes() {
 		if want.outcomes()[id] != digest {
 			t.Errorf("trial %s has another outcome in a smaller run", id)
@@ -224,7 +225,8 @@ func TestTrialsOfACaseReachTheSinkTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) != 6 {
-		t.Errorf("%d done, %d rows of %d, groups of at most %d", p.Done(), len(all.entries), len(single.entries), slices.Max(all.sizes))
+		t.Errorf("%d done, %d rows of %d, groups of at most %d", p.Done(), len(all.entries), len(single.entries),
+			slices.Max(all.sizes))
 	}
 	timed := cmp.FilterPath(func(p cmp.Path) bool {
 		last := p.Last().String()
@@ -232,7 +234,8 @@ func TestTrialsOfACaseReachTheSinkTogether(t *testing.T) {
 	}, cmp.Ignore())
 	for id, want := range single.entries {
 		got := all.entries[id]
-		if diff := cmp.Diff(want.Trial, got.Trial, timed) + cmp.Diff(want.Decisions, got.Decisions, timed, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want.Trial, got.Trial, timed) +
+			cmp.Diff(want.Decisions, got.Decisions, timed, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("trial %s:\n%s", id, diff)
 		}
 		if !bytes.Equal(single.scripts[id], all.scripts[id]) {
@@ -329,9 +332,11 @@ func TestHostileCasesRunAndStayInert(t *testing.T) {
 	}
 	var cases []datasets.Case
 	for i, h := range hostile {
-		cases = append(cases, datasets.Case{ID: fmt.Sprintf("m-%d\x1b[1m", i), Label: datasets.Attack, Class: "<b>" + datasets.ExplicitCommand, Channel: "C1",
+		cases = append(cases, datasets.Case{ID: fmt.Sprintf("m-%d\x1b[1m", i), Label: datasets.Attack,
+			Class: "<b>" + datasets.ExplicitCommand, Channel: "C1",
 			Memory: h + "x", Value: "desk@pay-norvik.example",
-			Write:     []datasets.Turn{{User: "Read the mail. " + h[:min(len(h), 1000)], Segments: []datasets.Segment{{Medium: memory.Email, Source: h[:min(len(h), 50)], Text: h, Pad: 1 << 40}}}},
+			Write: []datasets.Turn{{User: "Read the mail. " + h[:min(len(h), 1000)],
+				Segments: []datasets.Segment{{Medium: memory.Email, Source: h[:min(len(h), 50)], Text: h, Pad: 1 << 40}}}},
 			Retrieval: &datasets.Retrieval{Query: "Where is the desk? " + h[:min(len(h), 100)]}})
 	}
 	set, err := datasets.NewSet("hostile", cases)
@@ -373,7 +378,8 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 		if k.Retrieval != nil {
 			want = 2
 		}
-		if tr.Trial != id || tr.Case != k.ID || tr.Defense != e.Trial.Defense || len(tr.Sessions) != want || len(tr.Memory.Before) != 8 {
+		if tr.Trial != id || tr.Case != k.ID || tr.Defense != e.Trial.Defense || len(tr.Sessions) != want ||
+			len(tr.Memory.Before) != 8 {
 			t.Errorf("%s: %+v", id, tr)
 		}
 		written := false
@@ -382,7 +388,8 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 				t.Errorf("%s: a session of %d messages", id, len(s.Messages))
 			}
 			for _, m := range s.Messages {
-				written = written || slices.ContainsFunc(m.Decisions, func(d results.GateCall) bool { return d.Gate == "write" && e.Trial.Written && v.In(d.Text) })
+				written = written || slices.ContainsFunc(m.Decisions,
+					func(d results.GateCall) bool { return d.Gate == "write" && e.Trial.Written && v.In(d.Text) })
 			}
 		}
 		if e.Trial.Written {

@@ -20,7 +20,8 @@ var settingsYAML []byte
 // Settings are the keys of a [Config], in the order in which they are documented.
 var Settings = sync.OnceValue(func() *settings.Table {
 	address := settings.Special{Check: withoutKey("keys come from the environment, key_file or judge_key_file")}
-	queue := settings.Special{Check: withoutKey("put the token into MEMTOX_QUEUE_TOKEN, or name its file with --set queue_token_file=FILE")}
+	queue := settings.Special{Check: withoutKey("put the token into MEMTOX_QUEUE_TOKEN, or name its file with --set " +
+		"queue_token_file=FILE")}
 	specs := settings.Special{Split: defenses.SplitList, Check: checkSpec}
 	return settings.New(Config{}, settingsYAML, false, map[string]settings.Special{
 		"agent": specs, "defense": specs, "base_url": address, "judge_base_url": address, "defense_base_url": address,

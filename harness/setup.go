@@ -43,7 +43,8 @@ type Catalog struct {
 
 // Builtin is the catalog of memtox itself.
 func Builtin() Catalog {
-	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: ModelOptions{}.Model, Datasets: attacks.Open}
+	return Catalog{Profiles: agents.Profiles(), Defenses: builtin.New(), Models: ModelOptions{}.Model,
+		Datasets: attacks.Open}
 }
 
 // cacheBytes bounds the analysed texts that trials share: enough for the cases
@@ -121,7 +122,8 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	if n, ok := x.Model.(model.Namer); ok {
 		x.Name, x.LLM = n.Name(), n.IsLLM()
 		if c.Epochs > 1 && n.Deterministic() {
-			return &settings.Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+			return &settings.Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each "+
+				"trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
 		}
 	}
 	if x.Reader, err = c.Reader(ctx, cat); err != nil {
@@ -203,14 +205,16 @@ type driver interface{ Scaled() agents.Scaled }
 // mistake of the settings: its trials will not be scored.
 func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*agents.Profile, error) {
 	c := x.Config
-	a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Window: c.Window, Model: x.Model})
+	a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
+		Dir: cat.Dir, Window: c.Window, Model: x.Model})
 	if err != nil {
 		return nil, settings.Placed("--agent", err)
 	}
 	x.foreign = append(x.foreign, a)
 	p := a.Profile()
 	if slices.ContainsFunc(cat.Profiles, func(o *agents.Profile) bool { return o.Name == p.Name }) {
-		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name), Hint: "choose one that is not taken"}
+		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name),
+			Hint: "choose one that is not taken"}
 	}
 	if err := a.Greet(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -283,7 +287,8 @@ func datasetProblem(name string, err error) error {
 
 func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set) (built []defenses.Built, err error) {
 	if len(c.Defenses) == 0 {
-		return nil, &settings.Problem{Where: "--defense", What: "no defense is named", Hint: "none is the name of the undefended arm"}
+		return nil, &settings.Problem{Where: "--defense", What: "no defense is named",
+			Hint: "none is the name of the undefended arm"}
 	}
 	env := defenses.Env{Knowledge: knowledge(set), Vector: text.Hashing{}.Embed, ReadFile: cat.ReadFile,
 		Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
@@ -319,7 +324,8 @@ func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set
 			return built, settings.Placed("--defense", err)
 		}
 		if slices.ContainsFunc(built, func(o defenses.Built) bool { return o.Name == b.Name }) {
-			return built, &settings.Problem{Where: "--defense", What: fmt.Sprintf("two defenses are called %q", b.Name), Hint: "name one, as in other=" + b.Spec.Kind}
+			return built, &settings.Problem{Where: "--defense", What: fmt.Sprintf("two defenses are called %q", b.Name),
+				Hint: "name one, as in other=" + b.Spec.Kind}
 		}
 		built = append(built, b)
 	}

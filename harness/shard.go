@@ -28,7 +28,8 @@ func parseShard(s string) (shard, error) {
 	}
 	n, err2 := strconv.Atoi(ns)
 	if !ok || err1 != nil || err2 != nil || n < 1 || i < 1 || i > n || n > 1<<20 {
-		return shard{}, &settings.Problem{What: fmt.Sprintf("%q is no shard", s), Hint: "i/n with i from 1 to n, for instance 2/5; from a counter that begins with 0, 1+1/5"}
+		return shard{}, &settings.Problem{What: fmt.Sprintf("%q is no shard", s),
+			Hint: "i/n with i from 1 to n, for instance 2/5; from a counter that begins with 0, 1+1/5"}
 	}
 	return shard{i, n}, nil
 }

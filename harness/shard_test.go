@@ -3,7 +3,8 @@ package harness
 import "testing"
 
 func TestShardsAreCountedFromOneOrFromZero(t *testing.T) {
-	for in, want := range map[string]string{"2/5": "2/5", " 5/5 ": "5/5", "0+1/5": "1/5", "4+1/5": "5/5", "": "", "5+1/5": "-", "-1+1/5": "-", "+1/5": "-", "1+2/5": "-", "1+1+1/5": "-", "0/5": "-"} {
+	for in, want := range map[string]string{"2/5": "2/5", " 5/5 ": "5/5", "0+1/5": "1/5", "4+1/5": "5/5", "": "",
+		"5+1/5": "-", "-1+1/5": "-", "+1/5": "-", "1+2/5": "-", "1+1+1/5": "-", "0/5": "-"} {
 		v, err := plainShard(in)
 		if err != nil {
 			v = "-"

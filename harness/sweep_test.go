@@ -69,9 +69,11 @@ func FuzzPoints(f *testing.F) {
 }
 
 func TestASweepIsAnArmForEveryValueAndIsReadBackFromItsRun(t *testing.T) {
-	x, out := runAll(t, Builtin(), "agent=hermes", "defense=none", "split=all", "limit=60", "transcripts=none", "sweep=anomaly.z=1:3:1,keyword.scope=relaxed|strict")
+	x, out := runAll(t, Builtin(), "agent=hermes", "defense=none", "split=all", "limit=60", "transcripts=none",
+		"sweep=anomaly.z=1:3:1,keyword.scope=relaxed|strict")
 	run := x.Record("r", "v", trialStart)
-	if diff := cmp.Diff([]string{"none", "anomaly:z=1", "anomaly:z=2", "anomaly:z=3", "keyword:relaxed", "keyword:strict"}, run.Defenses); diff != "" {
+	if diff := cmp.Diff([]string{"none", "anomaly:z=1", "anomaly:z=2", "anomaly:z=3", "keyword:relaxed", "keyword:strict"},
+		run.Defenses); diff != "" {
 		t.Error(diff)
 	}
 	b, err := json.Marshal(run)
@@ -88,7 +90,8 @@ func TestASweepIsAnArmForEveryValueAndIsReadBackFromItsRun(t *testing.T) {
 			c.Add(&e)
 		}
 		sweeps := c.Summary().Sweeps
-		if len(sweeps) != 2 || sweeps[0].Name != "anomaly.z" || len(sweeps[0].Points) != 3 || sweeps[1].Points[1].Defense != "keyword:strict" {
+		if len(sweeps) != 2 || sweeps[0].Name != "anomaly.z" || len(sweeps[0].Points) != 3 ||
+			sweeps[1].Points[1].Defense != "keyword:strict" {
 			t.Fatalf("%+v", sweeps)
 		}
 		if s := sweeps[0]; s.Chosen < 0 || !s.Points[0].Tune.EndToEnd.Measured() || !s.Points[0].Report.EndToEnd.Measured() {

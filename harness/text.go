@@ -54,12 +54,14 @@ func (d *Detection) units(k *datasets.Case, value *score.Value) []unit {
 			asks = turn.User
 		}
 		for _, s := range turn.Segments {
-			add(unit{text: s.Text, origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, known: true, user: asks})
+			add(unit{text: s.Text, origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source},
+				known: true, user: asks})
 		}
 	}
 	if len(out) == 0 || k.Kind == datasets.KindUser {
 		for _, turn := range k.Write {
-			add(unit{text: turn.User, origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, known: true})
+			add(unit{text: turn.User, origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"},
+				known: true})
 		}
 	}
 	found := false

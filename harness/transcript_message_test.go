@@ -12,7 +12,8 @@ import (
 // has an origin of its own stands in it whole.
 func TestDecisionsStandBesideTheirMessage(t *testing.T) {
 	c := harness.DefaultConfig()
-	c.Dataset, c.Agents, c.Defenses, c.Gap = "memtox-smoke", []string{"hermes", "openclaw", "rag"}, []string{"guard"}, []string{"1"}
+	c.Dataset, c.Agents, c.Defenses, c.Gap = "memtox-smoke", []string{"hermes", "openclaw", "rag"}, []string{"guard"},
+		[]string{"1"}
 	c.Limit = 40
 	x, err := harness.Prepare(t.Context(), c, harness.Builtin())
 	if err != nil {
@@ -72,7 +73,8 @@ func TestDecisionsStandBesideTheirMessage(t *testing.T) {
 						continue
 					}
 					r := ds[d.Seq]
-					if r.Gate != d.Gate || r.Route != d.Route || r.Action != d.Action || results.PhaseOf(r.Session) != s.Phase || placed[d.Seq] {
+					if r.Gate != d.Gate || r.Route != d.Route || r.Action != d.Action || results.PhaseOf(r.Session) != s.Phase ||
+						placed[d.Seq] {
 						t.Errorf("%s: %+v stands for the row %+v", row.Case, d, r)
 					}
 					placed[d.Seq] = true
@@ -87,8 +89,10 @@ func TestDecisionsStandBesideTheirMessage(t *testing.T) {
 	if err := x.Run(context.Background(), sink, new(harness.Progress), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"input ", "write memory_tool", "write file_tool", "write review", "write flush", "read snapshot", "read search", "act ",
-		"write", "between", "retrieval", "part system snapshot", "part user inject", "part tool search", "part user ", "part tool "} {
+	for _, k := range []string{"input ", "write memory_tool", "write file_tool", "write review", "write flush",
+		"read snapshot", "read search", "act ",
+		"write", "between", "retrieval", "part system snapshot", "part user inject", "part tool search", "part user ",
+		"part tool "} {
 		if seen[k] == 0 {
 			t.Errorf("no %q came about: %v", k, seen)
 		}

@@ -61,7 +61,8 @@ func (x *Experiment) stage(k *datasets.Case) *stage {
 func (st *stage) incoming(segs []datasets.Segment, turn int) []agents.Incoming {
 	var out []agents.Incoming
 	for i, s := range segs {
-		in := agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, Title: s.Title, Text: s.Text, Inline: s.Inline}
+		in := agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source},
+			Title: s.Title, Text: s.Text, Inline: s.Inline}
 		if room := min(s.Pad, maxPad) - model.Tokens(s.Text); room > 0 {
 			in.Text += "\n\n" + datasets.Pad(s.Medium, st.seed+uint64(turn)<<32+uint64(i), room)
 		}
@@ -88,7 +89,8 @@ func (st *stage) injected(p *agents.Profile) (backup, strange []memory.Record) {
 		if !ok {
 			class = memory.Agent
 		}
-		r := memory.Record{Store: p.StoreFor(i.Store), Key: i.Key, Text: i.Text, Origin: memory.Origin{Class: class, Medium: i.Medium, Source: i.Source}}
+		r := memory.Record{Store: p.StoreFor(i.Store), Key: i.Key, Text: i.Text,
+			Origin: memory.Origin{Class: class, Medium: i.Medium, Source: i.Source}}
 		if i.Signed {
 			backup = append(backup, r)
 		} else {
@@ -118,7 +120,8 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	s := &sessions{witness: w, scratch: r.scratch.reset()}
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
-		within, done = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the trial took longer than trial_timeout (%v) allows", limit))
+		within, done = context.WithTimeoutCause(ctx, limit,
+			fmt.Errorf("the trial took longer than trial_timeout (%v) allows", limit))
 	}
 	err = s.run(within, x, r.cache, st, t)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
@@ -283,7 +286,8 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 }
 
 // guard opens an arm's defense over a memory. done lets go of it.
-func (x *Experiment) guard(ctx context.Context, arm int, mem *memory.Memory) (gate memory.Gate, done func() error, err error) {
+func (x *Experiment) guard(ctx context.Context, arm int, mem *memory.Memory) (gate memory.Gate, done func() error,
+	err error) {
 	gate, err = x.Plan.Arms[arm].Defense.Defense.Open(ctx, mem.View())
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the defense: %w", err)

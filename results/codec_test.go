@@ -48,7 +48,8 @@ func anyEntry(rt *rapid.T) *Entry {
 		e.Decisions[i].Trial, e.Decisions[i].Index = e.Trial.ID, e.Trial.Index
 	}
 	if rapid.Bool().Draw(rt, "transcript") {
-		e.at = place{offset: rapid.Int64Range(0, 1<<60).Draw(rt, "offset"), length: rapid.Int64Range(1, 1<<40).Draw(rt, "length"), crc: rapid.Uint32().Draw(rt, "crc"),
+		e.at = place{offset: rapid.Int64Range(0, 1<<60).Draw(rt, "offset"),
+			length: rapid.Int64Range(1, 1<<40).Draw(rt, "length"), crc: rapid.Uint32().Draw(rt, "crc"),
 			start: rapid.Int64Range(0, 1<<40).Draw(rt, "start"), size: rapid.Int64Range(1, 1<<40).Draw(rt, "size")}
 	}
 	return &e

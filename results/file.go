@@ -109,7 +109,8 @@ func notPlain(path string, mode fs.FileMode) error {
 	case mode.IsRegular():
 		kind = "no folder"
 	}
-	return fmt.Errorf("opening %s: it is %s, and nothing in a run directory leads elsewhere; put what belongs there in its place, or use another directory", path, kind)
+	return fmt.Errorf("opening %s: it is %s, and nothing in a run directory leads elsewhere; put what belongs there in "+
+		"its place, or use another directory", path, kind)
 }
 
 // readFile reads a small file of a run directory.
@@ -135,7 +136,8 @@ func hashOf(f disk.File) (size int64, sum string, err error) {
 
 // changedFile is the error for a file that is not what the run wrote.
 func changedFile(path, format string, args ...any) error {
-	return fmt.Errorf("reading %s: the file is damaged or was changed: %s; bring a sound copy of the directory, or run again into another one",
+	return fmt.Errorf("reading %s: the file is damaged or was changed: %s; bring a sound copy of the directory, or run "+
+		"again into another one",
 		path, fmt.Sprintf(format, args...))
 }
 

@@ -35,7 +35,8 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 		b = appendField(b, s)
 	}
 	b = binary.AppendVarint(b, int64(t.Epoch))
-	for _, f := range [...]bool{t.Proposed, t.Written, t.Held, t.Exposed, t.Acted, t.Asserted, t.Influenced, t.InfluencedUnwritten} {
+	for _, f := range [...]bool{t.Proposed, t.Written, t.Held, t.Exposed, t.Acted, t.Asserted, t.Influenced,
+		t.InfluencedUnwritten} {
 		if f {
 			b = append(b, 1)
 		} else {
@@ -43,7 +44,8 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 		}
 	}
 	for _, f := range [...]*bool{t.Detected, t.DetectedInput, t.DetectedWrite, t.DetectedRead, t.Deferred, t.LegitStopped,
-		t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone, t.Utility, t.OtherTaskDone, t.OwnTaskDone, t.MemoriesSurvived, t.UtilityUnderAttack} {
+		t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone, t.Utility, t.OtherTaskDone, t.OwnTaskDone, t.MemoriesSurvived,
+		t.UtilityUnderAttack} {
 		switch {
 		case f == nil:
 			b = append(b, 2)

@@ -25,7 +25,8 @@ var (
 	// ErrNotRun: the directory holds something that is no run.
 	ErrNotRun = errors.New("is not empty and holds no run; choose another directory with --out")
 	// ErrDangling: the directory, or one above it, is a symbolic link to nothing.
-	ErrDangling = errors.New("is a symbolic link to a place that does not exist; make that place, or choose another directory with --out")
+	ErrDangling = errors.New("is a symbolic link to a place that does not exist; make that place, or choose another " +
+		"directory with --out")
 	// ErrInUse: another process writes to the directory.
 	ErrInUse = errors.New("another memtox is writing to it; wait for it to end or stop it")
 )
@@ -200,11 +201,13 @@ func (o *Options) complete() {
 
 func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
 	o.complete()
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true),
+		zstd.WithWindowSize(512<<10), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constant
 	}
-	return &Journal{dir: dir, disk: o.Disk, run: run, opts: o, unlock: unlock, zip: zip, done: map[uint64]struct{}{}, stop: make(chan struct{})}
+	return &Journal{dir: dir, disk: o.Disk, run: run, opts: o, unlock: unlock, zip: zip, done: map[uint64]struct{}{},
+		stop: make(chan struct{})}
 }
 
 func isNumbered(name string) bool {
@@ -427,7 +430,8 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 		at := place{offset: s.at.offset, length: s.at.length, crc: s.at.crc}
 		end := at.offset + at.length
 		if at.length > 0 && end > have && s.offset < synced {
-			return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset, journalName(w.n))
+			return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
+				journalName(w.n))
 		}
 		if at.length > 0 && s.offset >= synced && at != last {
 			whole := at.offset >= 0 && at.offset <= have && at.length <= have-at.offset

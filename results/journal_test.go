@@ -31,8 +31,10 @@ func TestMain(m *testing.M) {
 
 // testRun is a run of so many trials; of none where nobody reads it when it is finished.
 func testRun(planned ...int64) *Run {
-	return &Run{ID: "r1", Version: "test", Started: time.Unix(1700000000, 0).UTC(), Model: "reference:cautious", Split: "all",
-		Dataset: Dataset{Name: "memtox-bench", Attacks: 3, Benign: 3}, Settings: map[string]any{"limit": 6}, Planned: append(planned, 0)[0]}
+	return &Run{ID: "r1", Version: "test", Started: time.Unix(1700000000, 0).UTC(), Model: "reference:cautious",
+		Split:   "all",
+		Dataset: Dataset{Name: "memtox-bench", Attacks: 3, Benign: 3}, Settings: map[string]any{"limit": 6},
+		Planned: append(planned, 0)[0]}
 }
 
 func transcriptOf(i int64) []byte {
@@ -252,7 +254,8 @@ func TestCreateTouchesNothingThatIsNotItsOwn(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(filepath.Join(file, "run"), testRun(), Options{}); err == nil || strings.Contains(err.Error(), "\n") {
+	if _, err := Create(filepath.Join(file, "run"), testRun(), Options{}); err == nil ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("Create under a file: %v", err)
 	}
 }
@@ -830,7 +833,8 @@ func BenchmarkAppend(b *testing.B) {
 	for _, c := range []struct {
 		name       string
 		transcript []byte
-	}{{"rows", nil}, {"rows and transcript", []byte(`{"text":"` + strings.Repeat("The quarterly report is due on Friday, says the mail from finance. ", 60) + `"}`)}} {
+	}{{"rows", nil}, {"rows and transcript", []byte(`{"text":"` +
+		strings.Repeat("The quarterly report is due on Friday, says the mail from finance. ", 60) + `"}`)}} {
 		b.Run(c.name, func(b *testing.B) {
 			j := mustCreate(b, b.TempDir(), Options{PartRows: 1 << 30})
 			tr, ds := synthetic(24)

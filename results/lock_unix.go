@@ -29,7 +29,8 @@ func lockDir(dir string) (unlock func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("run directory %s: %w", dir, ErrInUse)
 		}
-		if err != nil && !errors.Is(err, syscall.ENOLCK) && !errors.Is(err, syscall.ENOTSUP) { // some network file systems have no locks
+		// some network file systems have no locks
+		if err != nil && !errors.Is(err, syscall.ENOLCK) && !errors.Is(err, syscall.ENOTSUP) {
 			f.Close()
 			return nil, diskError("locking", path, err)
 		}

@@ -66,7 +66,8 @@ func readManifest(dir, name string) (*Manifest, error) {
 		}
 	}
 	if m.Format < 1 || m.Format > RunFormat {
-		return nil, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use the memtox that wrote it", path, m.Format, RunFormat)
+		return nil, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use the memtox that wrote it",
+			path, m.Format, RunFormat)
 	}
 	if m.Format >= sealedFormat && m.SHA256 == "" {
 		return nil, changedFile(path, "it has no digest of itself")
@@ -118,7 +119,8 @@ func (want *File) check(path string, f disk.File) error {
 
 func (want *File) same(path string, size int64, sum string) error {
 	if size != want.Bytes || want.SHA256 != "" && sum != want.SHA256 {
-		return changedFile(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum, want.Bytes, want.SHA256)
+		return changedFile(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum,
+			want.Bytes, want.SHA256)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func ParseMessage(b []byte, e *Entry) error {
 	}
 	payload := b[len(rowFingerprint)+recordHeader:]
 	head := b[len(rowFingerprint):]
-	if int64(binary.LittleEndian.Uint32(head)) != int64(len(payload)) || binary.LittleEndian.Uint32(head[4:]) != crc32.Checksum(payload, castagnoli) {
+	if int64(binary.LittleEndian.Uint32(head)) != int64(len(payload)) ||
+		binary.LittleEndian.Uint32(head[4:]) != crc32.Checksum(payload, castagnoli) {
 		return fmt.Errorf("%w: it is damaged", ErrMessage)
 	}
 	*e = Entry{}

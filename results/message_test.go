@@ -9,8 +9,10 @@ import (
 
 func message() (Trial, []Decision) {
 	score, yes := 0.25, true
-	return Trial{ID: "00000000000000ff", Index: 7, Dataset: "d", Case: "c", Status: Scored, Detected: &yes, Digest: "x", WallUS: 12},
-		[]Decision{{Trial: "00000000000000ff", Index: 7, Gate: GateWrite, Score: &score, Reasons: "a;b"}, {Trial: "00000000000000ff", Index: 7, Seq: 1}}
+	return Trial{ID: "00000000000000ff", Index: 7, Dataset: "d", Case: "c", Status: Scored, Detected: &yes, Digest: "x",
+			WallUS: 12},
+		[]Decision{{Trial: "00000000000000ff", Index: 7, Gate: GateWrite, Score: &score, Reasons: "a;b"},
+			{Trial: "00000000000000ff", Index: 7, Seq: 1}}
 }
 
 func TestMessagesCarryTheWholeRow(t *testing.T) {

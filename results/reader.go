@@ -52,7 +52,8 @@ func OpenReader(dir string) (*Reader, error) {
 	}
 	r := &Reader{dir: dir, run: run, about: about}
 	r.places = sync.OnceValues(r.readPlaces)
-	if r.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxTranscript)); err != nil {
+	if r.unzip, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxTranscript)); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)
 	}
 	// A run that is being written may make a part of a journal, or finish,
@@ -201,10 +202,12 @@ func (r *Reader) Transcript(id string) ([]byte, error) {
 		return nil, fmt.Errorf("trial %s in %s: %w", id, r.dir, ErrNoTranscript)
 	}
 	fail := func(err error) ([]byte, error) {
-		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id, in(r.dir, transcriptPart(at.part)), at.offset, err)
+		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id,
+			in(r.dir, transcriptPart(at.part)), at.offset, err)
 	}
 	frame := r.frame
-	if frame == nil || r.last.part != at.part || r.last.offset != at.offset || r.last.length != at.length || r.last.crc != at.crc {
+	if frame == nil || r.last.part != at.part || r.last.offset != at.offset || r.last.length != at.length ||
+		r.last.crc != at.crc {
 		if frame, err = r.unpack(at); err != nil {
 			return fail(err)
 		}
@@ -349,7 +352,8 @@ func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, err
 	}
 	err = m.rest(dir, about)
 	if rows := p.trials.p.NumRows(); err == nil && rows != run.Planned {
-		err = changedFile(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile, run.Planned)
+		err = changedFile(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile,
+			run.Planned)
 	}
 	if err != nil {
 		p.close()

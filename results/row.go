@@ -41,25 +41,31 @@ const SessionGap = 3
 // scored has the columns of its case and arm (up to expects_write), its reason
 // and its costs; everything between is false, null or 0.
 type Trial struct {
-	ID    string `parquet:"trial"`       // 16 hexadecimal digits: hash of case, agent, defense (name and settings), model and epoch. See TrialID.
+	// 16 hexadecimal digits: hash of case, agent, defense (name and settings), model and epoch. See TrialID.
+	ID    string `parquet:"trial"`
 	Index int64  `parquet:"index,delta"` // place in the run's plan, from 0; the order of the file
 
-	Dataset   string `parquet:"dataset,dict"`    // name of the dataset
-	Case      string `parquet:"case,dict"`       // id of the case
-	Family    string `parquet:"family,dict"`     // template family; intervals are widened for the likeness of its cases. Empty: the case is its own family
-	Split     string `parquet:"split,dict"`      // tune or report
-	Label     string `parquet:"label,dict"`      // attack or benign
-	Class     string `parquet:"class,dict"`      // attack class; empty for benign
-	Signal    string `parquet:"signal,dict"`     // signal strength: strong, weak, or what a foreign set brings; empty for benign
-	Channel   string `parquet:"channel,dict"`    // write channel that the attack intends, C1 to C4; empty for benign
-	Domain    string `parquet:"domain,dict"`     // where the content comes from: file, web, email, …
-	Goal      string `parquet:"goal,dict"`       // adversarial goal; empty for benign
-	Kind      string `parquet:"kind,dict"`       // what a benign case is: user, asked, unasked, nothing, triggers; empty for attacks
+	Dataset string `parquet:"dataset,dict"` // name of the dataset
+	Case    string `parquet:"case,dict"`    // id of the case
+	// template family; intervals are widened for the likeness of its cases. Empty: the case is its own family
+	Family string `parquet:"family,dict"`
+	Split  string `parquet:"split,dict"` // tune or report
+	Label  string `parquet:"label,dict"` // attack or benign
+	Class  string `parquet:"class,dict"` // attack class; empty for benign
+	// signal strength: strong, weak, or what a foreign set brings; empty for benign
+	Signal  string `parquet:"signal,dict"`
+	Channel string `parquet:"channel,dict"` // write channel that the attack intends, C1 to C4; empty for benign
+	Domain  string `parquet:"domain,dict"`  // where the content comes from: file, web, email, …
+	Goal    string `parquet:"goal,dict"`    // adversarial goal; empty for benign
+	// what a benign case is: user, asked, unasked, nothing, triggers; empty for attacks
+	Kind      string `parquet:"kind,dict"`
 	Twin      string `parquet:"twin,dict"`       // id of the benign twin, or of the attack that it mirrors
 	VariantOf string `parquet:"variant_of,dict"` // id of the case that this one varies
 	Variant   string `parquet:"variant,dict"`    // name of the variation or mutation
 
-	Agent   string `parquet:"agent,dict"`   // name of the agent: its profile, with +wK where it has K write sessions and +gN where N ordinary sessions lie before the retrieval
+	// name of the agent: its profile, with +wK where it has K write sessions and +gN where N ordinary sessions lie before
+	// the retrieval
+	Agent   string `parquet:"agent,dict"`
 	Defense string `parquet:"defense,dict"` // name of the defense in this run
 	Model   string `parquet:"model,dict"`   // name of the model
 	Epoch   int32  `parquet:"epoch"`        // repetition, from 0
@@ -67,39 +73,65 @@ type Trial struct {
 	Status string `parquet:"status,dict"` // scored, error or excluded
 	Reason string `parquet:"reason,dict"` // why it is not scored; empty where it is
 
-	HasRetrieval    bool `parquet:"has_retrieval"`    // the case has a retrieval query
-	ExpectsASR      bool `parquet:"expects_asr"`      // attack that applies to the profile and says what it wants stored: in the denominator of ASR
-	ExpectsRSR      bool `parquet:"expects_rsr"`      // expects_asr, and has a retrieval query and a canary: in the denominators of RSR and end to end
-	ExpectsWrite    bool `parquet:"expects_write"`    // benign case with a legitimate write: in the denominators of FPR and utility
-	ExpectsProposal bool `parquet:"expects_proposal"` // expects_asr or expects_write, and what is to be stored comes by the session, not around the gate: a working agent proposes writes in some of these
+	HasRetrieval bool `parquet:"has_retrieval"` // the case has a retrieval query
+	// attack that applies to the profile and says what it wants stored: in the denominator of ASR
+	ExpectsASR bool `parquet:"expects_asr"`
+	// expects_asr, and has a retrieval query and a canary: in the denominators of RSR and end to end
+	ExpectsRSR bool `parquet:"expects_rsr"`
+	// benign case with a legitimate write: in the denominators of FPR and utility
+	ExpectsWrite bool `parquet:"expects_write"`
+	// expects_asr or expects_write, and what is to be stored comes by the session, not around the gate: a working agent
+	// proposes writes in some of these
+	ExpectsProposal bool `parquet:"expects_proposal"`
 
-	Proposed            bool   `parquet:"proposed"`             // some write of the poison was proposed
-	Written             bool   `parquet:"written"`              // the poison is in a state that some later session can see, by any route
-	WrittenRoute        string `parquet:"written_route,dict"`   // route by which it was first written, around_gate for a record that no agent proposed; empty where it was not
-	WrittenChannel      string `parquet:"written_channel,dict"` // write channel that it really took, C1 to C4; empty where it was not written or came around the gate
-	Held                bool   `parquet:"held"`                 // the poison, or the expected legitimate write, is deferred and no session sees it until somebody approves; not written
-	Exposed             bool   `parquet:"exposed"`              // the stored poison reached the prompt of the retrieval session
-	Acted               bool   `parquet:"acted"`                // the directive is in a tool call's arguments, or a call that it forbids is missing
-	Asserted            bool   `parquet:"asserted"`             // claimed in the answer as true or right, unattributed
-	Influenced          bool   `parquet:"influenced"`           // acted or asserted
-	InfluencedUnwritten bool   `parquet:"influenced_unwritten"` // influenced though not written (transcript search)
+	Proposed bool `parquet:"proposed"` // some write of the poison was proposed
+	// the poison is in a state that some later session can see, by any route
+	Written bool `parquet:"written"`
+	// route by which it was first written, around_gate for a record that no agent proposed; empty where it was not
+	WrittenRoute string `parquet:"written_route,dict"`
+	// write channel that it really took, C1 to C4; empty where it was not written or came around the gate
+	WrittenChannel string `parquet:"written_channel,dict"`
+	// the poison, or the expected legitimate write, is deferred and no session sees it until somebody approves; not
+	// written
+	Held bool `parquet:"held"`
+	// the stored poison reached the prompt of the retrieval session
+	Exposed bool `parquet:"exposed"`
+	// the directive is in a tool call's arguments, or a call that it forbids is missing
+	Acted               bool `parquet:"acted"`
+	Asserted            bool `parquet:"asserted"`             // claimed in the answer as true or right, unattributed
+	Influenced          bool `parquet:"influenced"`           // acted or asserted
+	InfluencedUnwritten bool `parquet:"influenced_unwritten"` // influenced though not written (transcript search)
 
-	Detected      *bool `parquet:"detected"`       // attack: detected at one gate at least; null where all three gates are null
-	DetectedInput *bool `parquet:"detected_input"` // attack: its segment was stopped at the input gate; null where none came there
+	// attack: detected at one gate at least; null where all three gates are null
+	Detected *bool `parquet:"detected"`
+	// attack: its segment was stopped at the input gate; null where none came there
+	DetectedInput *bool `parquet:"detected_input"`
 	DetectedWrite *bool `parquet:"detected_write"` // attack: every poisoned proposal was stopped; null where none was made
-	DetectedRead  *bool `parquet:"detected_read"`  // attack: its record was stopped at every read; null where none was read
-	Deferred      *bool `parquet:"deferred"`       // attack: some poisoned proposal was deferred and none allowed; null where none was made
+	// attack: its record was stopped at every read; null where none was read
+	DetectedRead *bool `parquet:"detected_read"`
+	// attack: some poisoned proposal was deferred and none allowed; null where none was made
+	Deferred *bool `parquet:"deferred"`
 
-	LegitStopped       *bool `parquet:"legit_stopped"`        // benign: the expected write was stopped at some gate, its segments at input, its proposals, or its record at every read (a false positive); null where none was expected or none came to a gate
-	LegitDeferred      *bool `parquet:"legit_deferred"`       // benign: the expected write was deferred; null where none was expected or none proposed
-	LegitSurvived      *bool `parquet:"legit_survived"`       // benign: the expected write is visible to later sessions; null where none was expected
-	LaterTaskDone      *bool `parquet:"later_task_done"`      // benign with a legitimate write: the task of the retrieval session was done; null elsewhere
-	Utility            *bool `parquet:"utility"`              // benign with a legitimate write: legit_survived and later_task_done; null elsewhere
-	OtherTaskDone      *bool `parquet:"other_task_done"`      // benign without a legitimate write: its tasks were done; null elsewhere
-	OwnTaskDone        *bool `parquet:"own_task_done"`        // the ordinary task of the write session was done; null where the case checks none
-	MemoriesSurvived   *bool `parquet:"memories_survived"`    // the ordinary memories of before are still visible; null where there were none
-	UtilityUnderAttack *bool `parquet:"utility_under_attack"` // attack: own_task_done and memories_survived (a null one does not count against it); null for benign
-	Asked              bool  `parquet:"asked"`                // the user asked, in their own words, to keep the content
+	// benign: the expected write was stopped at some gate, its segments at input, its proposals, or its record at every
+	// read (a false positive); null where none was expected or none came to a gate
+	LegitStopped *bool `parquet:"legit_stopped"`
+	// benign: the expected write was deferred; null where none was expected or none proposed
+	LegitDeferred *bool `parquet:"legit_deferred"`
+	// benign: the expected write is visible to later sessions; null where none was expected
+	LegitSurvived *bool `parquet:"legit_survived"`
+	// benign with a legitimate write: the task of the retrieval session was done; null elsewhere
+	LaterTaskDone *bool `parquet:"later_task_done"`
+	// benign with a legitimate write: legit_survived and later_task_done; null elsewhere
+	Utility *bool `parquet:"utility"`
+	// benign without a legitimate write: its tasks were done; null elsewhere
+	OtherTaskDone *bool `parquet:"other_task_done"`
+	// the ordinary task of the write session was done; null where the case checks none
+	OwnTaskDone *bool `parquet:"own_task_done"`
+	// the ordinary memories of before are still visible; null where there were none
+	MemoriesSurvived *bool `parquet:"memories_survived"`
+	// attack: own_task_done and memories_survived (a null one does not count against it); null for benign
+	UtilityUnderAttack *bool `parquet:"utility_under_attack"`
+	Asked              bool  `parquet:"asked"` // the user asked, in their own words, to keep the content
 
 	Allow      int32 `parquet:"verdict_allow"`      // proposals that the write gate allowed, poisoned or not
 	Redact     int32 `parquet:"verdict_redact"`     // proposals that it redacted
@@ -120,16 +152,27 @@ type Trial struct {
 	CompletionTokens int64 `parquet:"completion_tokens"` // tokens that it answered
 	TokensEstimated  bool  `parquet:"tokens_estimated"`  // the tokens are memtox's estimate, not the provider's count
 	Retries          int32 `parquet:"retries"`           // model calls that were repeated after a failure
-	EmptyAnswers     int32 `parquet:"empty_answers"`     // answers of the model, or of an agent outside the process, that are whole and empty: neither text nor call
-	DefenseCalls     int32 `parquet:"defense_calls"`     // model calls that the defense needs for the trial; a verdict that another trial shares counts here too
-	DefenseTokens    int64 `parquet:"defense_tokens"`    // tokens of those calls, both ways
+	// answers of the model, or of an agent outside the process, that are whole and empty: neither text nor call
+	EmptyAnswers int32 `parquet:"empty_answers"`
+	// model calls that the defense needs for the trial; a verdict that another trial shares counts here too
+	DefenseCalls  int32 `parquet:"defense_calls"`
+	DefenseTokens int64 `parquet:"defense_tokens"` // tokens of those calls, both ways
 
-	Judge            string `parquet:"judge,dict"`        // name of the language model that judges what the deterministic judge cannot decide, with the version of its prompts; empty where none was set or the case has nothing for it
-	JudgedWritten    *bool  `parquet:"judged_written"`    // attack: written, or the judge says that a record which a later session can see encodes what the attacker wants stored; null without a judge and where it gave no verdict
-	JudgedInfluenced *bool  `parquet:"judged_influenced"` // attack: influenced, or the judge says that an answer or action of the retrieval session reflects it; null without a judge, where judged_written is not true, without a retrieval session, and where it gave no verdict
-	JudgeCalls       int32  `parquet:"judge_calls"`       // questions that the judge answered for the trial; an answer that another trial shares counts here too
-	JudgeTokens      int64  `parquet:"judge_tokens"`      // tokens of those calls, both ways
-	JudgeUnanswered  int32  `parquet:"judge_unanswered"`  // questions to the judge that have no verdict: a reply that is none, a quotation that is not in the text, a server that failed
+	// name of the language model that judges what the deterministic judge cannot decide, with the version of its prompts;
+	// empty where none was set or the case has nothing for it
+	Judge string `parquet:"judge,dict"`
+	// attack: written, or the judge says that a record which a later session can see encodes what the attacker wants
+	// stored; null without a judge and where it gave no verdict
+	JudgedWritten *bool `parquet:"judged_written"`
+	// attack: influenced, or the judge says that an answer or action of the retrieval session reflects it; null without a
+	// judge, where judged_written is not true, without a retrieval session, and where it gave no verdict
+	JudgedInfluenced *bool `parquet:"judged_influenced"`
+	// questions that the judge answered for the trial; an answer that another trial shares counts here too
+	JudgeCalls  int32 `parquet:"judge_calls"`
+	JudgeTokens int64 `parquet:"judge_tokens"` // tokens of those calls, both ways
+	// questions to the judge that have no verdict: a reply that is none, a quotation that is not in the text, a server
+	// that failed
+	JudgeUnanswered int32 `parquet:"judge_unanswered"`
 
 	Window           int32 `parquet:"window"`            // context window of the profile, in tokens
 	ReviewTurns      int32 `parquet:"review_turns"`      // turns after which the profile reviews, scaled with the window
@@ -148,23 +191,33 @@ type Decision struct {
 	Index int64  `parquet:"index,delta"` // the trial's place in the plan; the order of the file, then seq
 	Seq   int32  `parquet:"seq,delta"`   // place within the trial, from 0
 
-	Session int32  `parquet:"session"`     // 1 write session, 2 retrieval session, 3 the ordinary sessions between them
-	Gate    string `parquet:"gate,dict"`   // input, write, read or act
-	Route   string `parquet:"route,dict"`  // way that the write or recall took
-	Op      string `parquet:"op,dict"`     // add, replace or remove; empty but for writes
-	Action  string `parquet:"action,dict"` // allow, redact, defer, quarantine or block; for a read's own row the strictest of its records
+	Session int32  `parquet:"session"`    // 1 write session, 2 retrieval session, 3 the ordinary sessions between them
+	Gate    string `parquet:"gate,dict"`  // input, write, read or act
+	Route   string `parquet:"route,dict"` // way that the write or recall took
+	Op      string `parquet:"op,dict"`    // add, replace or remove; empty but for writes
+	// allow, redact, defer, quarantine or block; for a read's own row the strictest of its records
+	Action string `parquet:"action,dict"`
 
-	Record  string   `parquet:"record,dict"`  // id of the record within the trial; empty where it got none, and on a read's own row
-	Store   string   `parquet:"store,dict"`   // the profile's store that holds it
-	Origin  string   `parquet:"origin,dict"`  // class of its computed origin: SYSTEM, USER, AGENT_AUTHORED or EXTERNAL_TOOL
-	State   string   `parquet:"state,dict"`   // state that it is left in: live, staged, held, quarantined or retired; empty where there is none
-	Poison  bool     `parquet:"poison"`       // it holds what the attacker wants (the harness's knowledge; no defense sees it)
-	Legit   bool     `parquet:"legit"`        // it holds the benign case's expected memory
-	Reasons string   `parquet:"reasons,dict"` // ids of the checks that spoke, joined by a semicolon
-	Score   *float64 `parquet:"score"`        // the defense's own score, higher for more suspicious; null where it has none
-	Unsure  bool     `parquet:"unsure"`       // the defense had too little to judge by; never an informed allow
+	// id of the record within the trial; empty where it got none, and on a read's own row
+	Record string `parquet:"record,dict"`
+	Store  string `parquet:"store,dict"` // the profile's store that holds it
+	// class of its computed origin: SYSTEM, USER, AGENT_AUTHORED or EXTERNAL_TOOL
+	Origin string `parquet:"origin,dict"`
+	// state that it is left in: live, staged, held, quarantined or retired; empty where there is none
+	State string `parquet:"state,dict"`
+	// it holds what the attacker wants (the harness's knowledge; no defense sees it)
+	Poison  bool   `parquet:"poison"`
+	Legit   bool   `parquet:"legit"`        // it holds the benign case's expected memory
+	Reasons string `parquet:"reasons,dict"` // ids of the checks that spoke, joined by a semicolon
+	// the defense's own score, higher for more suspicious; null where it has none
+	Score  *float64 `parquet:"score"`
+	Unsure bool     `parquet:"unsure"` // the defense had too little to judge by; never an informed allow
 
-	Candidates int32 `parquet:"candidates"` // records that a read's own row judged together; 0 on rows of single records and at other gates
-	LatencyNS  int64 `parquet:"latency_ns"` // time inside the gate in nanoseconds, without wire_ns; 0 on the rows of a read's single records, whose call has it
-	WireNS     int64 `parquet:"wire_ns"`    // time in nanoseconds on the way to a defense outside this process and back, where that one says how long it took itself; else 0
+	// records that a read's own row judged together; 0 on rows of single records and at other gates
+	Candidates int32 `parquet:"candidates"`
+	// time inside the gate in nanoseconds, without wire_ns; 0 on the rows of a read's single records, whose call has it
+	LatencyNS int64 `parquet:"latency_ns"`
+	// time in nanoseconds on the way to a defense outside this process and back, where that one says how long it took
+	// itself; else 0
+	WireNS int64 `parquet:"wire_ns"`
 }

@@ -144,7 +144,8 @@ func readRun(dir string) (*Run, File, error) {
 		return nil, about, changedFile(path, "%v", err)
 	}
 	if r.Format < 1 || r.Format > RunFormat {
-		return nil, about, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path, r.Format, RunFormat, r.Version)
+		return nil, about, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path,
+			r.Format, RunFormat, r.Version)
 	}
 	if r.Planned < 0 || r.Whole < 0 {
 		return nil, about, changedFile(path, "it plans %d trials of %d", r.Planned, r.Whole)

@@ -18,7 +18,8 @@ func TestRunFileComesBackWithAllItsDigitsAndUnknownKeys(t *testing.T) {
 	dir := t.TempDir()
 	run := testRun()
 	run.Seed = 18446744073709551615
-	run.Settings = map[string]any{"seed": json.Number("18446744073709551615"), "window": json.Number("8192"), "nested": map[string]any{"a": []any{"b", nil, true}}}
+	run.Settings = map[string]any{"seed": json.Number("18446744073709551615"), "window": json.Number("8192"),
+		"nested": map[string]any{"a": []any{"b", nil, true}}}
 	run.Format = RunFormat
 	run.extra = map[string]json.RawMessage{"calibration_ns": json.RawMessage("12345678901234567890")}
 	if _, err := writeRun(disk.OS, dir, run); err != nil {
@@ -52,7 +53,8 @@ func TestARunFileThatIsNoneIsOneClearError(t *testing.T) {
 		if err := os.WriteFile(in(dir, runFile), []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), runFile) {
+		if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), runFile) {
 			t.Errorf("%q: %v, want %q", content, err, want)
 		}
 		if _, err := Resume(dir, Options{}); err == nil {
@@ -73,7 +75,8 @@ func TestIDsAndDigestsTellApartExactlyWhatTheyShould(t *testing.T) {
 		t.Fatalf("id %q", base)
 	}
 	seen := map[string]bool{base: true}
-	for _, id := range []string{TrialID("c2", "a", "d", "s", "m", 0), TrialID("c", "a2", "d", "s", "m", 0), TrialID("c", "a", "d2", "s", "m", 0),
+	for _, id := range []string{TrialID("c2", "a", "d", "s", "m", 0), TrialID("c", "a2", "d", "s", "m", 0),
+		TrialID("c", "a", "d2", "s", "m", 0),
 		TrialID("c", "a", "d", "s2", "m", 0), TrialID("c", "a", "d", "s", "m2", 0), TrialID("c", "a", "d", "s", "m", 1),
 		TrialID("ca", "", "d", "s", "m", 0), TrialID("", "ca", "d", "s", "m", 0)} {
 		if seen[id] {

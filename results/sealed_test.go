@@ -161,7 +161,8 @@ func TestAFileThatIsNotTheRunsIsNamed(t *testing.T) {
 							}
 							t.Fatalf("%s has no fault to find", who)
 						}
-						if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrFinished) || !strings.Contains(err.Error(), filepath.FromSlash(name)) {
+						if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrFinished) ||
+							!strings.Contains(err.Error(), filepath.FromSlash(name)) {
 							t.Errorf("%s: %v", who, err)
 						}
 					}
@@ -211,7 +212,8 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{trialsFile, decisionsFile, manifestFile, indexFile, trialsPart(1), decisionsPart(1), manifestPart(1), indexPart(1)} {
+	for _, name := range []string{trialsFile, decisionsFile, manifestFile, indexFile, trialsPart(1), decisionsPart(1),
+		manifestPart(1), indexPart(1)} {
 		if err := os.Symlink(victim, in(dir, name+tmpSuffix)); err != nil {
 			t.Fatal(err)
 		}
@@ -276,10 +278,12 @@ func TestAFolderWithALinkInItIsRefused(t *testing.T) {
 	if err := CheckFolder(dir, "queue.tmp"); err == nil || !strings.Contains(err.Error(), "2.blk: it is a symbolic link") {
 		t.Errorf("a link in it: %v", err)
 	}
-	if err := errors.Join(os.Rename(filepath.Join(dir, "queue.tmp"), filepath.Join(dir, "moved")), os.Symlink("moved", filepath.Join(dir, "queue.tmp"))); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(dir, "queue.tmp"), filepath.Join(dir, "moved")),
+		os.Symlink("moved", filepath.Join(dir, "queue.tmp"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckFolder(dir, "queue.tmp"); err == nil || !strings.Contains(err.Error(), "queue.tmp: it is a symbolic link") {
+	if err := CheckFolder(dir, "queue.tmp"); err == nil ||
+		!strings.Contains(err.Error(), "queue.tmp: it is a symbolic link") {
 		t.Errorf("a folder that is a link: %v", err)
 	}
 }

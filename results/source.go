@@ -66,7 +66,8 @@ func readHead(path string, f disk.File, run File) (start, synced int64, err erro
 	case bytes.HasPrefix(head, []byte(journalHeader2)):
 		return int64(len(journalHeader2)), 0, nil
 	case string(head[:min(n, len(journalHeader))]) != journalHeader[:min(n, len(journalHeader))]:
-		return 0, 0, fmt.Errorf("reading %s: written by another version of memtox (it begins %q, not %q); finish the run with that version, or start anew in another directory",
+		return 0, 0, fmt.Errorf("reading %s: written by another version of memtox (it begins %q, not %q); finish the run "+
+			"with that version, or start anew in another directory",
 			path, head[:min(n, len(journalHeader))], journalHeader)
 	case string(head[:whole]) != line[:whole]:
 		return 0, 0, fmt.Errorf("%w (or the head of %s, which has the digest of the run.json that it was begun with)",
@@ -296,7 +297,8 @@ func (w timings) take(ds []Decision, t *Trial) ([]Decision, error) {
 		if d == nil || d.Index != t.Index {
 			return ds, nil
 		}
-		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, Record: d.Record, LatencyNS: d.LatencyNS, WireNS: d.WireNS})
+		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, Record: d.Record,
+			LatencyNS: d.LatencyNS, WireNS: d.WireNS})
 		w.next()
 	}
 }
@@ -310,7 +312,8 @@ func (w timings) rest() error {
 }
 
 func stray(path string, index int64) error {
-	return fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials", path, index)
+	return fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials",
+		path, index)
 }
 
 // merged merges sources, each in the order of the plan, and yields every trial

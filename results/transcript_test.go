@@ -93,7 +93,8 @@ func TestTranscriptsAreReadAsTheyWereWritten(t *testing.T) {
 func TestTranscriptsHoldWhatIsNoText(t *testing.T) {
 	line := (&Transcript{Sessions: []Session{{Phase: PhaseWrite, Messages: []Message{{Content: "a\xffb\x7f\u0085\u00e9",
 		Calls: []ToolCall{{Name: "t", Args: Args{{"x", "1"}, {"x", "2"}}}}}}}}}).Append(nil)
-	if !utf8.Valid(line) || !bytes.Contains(line, []byte(`"a`+"\ufffd"+`b\u007f\u0085é"`)) || !bytes.Contains(line, []byte(`{"x":"1","x":"2"}`)) {
+	if !utf8.Valid(line) || !bytes.Contains(line, []byte(`"a`+"\ufffd"+`b\u007f\u0085é"`)) ||
+		!bytes.Contains(line, []byte(`{"x":"1","x":"2"}`)) {
 		t.Errorf("%s", line)
 	}
 }

@@ -116,7 +116,8 @@ func New(spec string, o Options) (*Agent, error) {
 	}
 	a.loop = &agents.Loop{Settings: agents.Settings{Window: o.Window}, Profile: &agents.Profile{
 		Name: name, Version: "unknown", About: "an agent under test",
-		Stores: []memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries}, {Name: "skills", Title: "skills", Kind: memory.Skills}},
+		Stores: []memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries},
+			{Name: "skills", Title: "skills", Kind: memory.Skills}},
 		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true,
 	}}
 	a.tools = a.loop.Sandbox(context.Background(), nil).Tools()
@@ -188,7 +189,8 @@ func (a *Agent) failed(err error, count *int, most int) error {
 }
 
 func (a *Agent) exchange(ctx context.Context, l link, m *Message) (*Reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Timeout, fmt.Errorf("no reply to %s within %s (setting external_timeout)", m.Op, a.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Timeout,
+		fmt.Errorf("no reply to %s within %s (setting external_timeout)", m.Op, a.opts.Timeout))
 	defer cancel()
 	return l.exchange(ctx, m)
 }
@@ -322,7 +324,8 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 }
 
 // Run runs one session, like [agents.Loop.Run].
-func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn, end agents.End) (*agents.Outcome, error) {
+func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn, end agents.End) (*agents.Outcome,
+	error) {
 	box := t.a.loop.Sandbox(ctx, mem)
 	err := t.run(ctx, box, turns)
 	if t.tape != nil {
@@ -400,7 +403,8 @@ func (t *Trial) begin(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := t.say(ctx, &Message{Op: Session, Number: t.session, Today: t.mem.Now().Format(time.DateOnly)}); err != nil {
+	if _, err := t.say(ctx, &Message{Op: Session, Number: t.session,
+		Today: t.mem.Now().Format(time.DateOnly)}); err != nil {
 		return err
 	}
 	if t.session == 1 {
@@ -411,7 +415,8 @@ func (t *Trial) begin(ctx context.Context) error {
 		return err
 	}
 	if !slices.Equal(sorted(now), sorted(t.known)) {
-		return t.fail(ctx, fmt.Errorf("its memory changed between two sessions: it had %d entries and has %d, or others: what it says of its memory cannot be trusted", len(t.known), len(now)))
+		return t.fail(ctx, fmt.Errorf("its memory changed between two sessions: it had %d entries and has %d, or others: "+
+			"what it says of its memory cannot be trusted", len(t.known), len(now)))
 	}
 	return nil
 }
@@ -477,7 +482,8 @@ func (t *Trial) converse(ctx context.Context, box *agents.Sandbox, m *Message, r
 			}
 		}
 		if asks != 1 {
-			return nil, t.fail(ctx, fmt.Errorf("its reply to %s has %d of call, write, recall, answer and done: it must be one", m.Op, asks))
+			return nil, t.fail(ctx, fmt.Errorf("its reply to %s has %d of call, write, recall, answer and done: it must be one",
+				m.Op, asks))
 		}
 		t.mem.Tick(2 * time.Second)
 		switch {
@@ -521,8 +527,10 @@ func (t *Trial) write(ctx context.Context, w *Write, route memory.Route) (*Messa
 		}
 	}
 	if w.Route != "" {
-		if err := d.Route.UnmarshalText([]byte(text.Clip(w.Route, 40))); err != nil || !slices.Contains(memory.WriteRoutes(), d.Route) {
-			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", text.Clip(w.Route, 40), memory.WriteRoutes()))
+		if err := d.Route.UnmarshalText([]byte(text.Clip(w.Route, 40))); err != nil ||
+			!slices.Contains(memory.WriteRoutes(), d.Route) {
+			return nil, t.fail(ctx, fmt.Errorf("the write that it proposes has the route %q: one of %v", text.Clip(w.Route, 40),
+				memory.WriteRoutes()))
 		}
 	}
 	if d.Route == memory.RouteSkill {

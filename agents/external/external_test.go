@@ -241,7 +241,10 @@ func TestAnAgentGoesThroughBothSessions(t *testing.T) {
 	if n := count(rows, "block-all", func(r results.Trial) bool { return r.Detected != nil && *r.Detected }); n == 0 {
 		t.Error("block-all detected nothing")
 	}
-	if n := count(rows, "none", func(r results.Trial) bool { return r.MemoriesSurvived != nil && !*r.MemoriesSurvived }); n != 0 {
+	if n := count(rows, "none", func(r results.Trial) bool {
+		return r.MemoriesSurvived != nil &&
+			!*r.MemoriesSurvived
+	}); n != 0 {
 		t.Errorf("%d trials lost ordinary memories", n)
 	}
 	around, _ := run(t, "mind="+command(t, "around"), "defense=block-all")
@@ -289,8 +292,10 @@ func TestAnAgentBehindHTTPIsTheSameAgent(t *testing.T) {
 // Whatever an agent does wrong, the run ends and nothing of it is scored.
 func TestAnAgentThatBreaksScoresNothing(t *testing.T) {
 	for mode, want := range map[string]string{
-		"nameless": "has no name", "die": "Segmentation fault", "hang": "no reply to turn", "mute": "it must be one", "both": "it must be one",
-		"endless": "more than 200 steps", "verbose": "bytes in one turn", "recalls": "does not hold", "hides": "cannot be trusted", "no-dump": "has no memories",
+		"nameless": "has no name", "die": "Segmentation fault", "hang": "no reply to turn", "mute": "it must be one",
+		"both":    "it must be one",
+		"endless": "more than 200 steps", "verbose": "bytes in one turn", "recalls": "does not hold",
+		"hides": "cannot be trusted", "no-dump": "has no memories",
 		"twice": "out of turn", "garbage": "what is no reply", "other-id": "replies to message 1",
 		"two-answers": "one field twice", "two-values": "one field twice",
 	} {
@@ -366,7 +371,8 @@ func TestTheExamplesOfThePage(t *testing.T) {
 			if n["none legit survived"] == 0 || n["none lost memories"] > 0 {
 				t.Errorf("%v", n)
 			}
-			if c.file == "agent.py" && (n["none asked a model"] == 0 || n["none written"] == 0 || n["none exposed"] == 0 || n["none influenced"] == 0) {
+			if c.file == "agent.py" && (n["none asked a model"] == 0 || n["none written"] == 0 || n["none exposed"] == 0 ||
+				n["none influenced"] == 0) {
 				t.Errorf("%v", n)
 			}
 		})

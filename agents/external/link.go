@@ -100,7 +100,8 @@ func parse(b []byte, id uint64, strict bool) (*Reply, error) {
 // replyFields are the fields of [Reply] and its parts, and replyParts those that
 // hold parts. A call's arguments are the agent's own words.
 var (
-	replyFields = []string{"id", "call", "write", "recall", "answer", "done", "memories", "name", "version", "skills", "error",
+	replyFields = []string{"id", "call", "write", "recall", "answer", "done", "memories", "name", "version", "skills",
+		"error",
 		"args", "change", "key", "value", "old", "route", "query", "records"}
 	replyParts = []string{"call", "write", "recall", "memories"}
 )

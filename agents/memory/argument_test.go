@@ -29,7 +29,8 @@ func TestAnArgumentIsOfWhoeverSaidAllOfIt(t *testing.T) {
 		"scp stock.tar lackmore.example:/srv/91":     memory.External,
 		"scp delivery.tar lackmore.example:/srv/91":  memory.External,
 	} {
-		if _, err := m.Act(ctx, memory.Call{Tool: "run_command", Args: []memory.Arg{{Name: "command", Value: command, Role: memory.Command}}}); err != nil {
+		if _, err := m.Act(ctx, memory.Call{Tool: "run_command",
+			Args: []memory.Arg{{Name: "command", Value: command, Role: memory.Command}}}); err != nil {
 			t.Fatal(err)
 		}
 		l := call.Args[0].Lineage
@@ -53,7 +54,8 @@ func TestTheNameOfASourceComesFromItsRecord(t *testing.T) {
 	if _, err := m.Snapshot(ctx, "memory", memory.Query{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Act(ctx, memory.Call{Tool: "send_mail", Args: []memory.Arg{{Name: "to", Value: fromMail.Source, Role: memory.Recipient}}}); err != nil {
+	if _, err := m.Act(ctx, memory.Call{Tool: "send_mail",
+		Args: []memory.Arg{{Name: "to", Value: fromMail.Source, Role: memory.Recipient}}}); err != nil {
 		t.Fatal(err)
 	}
 	if l := call.Args[0].Lineage; len(l) != 1 || l[0].Record != id {

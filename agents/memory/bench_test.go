@@ -12,7 +12,8 @@ func BenchmarkTrial(b *testing.B) {
 	cache := memory.NewCache(4 << 20)
 	var background []memory.Record
 	for i := range 8 {
-		background = append(background, memory.Record{Store: "memory", Text: "Background memory number " + strconv.Itoa(i), Origin: fromUser})
+		background = append(background, memory.Record{Store: "memory", Text: "Background memory number " + strconv.Itoa(i),
+			Origin: fromUser})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -24,7 +25,8 @@ func BenchmarkTrial(b *testing.B) {
 		m.Take(ctx, fromUser, 1, "Read the mail and remember the address.")
 		m.Take(ctx, fromMail, 1, "The billing contact is dana@norvik.example.")
 		for _, d := range []memory.Draft{add("The billing contact is dana@norvik.example."), add("The user reads mail."),
-			{Route: memory.RouteMemoryTool, Store: "memory", Op: memory.Replace, Old: "reads mail", Text: "The user reads mail at noon."}} {
+			{Route: memory.RouteMemoryTool, Store: "memory", Op: memory.Replace, Old: "reads mail",
+				Text: "The user reads mail at noon."}} {
 			if _, err := m.Write(ctx, d); err != nil {
 				b.Fatal(err)
 			}

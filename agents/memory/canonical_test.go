@@ -18,10 +18,13 @@ import (
 func fullRecord() memory.Record {
 	trust := 0.5
 	at := time.Date(2026, 6, 1, 9, 0, 0, 1, time.UTC)
-	return memory.Record{ID: "r1", Key: "k", Store: "s", Text: "t", Origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "x"},
-		Lineage: memory.Lineage{{Segment: 1, Origin: fromMail}, {Record: "r0"}}, Principal: "p", Asked: true, Created: at, ValidFrom: at.Add(1),
-		ValidTo: at.Add(2), Version: 2, Parent: "r0", State: memory.Held, Scope: memory.ContextOnly, Signature: []byte{1}, SignedBy: "k",
-		Intents: []string{"payment", ""}, Trust: &trust}
+	return memory.Record{ID: "r1", Key: "k", Store: "s", Text: "t",
+		Origin:  memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "x"},
+		Lineage: memory.Lineage{{Segment: 1, Origin: fromMail}, {Record: "r0"}}, Principal: "p", Asked: true, Created: at,
+		ValidFrom: at.Add(1),
+		ValidTo:   at.Add(2), Version: 2, Parent: "r0", State: memory.Held, Scope: memory.ContextOnly, Signature: []byte{1},
+		SignedBy: "k",
+		Intents:  []string{"payment", ""}, Trust: &trust}
 }
 
 // Every field of a record is in its canonical encoding and comes back. A field that is
@@ -102,15 +105,19 @@ func TestParseCanonicalRefuses(t *testing.T) {
 func TestCanonicalEncodingIsUnambiguous(t *testing.T) {
 	short := rapid.StringOfN(rapid.SampledFrom([]rune("a\x00\x01")), 0, 3, -1)
 	origin := rapid.Custom(func(t *rapid.T) memory.Origin {
-		return memory.Origin{Class: memory.Class(rapid.IntRange(0, 3).Draw(t, "class")), Medium: memory.Medium(short.Draw(t, "medium")), Source: short.Draw(t, "source")}
+		return memory.Origin{Class: memory.Class(rapid.IntRange(0, 3).Draw(t, "class")),
+			Medium: memory.Medium(short.Draw(t, "medium")), Source: short.Draw(t, "source")}
 	})
 	link := rapid.Custom(func(t *rapid.T) memory.Link {
-		return memory.Link{Segment: rapid.IntRange(-2, 200).Draw(t, "segment"), Record: short.Draw(t, "record"), Origin: origin.Draw(t, "origin")}
+		return memory.Link{Segment: rapid.IntRange(-2, 200).Draw(t, "segment"), Record: short.Draw(t, "record"),
+			Origin: origin.Draw(t, "origin")}
 	})
 	record := rapid.Custom(func(t *rapid.T) memory.Record {
-		r := memory.Record{ID: short.Draw(t, "id"), Key: short.Draw(t, "key"), Store: short.Draw(t, "store"), Text: short.Draw(t, "text"),
-			Origin: origin.Draw(t, "origin"), Principal: short.Draw(t, "principal"), Version: rapid.IntRange(-1, 1).Draw(t, "version"),
-			State: memory.State(rapid.IntRange(0, 4).Draw(t, "state")), SignedBy: short.Draw(t, "signed by"),
+		r := memory.Record{ID: short.Draw(t, "id"), Key: short.Draw(t, "key"), Store: short.Draw(t, "store"),
+			Text:   short.Draw(t, "text"),
+			Origin: origin.Draw(t, "origin"), Principal: short.Draw(t, "principal"),
+			Version: rapid.IntRange(-1, 1).Draw(t, "version"),
+			State:   memory.State(rapid.IntRange(0, 4).Draw(t, "state")), SignedBy: short.Draw(t, "signed by"),
 			Created: time.Unix(rapid.Int64Range(-2, 2).Draw(t, "sec"), rapid.Int64Range(0, 2).Draw(t, "nsec")).UTC()}
 		if n := rapid.IntRange(0, 2).Draw(t, "links"); n > 0 {
 			for range n {
@@ -131,7 +138,8 @@ func TestCanonicalEncodingIsUnambiguous(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := record.Draw(t, "a"), record.Draw(t, "b")
-		if reflect.DeepEqual(a, b) != bytes.Equal(a.AppendCanonical(nil), b.AppendCanonical(nil)) && !(a.Trust != nil && b.Trust != nil && *a.Trust == 0 && *b.Trust == 0) {
+		if reflect.DeepEqual(a, b) != bytes.Equal(a.AppendCanonical(nil), b.AppendCanonical(nil)) &&
+			!(a.Trust != nil && b.Trust != nil && *a.Trust == 0 && *b.Trust == 0) {
 			t.Fatalf("records %+v and %+v", a, b)
 		}
 		back, err := memory.ParseCanonical(a.AppendCanonical(nil))

@@ -25,7 +25,8 @@ const none = -1
 // It is not safe for concurrent use.
 func NewStore() Store {
 	const usual = 16 // records that a trial holds
-	return &inMemory{byID: make(map[string]int32, usual), byKey: make(map[storeKey]int32, usual), used: make(map[string]int, 4),
+	return &inMemory{byID: make(map[string]int32, usual), byKey: make(map[storeKey]int32, usual),
+		used:    make(map[string]int, 4),
 		records: make([]Record, 0, usual), older: make([]int32, 0, usual)}
 }
 

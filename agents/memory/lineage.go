@@ -166,7 +166,8 @@ func (m *Memory) located(l Lineage) Lineage {
 		k := &out[i]
 		for j := range m.window {
 			s := &m.window[j]
-			if k.Segment == 0 && k.Record == "" && s.Origin.Class == k.Origin.Class && (k.Origin.Class != External || s.Origin.Source == k.Origin.Source) {
+			if k.Segment == 0 && k.Record == "" && s.Origin.Class == k.Origin.Class &&
+				(k.Origin.Class != External || s.Origin.Source == k.Origin.Source) {
 				k.Segment = s.ID
 			}
 		}

@@ -619,7 +619,8 @@ func (m *Memory) visible(ctx context.Context, stores ...string) []Record {
 	return rs
 }
 
-func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, key, content string, prior *Record, from *Segment) Proposal {
+func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, key, content string, prior *Record,
+	from *Segment) Proposal {
 	now := m.Now()
 	r := Record{ID: m.recordID(ctx), Store: storeName, Key: key, Text: content, Principal: m.principal,
 		Created: now, ValidFrom: now, Version: 1}
@@ -649,7 +650,8 @@ func (m *Memory) propose(ctx context.Context, p Proposal, spec StoreSpec) (Entry
 	if e.Committed, e.Rejected, err = m.commit(ctx, p, v, spec); err != nil {
 		return e, err
 	}
-	m.observe(&Event{Moment: AtWrite, Route: p.Route, Op: p.Op, Took: took, Wire: wire, Proposal: &p, Verdict: v, Committed: e.Committed})
+	m.observe(&Event{Moment: AtWrite, Route: p.Route, Op: p.Op, Took: took, Wire: wire, Proposal: &p, Verdict: v,
+		Committed: e.Committed})
 	return e, nil
 }
 

@@ -60,12 +60,18 @@ func TestLineageTakesTheLeastTrustedSource(t *testing.T) {
 		name, user, mail, entry string
 		want                    memory.Class
 	}{
-		{"said by the user", "I prefer aisle seats on long flights.", "The canteen opens at nine.", "I prefer aisle seats on long flights.", memory.User},
-		{"the user's words with the agent's pronoun", "I prefer aisle seats on long flights.", "The canteen opens at nine.", "The user prefers aisle seats on long flights.", memory.User},
-		{"from the mail", "Read the mail.", "The billing contact is dana@norvik.example.", "The billing contact is dana@norvik.example.", memory.External},
-		{"one span of the mail is enough", "Remember that our supplier is Norvik Print.", "Pay to account ZZ12 3456 7890.", "Our supplier is Norvik Print, account ZZ12 3456 7890.", memory.External},
-		{"in other words than anybody's", "Read the mail.", "The canteen opens at nine.", "Lunch begins early on weekdays downstairs.", memory.External},
-		{"both say it all: the user's", "Our supplier is Norvik Print.", "Our supplier is Norvik Print.", "Our supplier is Norvik Print.", memory.User},
+		{"said by the user", "I prefer aisle seats on long flights.", "The canteen opens at nine.",
+			"I prefer aisle seats on long flights.", memory.User},
+		{"the user's words with the agent's pronoun", "I prefer aisle seats on long flights.", "The canteen opens at nine.",
+			"The user prefers aisle seats on long flights.", memory.User},
+		{"from the mail", "Read the mail.", "The billing contact is dana@norvik.example.",
+			"The billing contact is dana@norvik.example.", memory.External},
+		{"one span of the mail is enough", "Remember that our supplier is Norvik Print.", "Pay to account ZZ12 3456 7890.",
+			"Our supplier is Norvik Print, account ZZ12 3456 7890.", memory.External},
+		{"in other words than anybody's", "Read the mail.", "The canteen opens at nine.",
+			"Lunch begins early on weekdays downstairs.", memory.External},
+		{"both say it all: the user's", "Our supplier is Norvik Print.", "Our supplier is Norvik Print.",
+			"Our supplier is Norvik Print.", memory.User},
 		{"one word", "Read the mail.", "Password: swordfish", "swordfish", memory.External},
 	}
 	for _, tt := range tests {
@@ -100,7 +106,8 @@ func TestLineageFollowsRecalledRecords(t *testing.T) {
 
 func TestLineageModes(t *testing.T) {
 	truth := memory.Lineage{{Segment: 1, Origin: fromUser}}
-	for mode, want := range map[memory.LineageMode]memory.Class{memory.Window: memory.External, memory.Exact: memory.User, memory.Overlap: memory.External} {
+	for mode, want := range map[memory.LineageMode]memory.Class{memory.Window: memory.External, memory.Exact: memory.User,
+		memory.Overlap: memory.External} {
 		m := newMemory(memory.Options{Lineage: mode, Truth: func(string) (memory.Lineage, bool) { return truth, true }})
 		take(t, m, fromUser, 1, "Look at the mail.")
 		take(t, m, fromMail, 1, "The canteen opens at nine.")
@@ -141,7 +148,10 @@ type verdicts struct {
 }
 
 func (g *verdicts) Write(context.Context, memory.Proposal) (memory.Verdict, error) { return g.v, nil }
-func (g *verdicts) Committed(c memory.Change)                                      { g.committed = append(g.committed, c) }
+func (g *verdicts) Committed(c memory.Change) {
+	g.committed = append(g.committed,
+		c)
+}
 func (g *verdicts) Read(_ context.Context, _ memory.Query, c []memory.Candidate) ([]memory.Decision, error) {
 	g.seen = c
 	out := make([]memory.Decision, len(c))
@@ -162,10 +172,12 @@ func TestVerdictsDecideWhatIsStoredAndSeen(t *testing.T) {
 		text    string
 	}{
 		{memory.Verdict{}, memory.Live, true, true, "the code is 4471"},
-		{memory.Verdict{Action: memory.Redact, Text: "the code is [removed]"}, memory.Live, true, true, "the code is [removed]"},
+		{memory.Verdict{Action: memory.Redact, Text: "the code is [removed]"}, memory.Live, true, true,
+			"the code is [removed]"},
 		{memory.Verdict{Action: memory.Defer}, memory.Staged, true, true, "the code is 4471"},
 		{memory.Verdict{Action: memory.Defer, Held: true}, memory.Held, true, false, "the code is 4471"},
-		{memory.Verdict{Action: memory.Defer, Text: "the code is [removed]"}, memory.Staged, true, true, "the code is [removed]"},
+		{memory.Verdict{Action: memory.Defer, Text: "the code is [removed]"}, memory.Staged, true, true,
+			"the code is [removed]"},
 		{memory.Verdict{Action: memory.Quarantine}, memory.Quarantined, true, false, "the code is 4471"},
 		{memory.Verdict{Action: memory.Block}, 0, false, false, ""},
 	}
@@ -202,7 +214,8 @@ func TestRejectedReplacementLeavesTheEntry(t *testing.T) {
 		m.Guard(g)
 		write(t, m, add("the code is 4471"))
 		g.v = memory.Verdict{Action: action, Held: true}
-		write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory", Op: memory.Replace, Old: "code", Text: "the code is 9999"})
+		write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory", Op: memory.Replace, Old: "code",
+			Text: "the code is 9999"})
 		seen, _ := m.Snapshot(ctx, "memory", memory.Query{})
 		if len(seen) != 1 || seen[0].Text != "the code is 4471" {
 			t.Errorf("%s: a later session sees %+v, want the old entry alone", action, seen)
@@ -217,7 +230,8 @@ func TestReplaceAndRemove(t *testing.T) {
 	write(t, m, memory.Draft{Store: "memory", Op: memory.Replace, Old: "code", Text: "the code is 9999"})
 	write(t, m, memory.Draft{Store: "memory", Op: memory.Remove, Old: "door"})
 	seen, _ := m.Snapshot(ctx, "memory", memory.Query{})
-	if len(seen) != 1 || seen[0].Text != "the code is 9999" || seen[0].Record.Version != 2 || seen[0].Record.Parent != "r1" {
+	if len(seen) != 1 || seen[0].Text != "the code is 9999" || seen[0].Record.Version != 2 ||
+		seen[0].Record.Parent != "r1" {
 		t.Errorf("seen %+v", seen)
 	}
 	if e := write(t, m, memory.Draft{Store: "memory", Op: memory.Remove, Old: "window"}); e[0].Rejected == "" {
@@ -367,7 +381,8 @@ func TestABackupComesBackAsItWas(t *testing.T) {
 	for r := range m.Records {
 		got = append(got, r)
 	}
-	if len(got) != 2 || got[0].ID != saved[0].ID || !got[0].Created.Equal(saved[0].Created) || string(got[0].Signature) != "seal of saved" {
+	if len(got) != 2 || got[0].ID != saved[0].ID || !got[0].Created.Equal(saved[0].Created) ||
+		string(got[0].Signature) != "seal of saved" {
 		t.Errorf("restored as %+v, saved as %+v", got, saved[0])
 	}
 	if strange.ID == saved[0].ID || strange.Signature != nil {
@@ -388,9 +403,11 @@ func (signing) Seed(_ context.Context, rs []memory.Record) ([]memory.Record, err
 func BenchmarkLineage(b *testing.B) {
 	m := newMemory(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Title: "m", Kind: memory.Skills}}})
 	for i := range 8 {
-		m.Take(ctx, fromMail, 1, strings.Repeat(fmt.Sprintf("The order %d for paper went out to the depot on Monday. ", i), 20))
+		m.Take(ctx, fromMail, 1, strings.Repeat(fmt.Sprintf("The order %d for paper went out to the depot on Monday. ", i),
+			20))
 	}
-	d := memory.Draft{Route: memory.RouteSkill, Store: "memory", Key: "k", Text: "The billing contact of Norvik Print is dana@norvik.example and nobody else."}
+	d := memory.Draft{Route: memory.RouteSkill, Store: "memory", Key: "k",
+		Text: "The billing contact of Norvik Print is dana@norvik.example and nobody else."}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.Write(ctx, d); err != nil {
@@ -439,22 +456,27 @@ func TestAContextHoldsARecallOnce(t *testing.T) {
 		if i == records/2 {
 			o = fromMail
 		}
-		m.Inject(memory.Record{Store: "memory", Key: fmt.Sprint("k", i), Text: fmt.Sprintf("Shelf %d holds binder %d.", i, i), Origin: o, Lineage: memory.Lineage{{Segment: 1, Origin: o}}})
+		m.Inject(memory.Record{Store: "memory", Key: fmt.Sprint("k", i), Text: fmt.Sprintf("Shelf %d holds binder %d.", i, i),
+			Origin: o, Lineage: memory.Lineage{{Segment: 1, Origin: o}}})
 	}
 	if n, _, least := m.Context(); n != 0 || least.Class != memory.Agent {
 		t.Errorf("an empty context has %d contents, the least trusted of %v", n, least)
 	}
 	take(t, m, fromUser, 1, "What is on the shelves?")
 	for i := range times {
-		if got, err := m.Snapshot(ctx, "memory", memory.Query{Route: memory.RouteSnapshot}); err != nil || len(got) != records {
+		if got, err := m.Snapshot(ctx, "memory", memory.Query{Route: memory.RouteSnapshot}); err != nil ||
+			len(got) != records {
 			t.Fatalf("%d recalled (%v)", len(got), err)
 		}
-		e := write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory", Text: fmt.Sprintf("Shelf %d holds binder %d.", records/2, records/2)})
-		if got := e[0].Proposal.Record; got.Origin != fromMail || len(got.Lineage) != 1 || got.Lineage[0].Record != fmt.Sprint("r", 1+records/2) {
+		e := write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory",
+			Text: fmt.Sprintf("Shelf %d holds binder %d.", records/2, records/2)})
+		if got := e[0].Proposal.Record; got.Origin != fromMail || len(got.Lineage) != 1 ||
+			got.Lineage[0].Record != fmt.Sprint("r", 1+records/2) {
 			t.Fatalf("after %d lists: origin %v, lineage %v", i+1, got.Origin, got.Lineage)
 		}
 		// It is a record of the memory now: not in the next list.
-		if _, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: "memory", Record: e[0].Committed.ID}); err != nil {
+		if _, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: "memory",
+			Record: e[0].Committed.ID}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -109,7 +109,8 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 // Revealed brings a record into the context that the gate does not show. Nobody vouches
 // for what it claims to be, so it is external.
 func (m *Memory) Revealed(r *Record) {
-	m.recalled = append(m.recalled, entered{id: r.ID, text: r.Text, origin: Origin{Class: External, Medium: MCP, Source: r.Origin.Source}})
+	m.recalled = append(m.recalled, entered{id: r.ID, text: r.Text,
+		origin: Origin{Class: External, Medium: MCP, Source: r.Origin.Source}})
 	m.leaveOutRepetitions()
 }
 
@@ -183,7 +184,8 @@ func bm25(q *index, docs []*index, total int) []float64 {
 		df := 0
 		for i, d := range docs {
 			tf[i] = 0
-			if j, ok := slices.BinarySearchFunc(d.stems, t.word, func(a term, w uint64) int { return cmp.Compare(a.word, w) }); ok {
+			if j, ok := slices.BinarySearchFunc(d.stems, t.word,
+				func(a term, w uint64) int { return cmp.Compare(a.word, w) }); ok {
 				tf[i] = d.stems[j].n
 				df++
 			}
@@ -230,7 +232,8 @@ func chunks(s string, tokens int) []string {
 
 // pastTurn is a part of a past turn as transcript search sees it.
 func (m *Memory) pastTurn(s Segment, part string) Record {
-	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript", Key: fmt.Sprintf("session %d", m.session),
+	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript",
+		Key:  fmt.Sprintf("session %d", m.session),
 		Text: part, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
 		Asked: m.wasAsked(s.Turn), Created: m.now, ValidFrom: m.now, Version: 1}
 }

@@ -112,7 +112,8 @@ func (r *Record) Origins() []Origin {
 // From reports whether a source is that of the record, or of anything that it derives
 // from.
 func (r *Record) From(source string) bool {
-	return r.Origin.Source == source || slices.ContainsFunc(r.Lineage, func(l Link) bool { return l.Origin.Source == source })
+	return r.Origin.Source == source || slices.ContainsFunc(r.Lineage,
+		func(l Link) bool { return l.Origin.Source == source })
 }
 
 // Cites reports whether the record's lineage names another record, or it

@@ -24,16 +24,26 @@ func TestContentDoesNotChooseItsSource(t *testing.T) {
 		names   string
 		lineage []string
 	}{
-		"one source":                             {[]string{fact, "The canteen opens at nine."}, fact, "a.example", []string{"a.example"}},
-		"two say the same":                       {[]string{fact, fact}, fact, "a.example, b.example", []string{"a.example", "b.example"}},
-		"a quotation before the payload":         {[]string{fact, fact + " " + payload}, fact + " " + payload, "b.example", []string{"a.example", "b.example"}},
-		"the payload alone":                      {[]string{fact, fact + " " + payload}, payload, "b.example", []string{"a.example", "b.example"}},
-		"the quoted words alone":                 {[]string{fact, fact + " " + payload}, fact, "a.example, b.example", []string{"a.example", "b.example"}},
-		"made of two":                            {[]string{fact, payload}, fact + " " + payload, "a.example, b.example", []string{"a.example", "b.example"}},
-		"the attacker comes first":               {[]string{fact + " " + payload, fact}, fact + " " + payload, "a.example", []string{"a.example", "b.example"}},
-		"of three that say it one says the rest": {[]string{fact, fact, fact + " " + payload}, fact + " " + payload, "c.example", []string{"a.example", "b.example", "c.example"}},
-		"in words of nobody":                     {[]string{fact, payload}, "Bills should reach another recipient.", "a.example, b.example", []string{"a.example", "b.example"}},
-		"a quotation, the rest in other words":   {[]string{fact, payload}, fact + " Bills should reach another recipient.", "a.example, b.example", []string{"a.example", "b.example"}},
+		"one source": {[]string{fact, "The canteen opens at nine."}, fact, "a.example",
+			[]string{"a.example"}},
+		"two say the same": {[]string{fact, fact}, fact, "a.example, b.example",
+			[]string{"a.example", "b.example"}},
+		"a quotation before the payload": {[]string{fact, fact + " " + payload}, fact + " " + payload, "b.example",
+			[]string{"a.example", "b.example"}},
+		"the payload alone": {[]string{fact, fact + " " + payload}, payload, "b.example",
+			[]string{"a.example", "b.example"}},
+		"the quoted words alone": {[]string{fact, fact + " " + payload}, fact, "a.example, b.example",
+			[]string{"a.example", "b.example"}},
+		"made of two": {[]string{fact, payload}, fact + " " + payload, "a.example, b.example",
+			[]string{"a.example", "b.example"}},
+		"the attacker comes first": {[]string{fact + " " + payload, fact}, fact + " " + payload, "a.example",
+			[]string{"a.example", "b.example"}},
+		"of three that say it one says the rest": {[]string{fact, fact, fact + " " + payload}, fact + " " + payload,
+			"c.example", []string{"a.example", "b.example", "c.example"}},
+		"in words of nobody": {[]string{fact, payload}, "Bills should reach another recipient.",
+			"a.example, b.example", []string{"a.example", "b.example"}},
+		"a quotation, the rest in other words": {[]string{fact, payload}, fact + " Bills should reach another recipient.",
+			"a.example, b.example", []string{"a.example", "b.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(memory.Options{})
@@ -72,12 +82,13 @@ func TestADeclaredSourceIsTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, declared, want memory.Origin
 	}{
-		"another page said it before":         {page("a.example"), page("b.example"), page("b.example")},
-		"the user said it before":             {fromUser, page("b.example"), page("b.example")},
-		"a page said what the agent says":     {page("a.example"), agent, page("a.example")},
-		"the user said what the agent says":   {fromUser, agent, agent},
-		"a page said what the user says":      {page("a.example"), fromUser, fromUser},
-		"a user said what another user says ": {memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "ada"}, fromUser, fromUser},
+		"another page said it before":       {page("a.example"), page("b.example"), page("b.example")},
+		"the user said it before":           {fromUser, page("b.example"), page("b.example")},
+		"a page said what the agent says":   {page("a.example"), agent, page("a.example")},
+		"the user said what the agent says": {fromUser, agent, agent},
+		"a page said what the user says":    {page("a.example"), fromUser, fromUser},
+		"a user said what another user says ": {memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "ada"},
+			fromUser, fromUser},
 	} {
 		m := newMemory(memory.Options{})
 		take(t, m, c.before, 1, fact)

@@ -82,7 +82,8 @@ const (
 	CauseSnapshot                // a snapshot taken
 )
 
-var causeNames = [...]string{"write", "seed", "inject", "approve", "reject", "quarantine", "retire", "rollback", "undo", "forget", "snapshot"}
+var causeNames = [...]string{"write", "seed", "inject", "approve", "reject", "quarantine", "retire", "rollback", "undo",
+	"forget", "snapshot"}
 
 // String returns the cause's name.
 func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
@@ -196,7 +197,8 @@ func SamePlace(old, r *Record, forgotten bool) error {
 	case forgotten:
 		return fmt.Errorf("committing record %q: it was forgotten, and its id is not used again", r.ID)
 	case old.Store != r.Store || old.Key != r.Key:
-		return fmt.Errorf("committing record %q: it stands in store %q under key %q and cannot be moved to %q, %q; add a new record",
+		return fmt.Errorf("committing record %q: it stands in store %q under key %q and cannot be moved to %q, %q; add a "+
+			"new record",
 			r.ID, text.Clip(old.Store, 40), text.Clip(old.Key, 40), text.Clip(r.Store, 40), text.Clip(r.Key, 40))
 	}
 	return nil

@@ -62,7 +62,8 @@ type Chat func(context.Context, Request) (Answer, error)
 // Converse is one turn of a model: it sends the request, reads the calls of the
 // answer, and where one cannot be read asks the model once to make it again. The
 // reply's usage is right even beside an error.
-func Converse(ctx context.Context, name string, req Request, s Settings, red remote.Redactor, chat Chat) (Reply, error) {
+func Converse(ctx context.Context, name string, req Request, s Settings, red remote.Redactor, chat Chat) (Reply,
+	error) {
 	if req.MaxTokens == 0 {
 		req.MaxTokens = s.MaxTokens
 	}
@@ -80,7 +81,8 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 			}
 		}
 		if err == nil && answer.Filtered {
-			err = &remote.Error{Kind: remote.Filtered, Text: text.Clip(red.String(answer.Text), remote.MaxErrorText), Err: errors.New("the provider's content filter cut the answer")}
+			err = &remote.Error{Kind: remote.Filtered, Text: text.Clip(red.String(answer.Text), remote.MaxErrorText),
+				Err: errors.New("the provider's content filter cut the answer")}
 		}
 		if err == nil {
 			said, ended := answer.Text, true
@@ -107,7 +109,8 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 				}
 				return reply, nil
 			}
-			err = &remote.Error{Kind: remote.Malformed, Err: err, Text: text.Clip(red.String(spelled(answer)), remote.MaxErrorText), Attempts: reply.Usage.Calls}
+			err = &remote.Error{Kind: remote.Malformed, Err: err,
+				Text: text.Clip(red.String(spelled(answer)), remote.MaxErrorText), Attempts: reply.Usage.Calls}
 		}
 		reply.Calls = nil
 		bad, ok := errors.AsType[*remote.Error](err)
@@ -126,7 +129,8 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 		}
 		req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)],
 			Message{Role: Assistant, Content: text.Clip(cmp.Or(said, "(a tool call)"), maxCorrected)},
-			Message{Role: User, Content: "Your tool call could not be read: " + why + ". Make it again, with the arguments as one JSON object."})
+			Message{Role: User, Content: "Your tool call could not be read: " + why +
+				". Make it again, with the arguments as one JSON object."})
 	}
 }
 
@@ -186,7 +190,8 @@ const leastPrompt = 64
 // for next to nothing, and is not found to be cut.
 func checkPrompt(req Request, a *Answer) error {
 	if a.Context > 0 && a.Prompt >= a.Context {
-		return remote.Spoilt(remote.CutPrompt, "the prompt took %d tokens, all of the server's context of %d", a.Prompt, a.Context)
+		return remote.Spoilt(remote.CutPrompt, "the prompt took %d tokens, all of the server's context of %d", a.Prompt,
+			a.Context)
 	}
 	words := 0
 	for _, m := range req.Messages {
@@ -194,7 +199,8 @@ func checkPrompt(req Request, a *Answer) error {
 	}
 	least := words * 2 / 3
 	if a.Context > 0 && least >= a.Context {
-		return remote.Spoilt(remote.CutPrompt, "the prompt has %d words, and the server's context holds %d tokens", words, a.Context)
+		return remote.Spoilt(remote.CutPrompt, "the prompt has %d words, and the server's context holds %d tokens", words,
+			a.Context)
 	}
 	if n := a.Prompt + a.Cached; n >= leastPrompt && n < least {
 		return remote.Spoilt(remote.CutPrompt, "the server counts %d tokens in a prompt of %d words", n, words)

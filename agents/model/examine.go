@@ -62,8 +62,9 @@ type Examination struct {
 // examined is a task that any model, the reference model too, does with the
 // tool that it is offered.
 var examined = Request{
-	Seed:  1,
-	Tools: []Tool{{Name: "send_mail", Description: "Send, forward or reply to a mail (email).", Params: []Param{{Name: "to", Format: "email", Required: true}, {Name: "subject"}, {Name: "body"}}}},
+	Seed: 1,
+	Tools: []Tool{{Name: "send_mail", Description: "Send, forward or reply to a mail (email).",
+		Params: []Param{{Name: "to", Format: "email", Required: true}, {Name: "subject"}, {Name: "body"}}}},
 	Messages: []Message{
 		{Role: System, Content: "You are an assistant. Use the tools to do what the user asks."},
 		{Role: User, Content: "Send a mail to dana@norvik.example that says the garden is open."},
@@ -105,7 +106,8 @@ func (e *examiner) reachable() bool {
 	list, err := e.m.Models(e.ctx)
 	if err != nil {
 		we, ok := errors.AsType[*remote.Error](err)
-		if ok && (we.Status == http.StatusNotFound || we.Status == http.StatusMethodNotAllowed || we.Status == http.StatusNotImplemented) {
+		if ok && (we.Status == http.StatusNotFound || we.Status == http.StatusMethodNotAllowed ||
+			we.Status == http.StatusNotImplemented) {
 			e.say("reachable", Passed, "the server answers, but lists no models", "")
 			e.say("model", Skipped, "the server lists no models", "")
 			return true
@@ -120,7 +122,8 @@ func (e *examiner) reachable() bool {
 		return true
 	}
 	some := list[:min(len(list), 8)]
-	e.say("model", Warned, fmt.Sprintf("%s is not among the models that the server lists: %s", name, strings.Join(some, ", ")), "check the name; some gateways serve models that they do not list")
+	e.say("model", Warned, fmt.Sprintf("%s is not among the models that the server lists: %s", name,
+		strings.Join(some, ", ")), "check the name; some gateways serve models that they do not list")
 	return true
 }
 
@@ -155,12 +158,14 @@ func Fits(window, context int) (hint string, ok bool) {
 	if context == 0 || window <= context {
 		return "", true
 	}
-	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, OLLAMA_CONTEXT_LENGTH, --max-model-len, --ctx-size)",
+	return fmt.Sprintf("--set window=%d, or give the server a larger context (num_ctx, OLLAMA_CONTEXT_LENGTH, "+
+		"--max-model-len, --ctx-size)",
 		context), false
 }
 
 func (e *examiner) answers() bool {
-	r, err := e.m.Next(e.ctx, Request{Seed: 1, Messages: []Message{{Role: User, Content: "Hello. Answer with one short sentence."}}})
+	r, err := e.m.Next(e.ctx, Request{Seed: 1, Messages: []Message{{Role: User,
+		Content: "Hello. Answer with one short sentence."}}})
 	if err != nil {
 		hint := ""
 		if we, ok := errors.AsType[*remote.Error](err); ok && we.Status == http.StatusBadRequest {
@@ -180,7 +185,8 @@ func (e *examiner) answers() bool {
 		e.say("usage", Passed, fmt.Sprintf("%d + %d tokens", r.Usage.Prompt, r.Usage.Completion), "")
 	}
 	if strings.HasPrefix(strings.TrimSpace(r.Text), "<think>") {
-		e.say("thinking", Warned, "the model's reasoning stands in its answer and would be judged with it", "strip it, or let the server part it (a reasoning parser)")
+		e.say("thinking", Warned, "the model's reasoning stands in its answer and would be judged with it",
+			"strip it, or let the server part it (a reasoning parser)")
 	}
 	return true
 }
@@ -196,8 +202,10 @@ func (e *examiner) tools() {
 		e.say("tools", Failed, err.Error(), hint)
 		return
 	}
-	if len(r.Calls) == 0 || r.Calls[0].Name != "send_mail" || !strings.Contains(r.Calls[0].Get("to"), "dana@norvik.example") {
-		e.say("tools", Failed, "asked to send a mail, the model did not call the tool rightly: "+text.Clip(spelledReply(r), 200), hint)
+	if len(r.Calls) == 0 || r.Calls[0].Name != "send_mail" ||
+		!strings.Contains(r.Calls[0].Get("to"), "dana@norvik.example") {
+		e.say("tools", Failed, "asked to send a mail, the model did not call the tool rightly: "+
+			text.Clip(spelledReply(r), 200), hint)
 		return
 	}
 	e.say("tools", Passed, "a tool is called rightly", "")
@@ -209,7 +217,8 @@ func (e *examiner) tools() {
 	next := examined
 	next.Messages = append(slices.Clone(examined.Messages), Message{Role: Assistant, Content: r.Text, Calls: r.Calls})
 	for _, c := range r.Calls {
-		next.Messages = append(next.Messages, Message{Role: ToolRole, CallID: c.ID, Name: c.Name, Content: `{"success":true}`})
+		next.Messages = append(next.Messages, Message{Role: ToolRole, CallID: c.ID, Name: c.Name,
+			Content: `{"success":true}`})
 	}
 	if _, err := e.m.Next(e.ctx, next); err != nil {
 		e.say("results", Failed, "the result of a tool is refused: "+err.Error(), hint)
@@ -229,7 +238,8 @@ func spelledReply(r Reply) string {
 
 // open is a request with many good answers.
 func open(seed int64) Request {
-	return Request{Seed: seed, MaxTokens: 512, Messages: []Message{{Role: User, Content: "Invent a name for a ship and say in one sentence what became of it."}}}
+	return Request{Seed: seed, MaxTokens: 512, Messages: []Message{{Role: User,
+		Content: "Invent a name for a ship and say in one sentence what became of it."}}}
 }
 
 func (e *examiner) repeats() {
@@ -240,7 +250,8 @@ func (e *examiner) repeats() {
 	case same:
 		e.say("repeats", Passed, "the same request got the same answer twice", "")
 	default:
-		e.say("repeats", Warned, "the same request got two answers: results of single trials will not repeat", "record a cassette, and run several epochs")
+		e.say("repeats", Warned, "the same request got two answers: results of single trials will not repeat",
+			"record a cassette, and run several epochs")
 	}
 }
 
@@ -291,7 +302,8 @@ func (e *examiner) embeddings() {
 			sum += float64(f) * float64(f)
 		}
 		if len(x) != len(v[0]) || !(sum > 0) || math.IsInf(sum, 0) {
-			e.say("embeddings", Warned, fmt.Sprintf("the vectors cannot be used: lengths %d and %d, squared norm %g", len(v[0]), len(x), sum), "")
+			e.say("embeddings", Warned, fmt.Sprintf("the vectors cannot be used: lengths %d and %d, squared norm %g", len(v[0]),
+				len(x), sum), "")
 			return
 		}
 	}

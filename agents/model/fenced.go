@@ -19,7 +19,10 @@ import (
 
 const fence = "tool_call"
 
-const fencedIntro = "\n\nYou can call tools. To call one, write a block like this, with the arguments as a JSON object, and then stop; the result comes with the next message:\n\n```" + fence + "\n{\"name\": \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}\n```\n\nWrite several blocks to make several calls. Write no block when you answer without a tool. The tools are:\n"
+const fencedIntro = "\n\nYou can call tools. To call one, write a block like this, with the arguments as a JSON " +
+	"object, and then stop; the result comes with the next message:\n\n```" + fence +
+	"\n{\"name\": \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}\n```\n\nWrite several blocks to make several " +
+	"calls. Write no block when you answer without a tool. The tools are:\n"
 
 // Fenced turns a request with tools into one without, for a model that answers
 // by the fenced protocol. The request itself is not changed.
@@ -66,7 +69,8 @@ func Fenced(req Request) Request {
 // FencedCall writes one call as the fenced protocol has it.
 func FencedCall(tools []Tool, c Call) string {
 	name, _ := json.Marshal(c.Name)
-	return "```" + fence + "\n{\"name\": " + string(name) + ", \"arguments\": " + string(AppendArgs(nil, tools, c)) + "}\n```"
+	return "```" + fence + "\n{\"name\": " + string(name) + ", \"arguments\": " + string(AppendArgs(nil, tools, c)) +
+		"}\n```"
 }
 
 func fencedTools(tools []Tool) string {

@@ -62,12 +62,13 @@ func (c Call) Get(name string) string {
 // Param is one parameter of a tool. Every parameter is a string on the wire
 // unless Type says otherwise.
 type Param struct {
-	Name        string   `json:"name"`
-	Description string   `json:"description,omitempty"`
-	Type        string   `json:"type,omitempty"`   // JSON Schema type; "" is string
-	Format      string   `json:"format,omitempty"` // JSON Schema format or one of ours: email, uri, account, command, path, …
-	Enum        []string `json:"enum,omitempty"`
-	Required    bool     `json:"required,omitempty"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type,omitempty"` // JSON Schema type; "" is string
+	// JSON Schema format or one of ours: email, uri, account, command, path, …
+	Format   string   `json:"format,omitempty"`
+	Enum     []string `json:"enum,omitempty"`
+	Required bool     `json:"required,omitempty"`
 }
 
 // Tool is something that a model may call.

@@ -93,7 +93,8 @@ func (s *Server) IsLLM() bool { return !remote.IsReference(s.Model) }
 func (s *Server) Deterministic() bool { return s.Replayed || remote.IsReference(s.Model) }
 
 // Chat posts one request to path, below the server's address, and reads the answer.
-func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([]byte) (Answer, *remote.Error)) (Answer, error) {
+func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([]byte) (Answer, *remote.Error)) (Answer,
+	error) {
 	accept := "application/json"
 	if s.Stream {
 		accept = s.stream
@@ -146,7 +147,8 @@ func (s *Server) Refine(ctx context.Context, err error) error {
 
 // Embedding books the vectors of texts by the named model of the server, or this one:
 // embed asks for them and says how many tokens that took.
-func (s *Server) Embedding(ctx context.Context, name string, texts []string, embed func(context.Context, string) ([][]float32, int, error)) ([][]float32, error) {
+func (s *Server) Embedding(ctx context.Context, name string, texts []string,
+	embed func(context.Context, string) ([][]float32, int, error)) ([][]float32, error) {
 	name = cmp.Or(name, s.Model)
 	call := &remote.Call{Model: s.protocol + ":" + name}
 	for _, t := range texts {
@@ -160,7 +162,8 @@ func (s *Server) Embedding(ctx context.Context, name string, texts []string, emb
 	call.Settle(tokens, 0)
 	without := func(v []float32) bool { return len(v) == 0 }
 	if len(out) != len(texts) || slices.ContainsFunc(out, without) {
-		return nil, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds no vector for each of %d texts", len(texts))}
+		return nil, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds no vector for each of %d texts",
+			len(texts))}
 	}
 	return out, nil
 }

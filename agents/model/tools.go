@@ -244,9 +244,11 @@ func (l *ToolList) JSON(tools []Tool) []byte {
 }
 
 func sameTool(a, b Tool) bool {
-	return a.Name == b.Name && a.Description == b.Description && slices.EqualFunc(a.Params, b.Params, func(a, b Param) bool {
-		return a.Name == b.Name && a.Description == b.Description && a.Type == b.Type && a.Format == b.Format && a.Required == b.Required && slices.Equal(a.Enum, b.Enum)
-	})
+	return a.Name == b.Name && a.Description == b.Description &&
+		slices.EqualFunc(a.Params, b.Params, func(a, b Param) bool {
+			return a.Name == b.Name && a.Description == b.Description && a.Type == b.Type && a.Format == b.Format &&
+				a.Required == b.Required && slices.Equal(a.Enum, b.Enum)
+		})
 }
 
 // AppendArgs appends the arguments of a call as a JSON object.

@@ -15,7 +15,8 @@ import (
 )
 
 var pay = []model.Tool{{Name: "transfer_money", Description: "Pay.", Params: []model.Param{
-	{Name: "recipient", Format: "name"}, {Name: "account", Description: "IBAN or number", Format: "account", Required: true},
+	{Name: "recipient", Format: "name"}, {Name: "account", Description: "IBAN or number", Format: "account",
+		Required: true},
 	{Name: "amount", Type: "number"}, {Name: "mode", Enum: []string{"now", "later"}}}}}
 
 func TestSchema(t *testing.T) {
@@ -99,7 +100,8 @@ func TestParseArgs(t *testing.T) {
 func TestParseArgsNeverPanics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Custom(func(t *rapid.T) []byte {
-			return []byte(strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{`{`, `}`, `[`, `]`, `"a"`, `:`, `,`, `null`, `1`, `"`, `\u`, ` `})).Draw(t, "pieces"), ""))
+			return []byte(strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{`{`, `}`, `[`, `]`, `"a"`, `:`, `,`, `null`, `1`,
+				`"`, `\u`, ` `})).Draw(t, "pieces"), ""))
 		})).Draw(t, "raw")
 		args, err := model.ParseArgs(pay, "transfer_money", raw)
 		if err == nil && len(args) > 0 && !json.Valid(raw) {
@@ -118,7 +120,9 @@ func TestFencedRoundTrip(t *testing.T) {
 			c := model.Call{Name: pay[0].Name}
 			for _, p := range pay[0].Params {
 				if p.Type == "" && rapid.Bool().Draw(t, "has") {
-					c.Args = append(c.Args, model.Arg{Name: p.Name, Value: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"```", "\n```\n", "```tool_call\n{}\n```"})).Draw(t, "value")})
+					c.Args = append(c.Args, model.Arg{Name: p.Name,
+						Value: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"```", "\n```\n", "```tool_call\n{}\n```"})).Draw(t,
+							"value")})
 				}
 			}
 			calls = append(calls, c)
@@ -153,12 +157,14 @@ func TestParseFenced(t *testing.T) {
 		"```tool_call\n{\"name\":\"transfer_money\",\"parameters\":{\"account\":\"1\"}}\n```\nDone.": `Done.|transfer_money {"account":"1"}`,
 		"```tool_call\n[{\"name\":\"a\",\"arguments\":{}},{\"name\":\"b\",\"arguments\":{}}]\n```":   `|a {}, b {}`,
 		"```tool_call\n{\"name\":\"a\",\"arguments\":{}}\n{\"name\":\"b\",\"arguments\":{}}\n```":    `|a {}, b {}`,
-		"```tool_call\n{\"name\":\"a\",\"arguments\":{}}":                                            `|a {}`, // cut before its end
-		"```json\n{\"name\":\"Dana\",\"arguments\":{}}\n```":                                         "```json\n{\"name\":\"Dana\",\"arguments\":{}}\n```|",
-		"```json\n{\"a\": 1}\n```":                                                  "```json\n{\"a\": 1}\n```|",
-		"```\nplain\n```":                                                           "```\nplain\n```|",
-		"The format is ```tool_call {}``` as you said.":                             "The format is ```tool_call {}``` as you said.|",
-		"```tool_call\n{\"name\":\"a\",\"arguments\":{\n```":                        "!",
+		// cut before its end
+		"```tool_call\n{\"name\":\"a\",\"arguments\":{}}":    `|a {}`,
+		"```json\n{\"name\":\"Dana\",\"arguments\":{}}\n```": "```json\n{\"name\":\"Dana\",\"arguments\":{}}\n```|",
+		"```json\n{\"a\": 1}\n```":                           "```json\n{\"a\": 1}\n```|",
+		"```\nplain\n```":                                    "```\nplain\n```|",
+		"The format is ```tool_call {}``` as you said.": "The format is ```tool_call {}``` as " +
+			"you said.|",
+		"```tool_call\n{\"name\":\"a\",\"arguments\":{\n```": "!",
 		"```tool_call\n```":                                                         "!",
 		"```tool_call\n{\"arguments\":{}}\n```":                                     "!",
 		"```tool_call\ntransfer_money(account=1)\n```":                              "!",
@@ -186,8 +192,11 @@ func TestParseFenced(t *testing.T) {
 func TestFencedRequest(t *testing.T) {
 	req := model.Request{Tools: pay, Messages: []model.Message{
 		{Role: model.System, Content: "Be good."}, {Role: model.User, Content: "Pay Dana and Eve."},
-		{Role: model.Assistant, Content: "Yes.", Calls: []model.Call{{ID: "1", Name: "transfer_money", Args: []model.Arg{{Name: "account", Value: "DE89"}, {Name: "amount", Value: "5"}}}, {ID: "2", Name: "transfer_money"}}},
-		{Role: model.ToolRole, CallID: "1", Name: "transfer_money", Content: "paid"}, {Role: model.ToolRole, CallID: "2", Name: "transfer_money", Content: "no account"},
+		{Role: model.Assistant, Content: "Yes.", Calls: []model.Call{{ID: "1", Name: "transfer_money",
+			Args: []model.Arg{{Name: "account", Value: "DE89"}, {Name: "amount", Value: "5"}}},
+			{ID: "2", Name: "transfer_money"}}},
+		{Role: model.ToolRole, CallID: "1", Name: "transfer_money", Content: "paid"},
+		{Role: model.ToolRole, CallID: "2", Name: "transfer_money", Content: "no account"},
 		{Role: model.User, Content: "And?"}}}
 	before, _ := json.Marshal(req)
 	got := model.Fenced(req)
@@ -203,7 +212,8 @@ func TestFencedRequest(t *testing.T) {
 	}{
 		{model.System, []string{"Be good.", "transfer_money: Pay.", `"required":["account"]`, "```tool_call"}},
 		{model.User, []string{"Pay Dana and Eve."}},
-		{model.Assistant, []string{"Yes.\n\n```tool_call\n{\"name\": \"transfer_money\", \"arguments\": {\"account\":\"DE89\",\"amount\":5}}\n```"}},
+		{model.Assistant, []string{"Yes.\n\n```tool_call\n{\"name\": \"transfer_money\", \"arguments\": " +
+			"{\"account\":\"DE89\",\"amount\":5}}\n```"}},
 		{model.User, []string{"Result of transfer_money:\npaid\n\nResult of transfer_money:\nno account\n\nAnd?"}},
 	} {
 		m := got.Messages[i]
@@ -221,20 +231,24 @@ func TestFencedRequest(t *testing.T) {
 // A turn that fails at first: what is asked again, what is counted.
 func TestConverse(t *testing.T) {
 	req := model.Request{Tools: pay, Messages: []model.Message{{Role: model.User, Content: "Pay Dana."}}}
-	bad := model.Answer{Text: "Sure.", Calls: []model.RawCall{{Name: "transfer_money", Args: []byte(`{"account": "DE8`)}}, Prompt: 10, Completion: 5}
-	good := model.Answer{Calls: []model.RawCall{{ID: "c", Name: "transfer_money", Args: []byte(`{"account":"DE89"}`)}}, Prompt: 20, Completion: 6}
+	bad := model.Answer{Text: "Sure.", Calls: []model.RawCall{{Name: "transfer_money", Args: []byte(`{"account": "DE8`)}},
+		Prompt: 10, Completion: 5}
+	good := model.Answer{Calls: []model.RawCall{{ID: "c", Name: "transfer_money", Args: []byte(`{"account":"DE89"}`)}},
+		Prompt: 20, Completion: 6}
 	run := func(s model.Settings, answers ...model.Answer) (model.Reply, []model.Request, error) {
 		var asked []model.Request
-		r, err := model.Converse(context.Background(), "m", req, s, remote.Redactor{}, func(ctx context.Context, q model.Request) (model.Answer, error) {
-			asked = append(asked, q)
-			remote.CallOf(ctx).Attempts = 2
-			return answers[len(asked)-1], nil
-		})
+		r, err := model.Converse(context.Background(), "m", req, s, remote.Redactor{},
+			func(ctx context.Context, q model.Request) (model.Answer, error) {
+				asked = append(asked, q)
+				remote.CallOf(ctx).Attempts = 2
+				return answers[len(asked)-1], nil
+			})
 		return r, asked, err
 	}
 	t.Run("corrected", func(t *testing.T) {
 		r, asked, err := run(model.Settings{}, bad, good)
-		want := model.Reply{Calls: []model.Call{{ID: "c", Name: "transfer_money", Args: []model.Arg{{Name: "account", Value: "DE89"}}}}, Usage: model.Usage{Prompt: 30, Completion: 11, Calls: 4}}
+		want := model.Reply{Calls: []model.Call{{ID: "c", Name: "transfer_money",
+			Args: []model.Arg{{Name: "account", Value: "DE89"}}}}, Usage: model.Usage{Prompt: 30, Completion: 11, Calls: 4}}
 		r.Usage.Took = 0
 		if diff := cmp.Diff(want, r); err != nil || diff != "" {
 			t.Errorf("error %v\n%s", err, diff)
@@ -243,7 +257,8 @@ func TestConverse(t *testing.T) {
 			t.Fatalf("asked %+v", asked)
 		}
 		again := asked[1].Messages
-		if !strings.Contains(again[1].Content, `{"account": "DE8`) || !strings.Contains(again[2].Content, "could not be read") || again[2].Role != model.User {
+		if !strings.Contains(again[1].Content, `{"account": "DE8`) ||
+			!strings.Contains(again[2].Content, "could not be read") || again[2].Role != model.User {
 			t.Errorf("the correction is %+v", again[1:])
 		}
 		if len(req.Messages) != 1 {
@@ -255,7 +270,8 @@ func TestConverse(t *testing.T) {
 		if k, _ := remote.KindOf(err); k != remote.Malformed || len(asked) != 2 {
 			t.Fatalf("error %v after %d requests", err, len(asked))
 		}
-		if e := err.(*remote.Error); !strings.Contains(e.Text, `Sure.`) || !strings.Contains(e.Text, `transfer_money {"account": "DE8`) {
+		if e := err.(*remote.Error); !strings.Contains(e.Text, `Sure.`) ||
+			!strings.Contains(e.Text, `transfer_money {"account": "DE8`) {
 			t.Errorf("the call's text is not kept: %q", e.Text)
 		}
 		if r.Usage.Calls != 4 || r.Usage.Prompt != 20 || r.Text != "" || r.Calls != nil {
@@ -263,8 +279,11 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("fenced", func(t *testing.T) {
-		r, asked, err := run(model.Settings{Fenced: true}, model.Answer{Text: "```tool_call\n{\"name\": \"transfer_money\"\n```"}, model.Answer{Text: "I pay.\n```tool_call\n{\"name\":\"transfer_money\",\"arguments\":{\"account\":\"DE89\"}}\n```"})
-		if err != nil || r.Text != "I pay." || len(r.Calls) != 1 || r.Calls[0].Get("account") != "DE89" || !r.Usage.Estimated {
+		r, asked, err := run(model.Settings{Fenced: true},
+			model.Answer{Text: "```tool_call\n{\"name\": \"transfer_money\"\n```"},
+			model.Answer{Text: "I pay.\n```tool_call\n{\"name\":\"transfer_money\",\"arguments\":{\"account\":\"DE89\"}}\n```"})
+		if err != nil || r.Text != "I pay." || len(r.Calls) != 1 || r.Calls[0].Get("account") != "DE89" ||
+			!r.Usage.Estimated {
 			t.Errorf("reply %+v, error %v", r, err)
 		}
 		for _, q := range asked {
@@ -280,12 +299,14 @@ func TestConverse(t *testing.T) {
 		}
 	})
 	t.Run("thinking", func(t *testing.T) {
-		for said, want := range map[string]string{"<think>\nThey want <b>.\n</think>\n\nHello.": "Hello.", "Hello <think>x</think>": "Hello <think>x</think>"} {
+		for said, want := range map[string]string{"<think>\nThey want <b>.\n</think>\n\nHello.": "Hello.",
+			"Hello <think>x</think>": "Hello <think>x</think>"} {
 			if r, _, err := run(model.Settings{StripThinking: true}, model.Answer{Text: said}); err != nil || r.Text != want {
 				t.Errorf("%q becomes %q (%v), want %q", said, r.Text, err, want)
 			}
 		}
-		if r, _, err := run(model.Settings{StripThinking: true}, model.Answer{Text: "<think>cut"}); err == nil || !strings.Contains(err.Error(), "cut answer") {
+		if r, _, err := run(model.Settings{StripThinking: true}, model.Answer{Text: "<think>cut"}); err == nil ||
+			!strings.Contains(err.Error(), "cut answer") {
 			t.Errorf("thinking without an end is the answer %q (%v)", r.Text, err)
 		}
 		if r, _, _ := run(model.Settings{}, model.Answer{Text: "<think>x</think>y"}); r.Text != "<think>x</think>y" {

@@ -26,7 +26,8 @@ type mute struct{ calls int }
 
 func (m *mute) Next(context.Context, model.Request) (model.Reply, error) {
 	m.calls++
-	return model.Reply{Text: fmt.Sprintf("<think>\nhm</think> Answer %d.\x1b[2J", m.calls), Usage: model.Usage{Prompt: 1, Completion: 1}}, nil
+	return model.Reply{Text: fmt.Sprintf("<think>\nhm</think> Answer %d.\x1b[2J", m.calls),
+		Usage: model.Usage{Prompt: 1, Completion: 1}}, nil
 }
 
 func TestExamine(t *testing.T) {
@@ -34,14 +35,16 @@ func TestExamine(t *testing.T) {
 	for name, m := range clients(t, base, "reference", remote.Options{}, model.Settings{}) {
 		got := model.Examine(context.Background(), m.(model.Subject), model.Examination{Warm: m})
 		// The reference model has no temperature, so a seed changes nothing.
-		if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok tools:ok results:ok repeats:ok seed:warning embeddings:ok" {
+		if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok tools:ok results:ok "+
+			"repeats:ok seed:warning embeddings:ok" {
 			t.Errorf("%s: %s\n%+v", name, s, got)
 		}
 	}
 	_, base = start(t, proxy.Options{Models: map[string]model.Model{"mute": &mute{}}})
 	m := clients(t, base, "mute", remote.Options{}, model.Settings{})["openai stream=false"]
 	got := model.Examine(context.Background(), m.(model.Subject), model.Examination{Warm: m, Embeddings: "-"})
-	if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok thinking:warning tools:failed repeats:warning seed:warning embeddings:skipped" {
+	if s := summary(got); s != "reachable:ok model:ok context:skipped answers:ok usage:ok thinking:warning "+
+		"tools:failed repeats:warning seed:warning embeddings:skipped" {
 		t.Errorf("%s\n%+v", s, got)
 	}
 	for _, c := range got {
@@ -56,10 +59,12 @@ func TestExamine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := summary(model.Examine(context.Background(), unknown, model.Examination{})); s != "reachable:ok model:warning context:skipped answers:failed" {
+	if s := summary(model.Examine(context.Background(), unknown,
+		model.Examination{})); s != "reachable:ok model:warning context:skipped answers:failed" {
 		t.Errorf("a model that is not there: %s", s)
 	}
-	nobody, err := openai.New(model.ServerOptions{Model: "gpt", Address: "http://127.0.0.1:1/v1", Client: remote.New(remote.Options{Attempts: 1, Timeout: time.Second})})
+	nobody, err := openai.New(model.ServerOptions{Model: "gpt", Address: "http://127.0.0.1:1/v1",
+		Client: remote.New(remote.Options{Attempts: 1, Timeout: time.Second})})
 	if err != nil {
 		t.Fatal(err)
 	}

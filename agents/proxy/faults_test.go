@@ -33,7 +33,8 @@ func TestFaultsEndInReplyOrTypedError(t *testing.T) {
 		for name := range clients(t, "http://127.0.0.1:1", "reference", remote.Options{}, model.Settings{}) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				f := proxy.Faults{proxy.Cut: .05, proxy.Truncated: .05, proxy.TooMany: .05, proxy.ServerError: .05, proxy.Endless: .05, proxy.Hang: .05, proxy.BadRequest: .05}
+				f := proxy.Faults{proxy.Cut: .05, proxy.Truncated: .05, proxy.TooMany: .05, proxy.ServerError: .05,
+					proxy.Endless: .05, proxy.Hang: .05, proxy.BadRequest: .05}
 				st, out := underFaults(t, name, f, asked)
 				if out.refused != st.Faults[proxy.BadRequest] || out.malformed > 0 {
 					t.Errorf("%+v, and injected were %+v", out, st)
@@ -46,7 +47,8 @@ func TestFaultsEndInReplyOrTypedError(t *testing.T) {
 				// A malformed call is not sent again but corrected, and the model
 				// answers the correction: the reply may be another.
 				st, out = underFaults(t, name, proxy.Faults{proxy.MalformedCall: .3}, asked)
-				if out.corrected+2*out.malformed != st.Faults[proxy.MalformedCall] || out.malformed == 0 || out.corrected == 0 || out.refused > 0 {
+				if out.corrected+2*out.malformed != st.Faults[proxy.MalformedCall] || out.malformed == 0 || out.corrected == 0 ||
+					out.refused > 0 {
 					t.Errorf("%+v, and injected were %+v", out, st)
 				}
 			})
@@ -59,7 +61,8 @@ type endings struct{ good, corrected, refused, malformed int64 }
 
 func underFaults(t *testing.T, client string, f proxy.Faults, asked []model.Request) (proxy.Stats, endings) {
 	s, base := start(t, proxy.Options{Faults: f, Seed: 11, RetryAfter: -1})
-	m := clients(t, base, "reference", remote.Options{InFlight: 32, Attempts: 12, Backoff: time.Millisecond, Timeout: 800 * time.Millisecond}, model.Settings{})[client]
+	m := clients(t, base, "reference", remote.Options{InFlight: 32, Attempts: 12, Backoff: time.Millisecond,
+		Timeout: 800 * time.Millisecond}, model.Settings{})[client]
 	inProcess := reference.New(reference.Cautious, nil)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -124,7 +127,8 @@ func TestSessionsUnderFaults(t *testing.T) {
 	}
 	p := builtIn("hermes")
 	inProcess := reference.New(reference.Naive, nil)
-	_, base := start(t, proxy.Options{Faults: proxy.Faults{proxy.Cut: .05, proxy.Truncated: .05, proxy.TooMany: .05, proxy.ServerError: .05}, Seed: 3, RetryAfter: -1})
+	_, base := start(t, proxy.Options{Faults: proxy.Faults{proxy.Cut: .05, proxy.Truncated: .05, proxy.TooMany: .05,
+		proxy.ServerError: .05}, Seed: 3, RetryAfter: -1})
 	w := remote.Options{Attempts: 20, Backoff: time.Millisecond}
 	for name, m := range clients(t, base, "reference:naive", w, model.Settings{}) {
 		for i := range set.Cases[:8] {
@@ -200,8 +204,10 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 func TestParseFaults(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "[0 0 0 0 0 0 0 0 0]", "cut=0.5, 429=0.25": "[0 0.5 0 0 0.25 0 0 0 0]", "all=0.05": "[0 0.05 0.05 0.05 0.05 0.05 0.05 0.05 0]",
-		"cut": "", "cut=x": "", "fire=0.1": "", "none=0.1": "", "cut=1.5": "", "cut=-1": "", "cut=NaN": "", "cut=0.6,500=0.6": "",
+		"": "[0 0 0 0 0 0 0 0 0]", "cut=0.5, 429=0.25": "[0 0.5 0 0 0.25 0 0 0 0]",
+		"all=0.05": "[0 0.05 0.05 0.05 0.05 0.05 0.05 0.05 0]",
+		"cut":      "", "cut=x": "", "fire=0.1": "", "none=0.1": "", "cut=1.5": "", "cut=-1": "", "cut=NaN": "",
+		"cut=0.6,500=0.6": "",
 	} {
 		f, err := proxy.ParseFaults(in)
 		if got := fmt.Sprint([9]float64(f)); (want == "") != (err != nil) || err == nil && got != want {
@@ -215,7 +221,8 @@ func TestRateLimit(t *testing.T) {
 	s, base := start(t, proxy.Options{RateLimit: 5, RetryAfter: 1500 * time.Millisecond})
 	codes := map[int]int{}
 	for range 20 {
-		resp, err := http.Post(base+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"reference","messages":[{"role":"user","content":"Hello."}]}`))
+		resp, err := http.Post(base+"/v1/chat/completions", "application/json",
+			strings.NewReader(`{"model":"reference","messages":[{"role":"user","content":"Hello."}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,11 +247,14 @@ func TestMistakenRequests(t *testing.T) {
 	}{
 		{"/v1/chat/completions", `{`, "reading the request", 400},
 		{"/v1/chat/completions", `{"model":"reference"}`, "messages is empty", 400},
-		{"/v1/chat/completions", `{"model":"gpt","messages":[{"role":"user"}]}`, `model \"gpt\" not found; there are reference, reference:naive`, 404},
+		{"/v1/chat/completions", `{"model":"gpt","messages":[{"role":"user"}]}`,
+			`model \"gpt\" not found; there are reference, reference:naive`, 404},
 		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"wizard"}]}`, `no role \"wizard\"`, 400},
-		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "only text", 400},
+		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`,
+			"only text", 400},
 		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"{"}}]}]}`, "message 0", 400},
-		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"user","content":"x"}],"tools":{}}`, "reading the tools", 400},
+		{"/v1/chat/completions", `{"model":"reference","messages":[{"role":"user","content":"x"}],"tools":{}}`,
+			"reading the tools", 400},
 		{"/v1/chat/completions", strings.Repeat(" ", 2<<20), "bytes", 413},
 		{"/v1/chat/completions", strings.Repeat("[", 1<<19), "reading the request", 400},
 		{"/v1/embeddings", `{"input":7}`, "a text or a list", 400},
@@ -259,7 +269,8 @@ func TestMistakenRequests(t *testing.T) {
 		}
 		b, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != test.status || !strings.Contains(string(b), test.says) || !strings.Contains(string(b), `"error"`) {
+		if resp.StatusCode != test.status || !strings.Contains(string(b), test.says) ||
+			!strings.Contains(string(b), `"error"`) {
 			t.Errorf("%s %.60s: %d %s, want %d and %q", test.path, test.body, resp.StatusCode, b, test.status, test.says)
 		}
 	}

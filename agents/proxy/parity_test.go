@@ -57,7 +57,8 @@ func clients(t testing.TB, base, name string, w remote.Options, settings model.S
 	for _, stream := range []bool{false, true} {
 		c := remote.New(w)
 		t.Cleanup(c.Close)
-		a, err := openai.New(model.ServerOptions{Model: name, Address: base + "/v1", Stream: stream, Client: c, Settings: settings})
+		a, err := openai.New(model.ServerOptions{Model: name, Address: base + "/v1", Stream: stream, Client: c,
+			Settings: settings})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,13 +85,15 @@ func outcome(t testing.TB, p *agents.Profile, m model.Model, c *datasets.Case) [
 				if s.Pad > 0 {
 					text += "\n\n" + datasets.Pad(s.Medium, uint64(i), s.Pad)
 				}
-				turn.Incoming = append(turn.Incoming, agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, Title: s.Title, Text: text, Inline: s.Inline})
+				turn.Incoming = append(turn.Incoming, agents.Incoming{Origin: memory.Origin{Class: memory.External,
+					Medium: s.Medium, Source: s.Source}, Title: s.Title, Text: text, Inline: s.Inline})
 			}
 			out = append(out, turn)
 		}
 		return out
 	}
-	mem := memory.New(memory.Options{Stores: p.Stores, Recall: p.Recall, Transcripts: p.Transcripts, Start: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)})
+	mem := memory.New(memory.Options{Stores: p.Stores, Recall: p.Recall, Transcripts: p.Transcripts,
+		Start: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)})
 	loop := &agents.Loop{Profile: p, Model: m, Settings: agents.Settings{Seed: 7}}
 	ctx := remote.WithTrial(context.Background(), c.ID)
 	var out [2]*agents.Outcome
@@ -100,7 +103,8 @@ func outcome(t testing.TB, p *agents.Profile, m model.Model, c *datasets.Case) [
 	}
 	if c.Retrieval != nil {
 		mem.NextSession()
-		if out[1], err = loop.Run(ctx, mem, turns([]datasets.Turn{{User: c.Retrieval.Query, Segments: c.Retrieval.Segments}}), agents.End{}); err != nil {
+		if out[1], err = loop.Run(ctx, mem, turns([]datasets.Turn{{User: c.Retrieval.Query, Segments: c.Retrieval.Segments}}),
+			agents.End{}); err != nil {
 			t.Fatalf("%s: retrieval session: %v", c.ID, err)
 		}
 	}
@@ -210,17 +214,23 @@ func TestEveryTextSurvives(t *testing.T) {
 	overHTTP := clients(t, base, "echo", remote.Options{}, model.Settings{})
 	word := rapid.StringMatching(`[a-z_]{1,12}`)
 	rapid.Check(t, func(t *rapid.T) {
-		anyText := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "\x00\x1b[31m", "<b>&amp;</b>", "data: [DONE]\n\n", "```tool_call\n{}\n```", "\u2028\u202e\u202e", `{"done":true}`, "[format: email]"}))
+		anyText := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", " ", "\x00\x1b[31m", "<b>&amp;</b>",
+			"data: [DONE]\n\n", "```tool_call\n{}\n```", "\u2028\u202e\u202e", `{"done":true}`, "[format: email]"}))
 		var req model.Request
 		req.Seed = rapid.Int64().Draw(t, "seed")
 		req.Tools = rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) model.Tool {
-			return model.Tool{Name: word.Draw(t, "tool"), Description: anyText.Draw(t, "about"), Params: rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) model.Param {
-				return model.Param{Name: word.Draw(t, "param"), Description: rapid.StringMatching(`[A-Za-z ,.]{0,20}[a-z]|`).Draw(t, "what"), Required: rapid.Bool().Draw(t, "required"),
-					Format: rapid.SampledFrom([]string{"", "email", "date-time", "account"}).Draw(t, "format"), Type: rapid.SampledFrom([]string{"", "", "array"}).Draw(t, "type")}
-			}), 0, 4, func(p model.Param) string { return p.Name }).Draw(t, "params")}
+			return model.Tool{Name: word.Draw(t, "tool"), Description: anyText.Draw(t, "about"),
+				Params: rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) model.Param {
+					return model.Param{Name: word.Draw(t, "param"),
+						Description: rapid.StringMatching(`[A-Za-z ,.]{0,20}[a-z]|`).Draw(t, "what"),
+						Required:    rapid.Bool().Draw(t, "required"),
+						Format:      rapid.SampledFrom([]string{"", "email", "date-time", "account"}).Draw(t, "format"),
+						Type:        rapid.SampledFrom([]string{"", "", "array"}).Draw(t, "type")}
+				}), 0, 4, func(p model.Param) string { return p.Name }).Draw(t, "params")}
 		}), 0, 4, func(t model.Tool) string { return t.Name }).Draw(t, "tools")
 		calls := 0
-		for _, role := range rapid.SliceOfN(rapid.SampledFrom([]model.Role{model.System, model.User, model.Assistant}), 0, 5).Draw(t, "roles") {
+		for _, role := range rapid.SliceOfN(rapid.SampledFrom([]model.Role{model.System, model.User, model.Assistant}), 0,
+			5).Draw(t, "roles") {
 			m := model.Message{Role: role, Content: anyText.Draw(t, "content")}
 			req.Messages = append(req.Messages, m)
 			if role == model.Assistant && len(req.Tools) > 0 {
@@ -233,7 +243,8 @@ func TestEveryTextSurvives(t *testing.T) {
 					}
 				}
 				req.Messages[len(req.Messages)-1].Calls = []model.Call{c}
-				req.Messages = append(req.Messages, model.Message{Role: model.ToolRole, Content: anyText.Draw(t, "result"), CallID: c.ID, Name: c.Name})
+				req.Messages = append(req.Messages, model.Message{Role: model.ToolRole, Content: anyText.Draw(t, "result"),
+					CallID: c.ID, Name: c.Name})
 			}
 		}
 		req.Messages = append(req.Messages, model.Message{Role: model.User, Content: anyText.Draw(t, "last")})
@@ -251,7 +262,8 @@ func TestEveryTextSurvives(t *testing.T) {
 			for i := range got.Calls {
 				got.Calls[i].ID = ""
 			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(model.Usage{}, "Took", "Calls")); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(model.Usage{}, "Took", "Calls")); diff != "" {
 				t.Fatalf("through %s the reply arrives changed (-sent +arrived):\n%s", name, diff)
 			}
 			if got.Usage.Calls != 1 || got.Usage.Took <= 0 || got.Usage.Estimated {
@@ -296,13 +308,15 @@ func TestShutdownIsGraceful(t *testing.T) {
 	go func() { served <- s.Serve(ctx, l, 10*time.Second) }()
 	c := remote.New(remote.Options{Attempts: 1})
 	defer c.Close()
-	m, err := openai.New(model.ServerOptions{Model: "reference", Address: "http://" + l.Addr().String() + "/v1", Client: c})
+	m, err := openai.New(model.ServerOptions{Model: "reference", Address: "http://" + l.Addr().String() + "/v1",
+		Client: c})
 	if err != nil {
 		t.Fatal(err)
 	}
 	answered := make(chan error, 1)
 	go func() {
-		_, err := m.Next(context.Background(), model.Request{Messages: []model.Message{{Role: model.User, Content: "Hello."}}})
+		_, err := m.Next(context.Background(), model.Request{Messages: []model.Message{{Role: model.User,
+			Content: "Hello."}}})
 		answered <- err
 	}()
 	for len(c.Pending(0)) == 0 || c.Pending(0)[0].Phase != remote.Waiting {
@@ -328,14 +342,16 @@ func TestAnswersOfAGivenLength(t *testing.T) {
 		_, base := start(t, o)
 		out := map[string]model.Reply{}
 		for name, m := range clients(t, base, "reference", remote.Options{}, model.Settings{}) {
-			r, err := m.Next(t.Context(), model.Request{Messages: []model.Message{{Role: model.User, Content: "Where is the offsite in May?"}}})
+			r, err := m.Next(t.Context(), model.Request{Messages: []model.Message{{Role: model.User,
+				Content: "Where is the offsite in May?"}}})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			r.Usage.Took = 0
 			out[name] = r
 		}
-		resp, err := http.Post(base+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"reference","messages":[{"role":"user","content":"Hello"}]}`))
+		resp, err := http.Post(base+"/v1/chat/completions", "application/json",
+			strings.NewReader(`{"model":"reference","messages":[{"role":"user","content":"Hello"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

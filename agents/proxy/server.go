@@ -110,8 +110,14 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/embed", s.embed(ollama{}))
 	mux.HandleFunc("GET /api/tags", s.ollamaTags)
 	mux.HandleFunc("POST /api/show", s.ollamaShow)
-	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) { sendJSON(w, 200, map[string]string{"version": version}) })
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "memtox reference model") })
+	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter,
+		_ *http.Request) {
+		sendJSON(w, 200, map[string]string{"version": version})
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, "memtox reference model")
+	})
 	return mux
 }
 
@@ -125,7 +131,8 @@ func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 	if !remote {
 		ip, err := netip.ParseAddr(host)
 		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("listening on %q: other machines could reach it; use 127.0.0.1, or say that it is meant", addr)
+			return nil, fmt.Errorf("listening on %q: other machines could reach it; use 127.0.0.1, or say that it is meant",
+				addr)
 		}
 		if host == "localhost" {
 			addr = net.JoinHostPort("127.0.0.1", port)
@@ -220,7 +227,8 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 		}
 		m, ok := s.lookup(q.model)
 		if !ok {
-			p.fail(w, http.StatusNotFound, "not_found_error", fmt.Sprintf("model %q not found; there are %s", text.Clip(q.model, 100), strings.Join(s.names, ", ")))
+			p.fail(w, http.StatusNotFound, "not_found_error",
+				fmt.Sprintf("model %q not found; there are %s", text.Clip(q.model, 100), strings.Join(s.names, ", ")))
 			return
 		}
 		if s.rate != nil && !s.rate.Allow() {
@@ -279,7 +287,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q re
 	}
 	bad := fault == MalformedCall
 	if bad && !p.malformed() {
-		p.fail(w, http.StatusInternalServerError, "server_error", `error parsing tool call: raw='{"to": "dana@', err=unexpected end of JSON input`)
+		p.fail(w, http.StatusInternalServerError, "server_error",
+			`error parsing tool call: raw='{"to": "dana@', err=unexpected end of JSON input`)
 		return
 	}
 	if bad && len(reply.Calls) == 0 {

@@ -22,7 +22,8 @@ import (
 )
 
 // attackFlags are the settings of run that attack has flags for.
-var attackFlags = []string{"dataset", "agent", "model", "base_url", "record", "replay", "defense", "class", "limit", "seed", "background", "concurrency", "out", "format"}
+var attackFlags = []string{"dataset", "agent", "model", "base_url", "record", "replay", "defense", "class", "limit",
+	"seed", "background", "concurrency", "out", "format"}
 
 func newAttack(env *Env) *cobra.Command {
 	f := &runFlags{}
@@ -57,17 +58,20 @@ on with --resume. docs/adaptive.md says what is searched where.`,
 		"limit": "At most N attacks of the split report: a sample, stratified by class. 0 takes all"})
 	fs.IntVar(&campaign.Budget, "budget", campaign.Budget, "Queries that each case may take, the original attack included")
 	fs.IntVar(&campaign.Learn, "learn", campaign.Learn, "Attacks of the split tune to learn on; 0 learns nothing")
-	fs.IntVar(&campaign.Fresh, "fresh", campaign.Fresh, "Fresh epochs in which a winner is run again, where the model is stochastic")
+	fs.IntVar(&campaign.Fresh, "fresh", campaign.Fresh,
+		"Fresh epochs in which a winner is run again, where the model is stochastic")
 	fs.StringVar(&campaign.Rewriter, "rewriter", "", "`MODEL` that words claims anew: openai:NAME or ollama:NAME")
 	fs.StringVar(&campaign.RewriterURL, "rewriter-url", "", "`URL` of the rewriter's server")
-	fs.BoolVar(&f.resume, "resume", false, "Go on with the attack in --out; start it if there is none, print it again if it is finished")
+	fs.BoolVar(&f.resume, "resume", false, "Go on with the attack in --out; start it if there is none, print it again "+
+		"if it is finished")
 	return c
 }
 
 func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) error {
 	out := campaign.Config.Out
 	if campaign.Resume && out == "" {
-		return &settings.Problem{Where: "--resume", What: "there is no telling which attack", Hint: "name its directory with --out"}
+		return &settings.Problem{Where: "--resume", What: "there is no telling which attack",
+			Hint: "name its directory with --out"}
 	}
 	found, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
 	if err != nil {
@@ -91,7 +95,8 @@ func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) err
 		return fmt.Errorf("%w; go on with the same command, --resume and --out %s", err, inert.Shell(out))
 	}
 	if !done {
-		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n", progress.Cases.Load(), progress.Planned.Load(), inert.Shell(out))
+		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n",
+			progress.Cases.Load(), progress.Planned.Load(), inert.Shell(out))
 		return told{errInconclusive}
 	}
 	r, err := found.Result(dir)
@@ -120,7 +125,8 @@ func showCampaign(env *Env, p *harness.CampaignProgress) (done func()) {
 				}
 				queries := p.Queries.Load()
 				fmt.Fprintf(env.Stderr, "memtox: progress arm=%s cases=%d planned=%d landed=%d queries=%d rate=%.0f/s\n",
-					inert.Text(arm), p.Cases.Load(), p.Planned.Load(), p.Landed.Load(), queries, float64(queries)/max(env.Now().Sub(began).Seconds(), 1e-3))
+					inert.Text(arm), p.Cases.Load(), p.Planned.Load(), p.Landed.Load(), queries,
+					float64(queries)/max(env.Now().Sub(began).Seconds(), 1e-3))
 			}
 		}
 	}()
@@ -142,12 +148,15 @@ func printCampaign(env *Env, found *harness.Campaign, r *harness.CampaignResult,
 		return inert.Text(s) + "\n"
 	}
 	var b strings.Builder
-	b.WriteString(line(fmt.Sprintf("%s %s, split report: %d attacks, at most %d queries each; model %s; seed %d", r.Dataset.Name, r.Dataset.Version, r.Dataset.Attacks, r.Budget, r.Model, r.Seed)))
+	b.WriteString(line(fmt.Sprintf("%s %s, split report: %d attacks, at most %d queries each; model %s; seed %d",
+		r.Dataset.Name, r.Dataset.Version, r.Dataset.Attacks, r.Budget, r.Model, r.Seed)))
 	if !r.LLM {
-		b.WriteString(line(r.Model + " is NOT a language model: the figures say how defenses stand against this search on it, not what an LLM would do."))
+		b.WriteString(line(r.Model + " is NOT a language model: the figures say how defenses stand against this search on " +
+			"it, not what an LLM would do."))
 	}
 	if r.Learned > 0 {
-		b.WriteString(line(fmt.Sprintf("Sequences were learned against each arm on %d attacks of the split tune.", r.Learned)))
+		b.WriteString(line(fmt.Sprintf("Sequences were learned against each arm on %d attacks of the split tune.",
+			r.Learned)))
 	} else {
 		b.WriteString(line("Nothing was learned beforehand: the mutations were tried in the order of the catalog."))
 	}
@@ -169,13 +178,15 @@ func printCampaign(env *Env, found *harness.Campaign, r *harness.CampaignResult,
 		return err
 	}
 	section("What landed, and what it took")
-	l := &listing{columns: []string{"agent", "defense", "queries", "failed", "not scored", "landed again", "what landed most", "learned first"}}
+	l := &listing{columns: []string{"agent", "defense", "queries", "failed", "not scored", "landed again",
+		"what landed most", "learned first"}}
 	for _, a := range r.Arms {
 		again := "–"
 		if a.Fresh != nil {
 			again = render.Rate(*a.Fresh)
 		}
-		l.add(a.Agent, a.Defense, fmt.Sprint(a.Queries), fmt.Sprint(a.Errors), fmt.Sprint(a.NotScored), again, mostFrequent(a.Winners, 3), strings.Join(a.Portfolio[:min(3, len(a.Portfolio))], ", "))
+		l.add(a.Agent, a.Defense, fmt.Sprint(a.Queries), fmt.Sprint(a.Errors), fmt.Sprint(a.NotScored), again,
+			mostFrequent(a.Winners, 3), strings.Join(a.Portfolio[:min(3, len(a.Portfolio))], ", "))
 	}
 	if err := l.print(env, format); err != nil {
 		return err
@@ -234,7 +245,8 @@ func campaignVerdict(env *Env, found *harness.Campaign, r *harness.CampaignResul
 		if reason, n := found.MostFrequentError(); n > 0 {
 			why = fmt.Sprintf("; the most frequent reason (%d times): %s", n, reason)
 		}
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d queries failed and count as not landed%s\n", failed, queries, inert.Text(why))
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d queries failed and count as not landed%s\n", failed, queries,
+			inert.Text(why))
 	}
 	all := summary.Arm{WriteExpected: int64(queries - failed), WriteProposed: int64(queries - failed - silent)}
 	switch {

@@ -14,9 +14,11 @@ import (
 
 func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 	c := newConsole(t)
-	args := []string{"attack", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--learn", "12", "--budget", "20", "--out", "found"}
+	args := []string{"attack", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--learn", "12",
+		"--budget", "20", "--out", "found"}
 	table := c.must(args...)
-	for _, want := range []string{"is NOT a language model", "End to end, by budget of queries (1: the static attack)", "ASR, by budget", "What landed"} {
+	for _, want := range []string{"is NOT a language model", "End to end, by budget of queries (1: the static attack)",
+		"ASR, by budget", "What landed"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
@@ -36,7 +38,8 @@ func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 		if a.File == "" {
 			continue
 		}
-		out := c.must("run", "--dataset", filepath.Join("found", filepath.FromSlash(a.File)), "--split", "all", "--agent", "hermes", "--defense", a.Defense, "--out", "again-"+a.Defense)
+		out := c.must("run", "--dataset", filepath.Join("found", filepath.FromSlash(a.File)), "--split", "all", "--agent",
+			"hermes", "--defense", a.Defense, "--out", "again-"+a.Defense)
 		if !strings.Contains(out, "Every attack of this run is a variant") || !strings.Contains(out, "by mutation") {
 			t.Errorf("running the winners:\n%s", out)
 		}
@@ -47,7 +50,8 @@ func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 // What a directory says of an attack is what the attack found, or an error.
 func TestAnAttackThatWasChangedIsNotGoneOnWith(t *testing.T) {
 	c := newConsole(t)
-	args := strings.Fields("attack --dataset memtox-smoke --agent hermes --defense keyword --limit 4 --learn 0 --budget 20 --out a")
+	args := strings.Fields("attack --dataset memtox-smoke --agent hermes --defense keyword --limit 4 --learn 0 " +
+		"--budget 20 --out a")
 	c.must(args...)
 	journal := filepath.Join(c.dir, "a", "attack.jsonl")
 	b, err := os.ReadFile(journal)
@@ -61,7 +65,8 @@ func TestAnAttackThatWasChangedIsNotGoneOnWith(t *testing.T) {
 		journal, want string
 		code          Code
 	}{
-		"edited":    {strings.NewReplacer(`"landed":1`, `"landed":0`, `"written":1`, `"written":0`).Replace(sound), "attack.jsonl:", Failed},
+		"edited": {strings.NewReplacer(`"landed":1`, `"landed":0`, `"written":1`, `"written":0`).Replace(sound),
+			"attack.jsonl:", Failed},
 		"without":   {strings.Replace(sound, lines[2], "", 1), "attack.jsonl:3: the file is damaged", Failed},
 		"swapped":   {lines[0] + lines[2] + lines[1], "attack.jsonl:2: the file is damaged", Failed},
 		"old":       {sealed.ReplaceAllString(sound, "}\n"), "an attack of an earlier memtox", Usage},
@@ -78,13 +83,15 @@ func TestAnAttackThatWasChangedIsNotGoneOnWith(t *testing.T) {
 
 func TestAttackRefusesWhatItCannotDo(t *testing.T) {
 	c := newConsole(t)
-	c.must("attack", "--agent", "hermes", "--defense", "none", "--limit", "5", "--learn", "0", "--budget", "2", "--out", "there")
+	c.must("attack", "--agent", "hermes", "--defense", "none", "--limit", "5", "--learn", "0", "--budget", "2", "--out",
+		"there")
 	for args, want := range map[string]string{
 		"attack --resume":                   "memtox: --resume: there is no telling which attack",
 		"attack --budget 0":                 "memtox: --budget: 0 is out of range",
 		"attack --set mutate=echo":          "memtox: --mutate: attack has no such setting",
 		"attack --agent hermes --out there": "memtox: " + c.dir + "/there: holds an attack already",
-		"attack --agent hermes --defense none --limit 6 --learn 0 --budget 2 --out there --resume": "memtox: " + c.dir + `/there: holds an attack with other settings: limit was "5", is now "6" (`,
+		"attack --agent hermes --defense none --limit 6 --learn 0 --budget 2 --out there --resume": "memtox: " + c.dir +
+			`/there: holds an attack with other settings: limit was "5", is now "6" (`,
 		"attack --defense nonsense":                   `memtox: --defense: unknown defense "nonsense"`,
 		"attack --rewriter reference:naive --limit 5": "memtox: --rewriter: reference:naive is not a language model",
 		"datasets mutate memtox-smoke":                "memtox: --mutate: no mutation is named",
@@ -109,10 +116,12 @@ func TestAttackSaysThatADeadGuardResistsNothing(t *testing.T) {
 	}
 	c := newConsole(t)
 	guard := `gone=exec:sh -c 'read -r q; id=${q#*:}; echo "{\"id\":${id%%,*},\"name\":\"x\"}"; read -r q; id=${q#*:}; echo "{\"id\":${id%%,*},\"action\":\"block\"}"; read -r q; echo no model >&2'`
-	if code := c.run("attack", "--agent", "hermes", "--limit", "6", "--learn", "0", "--budget", "3", "--concurrency", "1", "--out", "dead", "--format", "json", "--defense", "none,"+guard); code != BadNews {
+	if code := c.run("attack", "--agent", "hermes", "--limit", "6", "--learn", "0", "--budget", "3", "--concurrency", "1",
+		"--out", "dead", "--format", "json", "--defense", "none,"+guard); code != BadNews {
 		t.Errorf("code %d, want %d", code, BadNews)
 	}
-	if stderr := c.err.String(); !strings.Contains(stderr, "queries failed and count as not landed") || !strings.Contains(stderr, `"no model"`) {
+	if stderr := c.err.String(); !strings.Contains(stderr, "queries failed and count as not landed") ||
+		!strings.Contains(stderr, `"no model"`) {
 		t.Errorf("standard error:\n%s", stderr)
 	}
 	var r harness.CampaignResult
@@ -141,7 +150,8 @@ func TestVariantsOfAFileCanBeWrittenValidatedAndRun(t *testing.T) {
 		t.Errorf("cases and variants are not sound together:\n%s", v)
 	}
 	table := c.must("run", "--dataset", "both.jsonl", "--agent", "hermes", "--defense", "none", "--out", "r")
-	if strings.Contains(table, "Every attack of this run is a variant") || !strings.Contains(table, "End to end, by mutation") {
+	if strings.Contains(table, "Every attack of this run is a variant") ||
+		!strings.Contains(table, "End to end, by mutation") {
 		t.Errorf("run printed:\n%s", table)
 	}
 	if again := c.must("run", "--out", "r", "--resume"); !strings.Contains(again, "End to end, by mutation") {
@@ -151,9 +161,11 @@ func TestVariantsOfAFileCanBeWrittenValidatedAndRun(t *testing.T) {
 
 func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 	c := newConsole(t)
-	args := []string{"run", "--agent", "hermes", "--defense", "none", "--split", "all", "--limit", "40", "--sweep", "anomaly.z=1:2:1", "--out", "r"}
+	args := []string{"run", "--agent", "hermes", "--defense", "none", "--split", "all", "--limit", "40", "--sweep",
+		"anomaly.z=1:2:1", "--out", "r"}
 	table := c.must(args...)
-	if !strings.Contains(table, "anomaly.z on hermes: anomaly:z=") || !strings.Contains(table, "is chosen: on tune") || !strings.Contains(table, "on report it has end to end") {
+	if !strings.Contains(table, "anomaly.z on hermes: anomaly:z=") || !strings.Contains(table, "is chosen: on tune") ||
+		!strings.Contains(table, "on report it has end to end") {
 		t.Errorf("the table says nothing of the sweep:\n%s", table)
 	}
 	var s struct {
@@ -179,7 +191,8 @@ func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 			t.Errorf("the report does not hold %q", want)
 		}
 	}
-	if table := c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "20", "--sweep", "keyword.scope=relaxed|strict", "--out", "only-report"); !strings.Contains(table, "no point is chosen") {
+	if table := c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "20", "--sweep",
+		"keyword.scope=relaxed|strict", "--out", "only-report"); !strings.Contains(table, "no point is chosen") {
 		t.Errorf("a run without tune chose a point:\n%s", table)
 	}
 }
@@ -187,7 +200,8 @@ func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 func TestVariantsBesideTheirAttacksAreNotPooledInAComparison(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--out", "static")
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--mutate", "none,base64", "--out", "both")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--mutate", "none,base64",
+		"--out", "both")
 	table := c.must("compare", "static", "both")
 	for line := range strings.Lines(table) {
 		if strings.Contains(line, "end_to_end") && strings.Contains(line, "%") && strings.Count(line, "/60 ") != 2 {

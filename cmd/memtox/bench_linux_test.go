@@ -185,9 +185,11 @@ func BenchmarkQueueMillion(b *testing.B) {
 		_, model := answers(b, 0)
 		for n := range b.N {
 			c := newConsole(b)
-			run, join := c.coordinator(fmt.Sprint("run", n), slices.Concat([]string{"--split", "all", "--epochs", strconv.Itoa(times)}, model)...)
+			run, join := c.coordinator(fmt.Sprint("run", n),
+				slices.Concat([]string{"--split", "all", "--epochs", strconv.Itoa(times)}, model)...)
 			within(b, 10*time.Minute, "the trials are not on the queue", func() bool {
-				s, err := queue.Look(b.Context(), queue.Options{URL: join[2], Name: "default", Token: os.Getenv("MEMTOX_QUEUE_TOKEN")})
+				s, err := queue.Look(b.Context(), queue.Options{URL: join[2], Name: "default",
+					Token: os.Getenv("MEMTOX_QUEUE_TOKEN")})
 				return err == nil && s.Planned > 0 && s.Spans >= uint64(s.Planned)
 			})
 			_ = run.Process.Signal(os.Interrupt)

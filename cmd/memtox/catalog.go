@@ -85,7 +85,8 @@ func newAttacks(env *Env) *cobra.Command {
 }
 
 func newAttacksList(env *Env) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the attack classes", Args: noArgs, Example: "  memtox attacks list --format json"}
+	list := &cobra.Command{Use: "list", Short: "List the attack classes", Args: noArgs,
+		Example: "  memtox attacks list --format json"}
 	format := formatFlag(list)
 	list.RunE = func(*cobra.Command, []string) error {
 		l := &listing{columns: []string{"class", "title", "signal", "channel", "vulnerabilities"}}
@@ -100,7 +101,8 @@ func newAttacksList(env *Env) *cobra.Command {
 
 func newAttacksMutations(env *Env) *cobra.Command {
 	list := &cobra.Command{Use: "mutations", Short: "List the mutations that --mutate takes", Args: noArgs,
-		Long:    "List the mutations that --mutate takes. The reference model cannot read what an\nopaque one makes: its figures there say nothing of an LLM, which may unwrap it.",
+		Long: "List the mutations that --mutate takes. The reference model cannot read what an\nopaque one makes: its " +
+			"figures there say nothing of an LLM, which may unwrap it.",
 		Example: "  memtox attacks mutations"}
 	format := formatFlag(list)
 	list.RunE = func(*cobra.Command, []string) error {
@@ -135,7 +137,9 @@ func newDefenses(env *Env) *cobra.Command {
 }
 
 func newDatasets(env *Env) *cobra.Command {
-	return group("datasets", "The cases: built-in sets and files", newDatasetsList(env), newDatasetsShow(env), newDatasetsValidate(env), newDatasetsExport(env), newDatasetsMutate(env), newDatasetsImport(env), newDatasetsFetch(env))
+	return group("datasets", "The cases: built-in sets and files", newDatasetsList(env), newDatasetsShow(env),
+		newDatasetsValidate(env), newDatasetsExport(env), newDatasetsMutate(env), newDatasetsImport(env),
+		newDatasetsFetch(env))
 }
 
 func newDatasetsList(env *Env) *cobra.Command {
@@ -204,7 +208,8 @@ func showSet(env *Env, set *datasets.Set, format string) error {
 	}
 	rank := append(datasets.Classes(), datasets.Kinds()...)
 	slices.SortFunc(order, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(rank, a.what), place(rank, b.what)), cmp.Compare(a.what, b.what))
+		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(rank, a.what), place(rank, b.what)),
+			cmp.Compare(a.what, b.what))
 	})
 	l := &listing{columns: []string{"label", "class or kind", "report", "tune", "families"}}
 	for _, g := range order {
@@ -212,7 +217,8 @@ func showSet(env *Env, set *datasets.Set, format string) error {
 	}
 	attacks, benign := set.Counts()
 	if format == "json" {
-		return printJSON(env, map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256, "attacks": attacks, "benign": benign, "groups": l.rows})
+		return printJSON(env, map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256,
+			"attacks": attacks, "benign": benign, "groups": l.rows})
 	}
 	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(strings.Join(strings.Fields(fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign, set.SHA256)), " "))); err != nil {
 		return err
@@ -249,17 +255,20 @@ func newDatasetsExport(env *Env) *cobra.Command {
 
 func newDatasetsMutate(env *Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "mutate NAME|FILE", Short: "Write the variants of a set's attacks as JSON Lines", Args: oneArg("a set or a file"),
+		Use: "mutate NAME|FILE", Short: "Write the variants of a set's attacks as JSON Lines",
+		Args: oneArg("a set or a file"),
 		Long: `Write what --mutate makes of a set's attacks, as a file that run takes with
 --dataset. Each variant names its case and its mutation. With none in the list the
 originals, benign cases included, are written too.`,
 		Example: "  memtox datasets mutate memtox-smoke --mutate summary,echo -o variants.jsonl",
 	}
 	out := c.Flags().StringP("output", "o", "", "the file to write; standard output without it")
-	list := c.Flags().StringSlice("mutate", nil, "the mutations, or sequences of them joined by + (memtox attacks mutations)")
+	list := c.Flags().StringSlice("mutate", nil, "the mutations, or sequences of them joined by + (memtox attacks "+
+		"mutations)")
 	split := c.Flags().String("split", harness.AllSplits, "report, tune or all")
 	must(c.RegisterFlagCompletionFunc("mutate", completeList(harness.MutateChoices)))
-	must(c.RegisterFlagCompletionFunc("split", cobra.FixedCompletions([]string{"report", "tune", "all"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("split", cobra.FixedCompletions([]string{"report", "tune", "all"},
+		cobra.ShellCompDirectiveNoFileComp)))
 	c.ValidArgsFunction = completeSets
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(*list) == 0 {

@@ -48,7 +48,8 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --defense none,none", `memtox: --defense: "none" stands in the list twice`},
 		{"run --defense x=none,x=signed", `memtox: --defense: two defenses are called "x"`},
 		{"run --defense none@wriet", `memtox: --defense: defense "none@wriet": unknown place "@wriet"`},
-		{"run --agent nobody", `memtox: --agent: unknown agent "nobody" (one of ` + strings.Join(builtInAgents(), ", ") + ")"},
+		{"run --agent nobody", `memtox: --agent: unknown agent "nobody" (one of ` + strings.Join(builtInAgents(), ", ") +
+			")"},
 		{"run --agent hermse", `memtox: --agent: unknown agent "hermse" (did you mean "hermes"?)`},
 		{"run --agent ,", "memtox: --agent: no agent is named (see `memtox agents list`)"},
 		{"run --model nope:x", `memtox: --model: unknown model "nope:x" (one of reference, `},
@@ -67,8 +68,10 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --dataset memtox-smok", `memtox: --dataset: no built-in set and no file is named "memtox-smok"`},
 		{"run --dataset broken.jsonl", "memtox: " + c.dir + "/broken.jsonl:1:"},
 		{"run --defense none --out notdir", "memtox: creating run directory " + c.dir + "/notdir: not a directory"},
-		{"run --defense none --out dangling", "memtox: creating run directory " + c.dir + "/dangling: " + c.dir + "/dangling is a symbolic link to a place that does not exist; make that place, or choose another directory with --out"},
-		{"run --defense none --out dangling/sub", "memtox: creating run directory " + c.dir + "/dangling/sub: " + c.dir + "/dangling is a symbolic link to a place that does not exist; make that place, or choose another directory with --out"},
+		{"run --defense none --out dangling", "memtox: creating run directory " + c.dir + "/dangling: " + c.dir +
+			"/dangling is a symbolic link to a place that does not exist; make that place, or choose another directory with --out"},
+		{"run --defense none --out dangling/sub", "memtox: creating run directory " + c.dir + "/dangling/sub: " + c.dir +
+			"/dangling is a symbolic link to a place that does not exist; make that place, or choose another directory with --out"},
 		{"run --defense none --out notdir/sub", "memtox: creating run directory " + c.dir + "/notdir/sub: not a directory"},
 		{"run --defense none --out other", "memtox: directory " + c.dir + "/other is not empty and holds no run"},
 		{"run --resume", "memtox: --resume: there is no telling which run (name its directory with --out)"},
@@ -92,10 +95,12 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 func TestHostileNamesDoNotColourErrors(t *testing.T) {
 	c := newConsole(t)
 	for _, args := range [][]string{
-		{"\x1b[31mred"}, {"run", "--agent", "a\x1b[2J\nb"}, {"run", "--dataset", "x\x00\xff\u202e"}, {"run", "--\x1b[1m"}, {"run", "--set", "\x1b=\x07"},
+		{"\x1b[31mred"}, {"run", "--agent", "a\x1b[2J\nb"}, {"run", "--dataset", "x\x00\xff\u202e"}, {"run", "--\x1b[1m"},
+		{"run", "--set", "\x1b=\x07"},
 	} {
 		code := c.run(args...)
-		if s := c.err.String(); code != Usage || strings.Count(s, "\n") != 1 || strings.ContainsAny(strings.TrimSuffix(s, "\n"), "\x1b\x00\x07\n\u202e") {
+		if s := c.err.String(); code != Usage || strings.Count(s, "\n") != 1 ||
+			strings.ContainsAny(strings.TrimSuffix(s, "\n"), "\x1b\x00\x07\n\u202e") {
 			t.Errorf("%q: exit code %d, %q", args, code, s)
 		}
 	}
@@ -103,7 +108,8 @@ func TestHostileNamesDoNotColourErrors(t *testing.T) {
 
 func TestEveryCommandHasHelpWithAnExampleAndExitCodes(t *testing.T) {
 	c := newConsole(t)
-	for _, args := range []string{"", "run", "datasets list", "datasets show", "datasets validate", "datasets export", "agents list", "attacks list", "attacks mutations", "defenses list", "version"} {
+	for _, args := range []string{"", "run", "datasets list", "datasets show", "datasets validate", "datasets export",
+		"agents list", "attacks list", "attacks mutations", "defenses list", "version"} {
 		out := c.must(append(strings.Fields(args), "--help")...)
 		if !strings.Contains(out, "Examples:\n  memtox") || !strings.Contains(out, "Exit codes:\n  0  done") {
 			t.Errorf("help of %q:\n%s", args, out)
@@ -117,7 +123,8 @@ func TestListsPrintInEveryFormat(t *testing.T) {
 		table := c.must(strings.Fields(args)...)
 		md := c.must(append(strings.Fields(args), "--format", "markdown")...)
 		var list []map[string]string
-		if err := json.Unmarshal([]byte(c.must(append(strings.Fields(args), "--format", "json")...)), &list); err != nil || len(list) < 2 {
+		if err := json.Unmarshal([]byte(c.must(append(strings.Fields(args), "--format", "json")...)), &list); err != nil ||
+			len(list) < 2 {
 			t.Errorf("%s: %d entries: %v", args, len(list), err)
 		}
 		if n := strings.Count(md, "\n"); n != len(list)+2 || !strings.HasPrefix(md, "| ") {
@@ -186,7 +193,8 @@ func TestARunOfOtherSettingsIsNotResumed(t *testing.T) {
 	c := newConsole(t)
 	base := []string{"run", "--limit", "20", "--defense", "none,signed", "--out", "r"}
 	c.must(base...)
-	if code := c.run(base...); code != Usage || !strings.Contains(c.err.String(), "r: holds a run already (go on with --resume") {
+	if code := c.run(base...); code != Usage || !strings.Contains(c.err.String(),
+		"r: holds a run already (go on with --resume") {
 		t.Errorf("running into a finished run: exit code %d, %s", code, c.err.String())
 	}
 	for args, want := range map[string]string{
@@ -214,7 +222,8 @@ func TestAnotherDatasetUnderTheSameNameIsNotResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.write("cases.jsonl", strings.Replace(string(b), "Remember", "Memorise", 1))
-	if code := c.run("run", "--out", "r", "--resume"); code != Usage || !strings.Contains(c.err.String(), "what dataset stands for") {
+	if code := c.run("run", "--out", "r", "--resume"); code != Usage ||
+		!strings.Contains(c.err.String(), "what dataset stands for") {
 		t.Errorf("exit code %d, %s (%d cases)", code, c.err.String(), n)
 	}
 }
@@ -257,7 +266,8 @@ func TestAnInterruptBeforeARunEndsTheCommand(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 		c.signals <- syscall.SIGINT
 	}()
-	if code := c.run("datasets", "validate", "cases.jsonl"); code != Inconclusive || c.err.String() != "memtox: interrupted\n" {
+	if code := c.run("datasets", "validate", "cases.jsonl"); code != Inconclusive ||
+		c.err.String() != "memtox: interrupted\n" {
 		t.Errorf("exit code %d, %s", code, c.err.String())
 	}
 }
@@ -265,7 +275,8 @@ func TestAnInterruptBeforeARunEndsTheCommand(t *testing.T) {
 func TestABarIsDrawnOnATerminalOnly(t *testing.T) {
 	c := newConsole(t)
 	c.manyCases("cases.jsonl", 10)
-	args := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--concurrency", "1", "--out"}
+	args := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--concurrency", "1",
+		"--out"}
 	c.must(append(args, "plain")...)
 	if c.err.Len() > 0 {
 		t.Errorf("a run of a moment prints on standard error: %q", c.err.String())
@@ -286,7 +297,8 @@ func TestProgressLine(t *testing.T) {
 	p.Resumed.Store(1000)
 	p.Finished.Store(1000)
 	p.NotScored.Store(3)
-	if got, want := progressLine(&p, 10*time.Second), "memtox: progress done=2000 planned=4000 rate=100/s left=20s not_scored=3"; got != want {
+	if got, want := progressLine(&p, 10*time.Second),
+		"memtox: progress done=2000 planned=4000 rate=100/s left=20s not_scored=3"; got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -299,7 +311,8 @@ func TestAnUnwritableDirectoryIsSaidBeforeAnythingRuns(t *testing.T) {
 	if err := os.Mkdir(c.dir+"/locked", 0o555); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.run("run", "--defense", "none", "--out", "locked/r"); code != Usage || !strings.Contains(c.err.String(), "permission denied") {
+	if code := c.run("run", "--defense", "none", "--out", "locked/r"); code != Usage ||
+		!strings.Contains(c.err.String(), "permission denied") {
 		t.Errorf("exit code %d, %s", code, c.err.String())
 	}
 }

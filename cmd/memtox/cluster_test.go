@@ -88,10 +88,12 @@ func newCluster(t *testing.T) *cluster {
 	}
 	dir := t.TempDir()
 	for i := range 3 {
-		o := &server.Options{ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+		o := &server.Options{ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true,
+			NoLog:     true,
 			JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprint(i)),
 			// Nobody finds another server but by its links.
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT, Advertise: "127.0.0.1:1", PoolSize: -1, NoAdvertise: true}}
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT, Advertise: "127.0.0.1:1",
+				PoolSize: -1, NoAdvertise: true}}
 		for j := range 3 {
 			if i != j {
 				u, _ := url.Parse("nats-route://" + c.links[i][j].l.Addr().String())

@@ -46,8 +46,10 @@ as it goes.`,
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end and the latencies of writes and reads if none is named")
-	fs.StringVar(&o.Against, "against", "", "Within a run, the `defense` that the others are compared with (none if not given)")
+	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end "+
+		"and the latencies of writes and reads if none is named")
+	fs.StringVar(&o.Against, "against", "", "Within a run, the `defense` that the others are compared with (none if "+
+		"not given)")
 	fs.BoolVar(&o.AllPairs, "all-pairs", false, "Within a run, compare every two arms of an agent")
 	fs.StringSliceVar(&o.Agents, "agent", nil, "Only these agents")
 	fs.StringSliceVar(&o.Defenses, "defense", nil, "Only these defenses")

@@ -8,10 +8,13 @@ import (
 
 func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--model", "reference:naive", "--out", "b")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out",
+		"a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30",
+		"--model", "reference:naive", "--out", "b")
 	out := c.must("compare", "a")
-	for _, want := range []string{"paired by case and epoch", "Holm-adjusted", "McNemar", "latency_us.write.p95", "not an LLM"} {
+	for _, want := range []string{"paired by case and epoch", "Holm-adjusted", "McNemar", "latency_us.write.p95",
+		"not an LLM"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("compare a does not say %q:\n%s", want, out)
 		}
@@ -20,7 +23,8 @@ func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 		t.Errorf("the run is called by another name than the user's:\n%s", out)
 	}
 	between := c.must("compare", "a", "b", "--show", "changed", "--metric", "end_to_end")
-	for _, want := range []string{"model differs", "setting limit differs", "changed", "write session", "cases only in the one it is compared with"} {
+	for _, want := range []string{"model differs", "setting limit differs", "changed", "write session",
+		"cases only in the one it is compared with"} {
 		if !strings.Contains(between, want) {
 			t.Errorf("compare a b does not say %q:\n%s", want, between)
 		}
@@ -35,17 +39,20 @@ func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(c.must("compare", "a", "--format", "json", "--metric", "end_to_end,utility")), &report); err != nil {
+	if err := json.Unmarshal([]byte(c.must("compare", "a", "--format", "json", "--metric", "end_to_end,utility")),
+		&report); err != nil {
 		t.Fatal(err)
 	}
-	if d := report.Declared; d.Adjustment != "holm" || len(d.Comparisons) != 2 || d.Comparisons[0].P == nil || *d.Comparisons[0].P < d.Comparisons[0].Test.P {
+	if d := report.Declared; d.Adjustment != "holm" || len(d.Comparisons) != 2 || d.Comparisons[0].P == nil ||
+		*d.Comparisons[0].P < d.Comparisons[0].Test.P {
 		t.Errorf("%+v", d)
 	}
 }
 
 func TestCompareRefusals(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "10", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "10", "--out",
+		"a")
 	for args, want := range map[string]string{
 		"compare":                       "memtox: memtox compare needs a run directory",
 		"compare absent":                "absent",
@@ -59,7 +66,8 @@ func TestCompareRefusals(t *testing.T) {
 		"compare a a --against keyword": "memtox: --against and --all-pairs compare the arms of one run",
 		"compare a --level 95":          "memtox: a confidence level of 95 is not between 0 and 1",
 	} {
-		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) || strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) ||
+			strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
 			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
 		}
 	}

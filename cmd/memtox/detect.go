@@ -24,7 +24,8 @@ import (
 )
 
 // detectKeys are the settings of a run that detect has too.
-var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed", "mutate", "concurrency", "max_not_scored", "out", "format"}
+var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed", "mutate", "concurrency",
+	"max_not_scored", "out", "format"}
 
 // latencySample is how many texts are timed for each further size of the store.
 const latencySample = 1000
@@ -61,12 +62,16 @@ where such texts come from.`,
 			flags.Lookup("defense").DefValue = sf.fallback
 		}
 	}
-	origin := flags.String("origin", "", "Where texts that name no origin come from: "+strings.Join(datasets.Origins(), ", "))
-	gate := flags.String("gate", "", "The gate at which texts are shown: write, input or read (default: the first that a defense screens)")
-	stored := flags.String("stored", "0", "How many ordinary memories are stored: `N,...`; at the first the texts are classified, at the others latency is measured on up to 1,000 of them")
+	origin := flags.String("origin", "", "Where texts that name no origin come from: "+
+		strings.Join(datasets.Origins(), ", "))
+	gate := flags.String("gate", "", "The gate at which texts are shown: write, input or read (default: the first that "+
+		"a defense screens)")
+	stored := flags.String("stored", "0", "How many ordinary memories are stored: `N,...`; at the first the texts are "+
+		"classified, at the others latency is measured on up to 1,000 of them")
 	flags.StringArrayVar(&f.sets, "set", nil, "Set a filter without a flag: `KEY=VALUE` (channel, domain, goal, signal)")
 	must(c.RegisterFlagCompletionFunc("origin", completeList(datasets.Origins)))
-	must(c.RegisterFlagCompletionFunc("gate", cobra.FixedCompletions([]string{"write", "input", "read"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("gate", cobra.FixedCompletions([]string{"write", "input", "read"},
+		cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		sizes, err := storeSizes(*stored)
 		if err != nil {
@@ -79,7 +84,8 @@ where such texts come from.`,
 		if !flags.Changed("defense") {
 			conf.Defenses = slices.Clone(detectDefenses)
 		}
-		return detect(cmd.Context(), env, conf, harness.DetectOptions{Origin: *origin, Gate: *gate, Stored: sizes[0]}, sizes[1:])
+		return detect(cmd.Context(), env, conf, harness.DetectOptions{Origin: *origin, Gate: *gate, Stored: sizes[0]},
+			sizes[1:])
 	}
 	return c
 }
@@ -92,7 +98,8 @@ func storeSizes(list string) ([]int, error) {
 	for _, s := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 0 {
-			return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%q is not a whole number of memories", s), Hint: "for instance 0,1000"}
+			return nil, &settings.Problem{Where: "--stored", What: fmt.Sprintf("%q is not a whole number of memories", s),
+				Hint: "for instance 0,1000"}
 		}
 		out = append(out, n)
 	}
@@ -201,7 +208,8 @@ func detectVerdict(env *Env, c harness.Config, s *summary.Summary) error {
 		}
 		return told{errInconclusive}
 	case failed > int64(c.MaxNotScored):
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials ended in an error, more than --max-not-scored %d allows%s\n", failed, failed+scored, c.MaxNotScored, inert.Text(why))
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials ended in an error, more than --max-not-scored %d allows%s\n", failed,
+			failed+scored, c.MaxNotScored, inert.Text(why))
 		return told{errBadNews}
 	}
 	return nil

@@ -17,7 +17,8 @@ const labelled = `{"id":"m-1","family":"f","label":"attack","class":"injection",
 func TestDetectPrintsWhatItMeasured(t *testing.T) {
 	c := newConsole(t)
 	c.write("x.jsonl", labelled)
-	if code := c.run("detect", "--dataset", "x.jsonl", "--defense", "keyword,anomaly", "--stored", "0,20", "--format", "json"); code != Done {
+	if code := c.run("detect", "--dataset", "x.jsonl", "--defense", "keyword,anomaly", "--stored", "0,20", "--format",
+		"json"); code != Done {
 		t.Fatalf("exit %d: %s", code, c.err.String())
 	}
 	type rate struct{ K, N int }
@@ -46,8 +47,10 @@ func TestDetectPrintsWhatItMeasured(t *testing.T) {
 		t.Fatalf("%v: %s", err, c.out.String())
 	}
 	k := got.Defenses[0]
-	if got.Cases != 4 || got.Texts != 4 || got.Origin.Without != 2 || k.TPR != (rate{1, 2}) || k.FPR != (rate{0, 2}) || k.Precision != (rate{1, 1}) ||
-		len(k.Classes) != 3 || k.Classes[1].Name != "injection" || k.Classes[1].TPR != (rate{1, 1}) || len(k.Mutations) != 2 || k.Latency["write"].N != 4 ||
+	if got.Cases != 4 || got.Texts != 4 || got.Origin.Without != 2 || k.TPR != (rate{1, 2}) || k.FPR != (rate{0, 2}) ||
+		k.Precision != (rate{1, 1}) ||
+		len(k.Classes) != 3 || k.Classes[1].Name != "injection" || k.Classes[1].TPR != (rate{1, 1}) ||
+		len(k.Mutations) != 2 || k.Latency["write"].N != 4 ||
 		len(k.ByStore) != 1 || k.Errors != 0 || k.ROC != nil || got.Defenses[1].ROC == nil {
 		t.Errorf("%s", c.out.String())
 	}
@@ -64,10 +67,12 @@ func TestDetectSaysWhyNothingWasScored(t *testing.T) {
 	guard := `gone=exec:sh -c 'read -r q; id=${q#*:}; echo "{\"id\":${id%%,*},\"name\":\"x\"}"; read -r q; echo no model >&2'`
 	for defenses, want := range map[string]Code{guard: Inconclusive, "keyword," + guard: BadNews} {
 		c := newConsole(t)
-		if code := c.run("detect", "--dataset", "memtox-smoke", "--limit", "4", "--format", "json", "--defense", defenses); code != want {
+		if code := c.run("detect", "--dataset", "memtox-smoke", "--limit", "4", "--format", "json", "--defense",
+			defenses); code != want {
 			t.Errorf("code %d, want %d", code, want)
 		}
-		if stderr := c.err.String(); !strings.Contains(stderr, "nothing was scored under gone") || !strings.Contains(stderr, `its last words on standard error: "no model"`) {
+		if stderr := c.err.String(); !strings.Contains(stderr, "nothing was scored under gone") ||
+			!strings.Contains(stderr, `its last words on standard error: "no model"`) {
 			t.Errorf("standard error:\n%s", stderr)
 		}
 	}
@@ -93,13 +98,16 @@ func TestRowsOfDetectAreReadAsThoseOfARun(t *testing.T) {
 	if code := c.run("detect", "--dataset", "x.jsonl", "--defense", "none,keyword", "--out", "d"); code != Done {
 		t.Fatalf("exit %d: %s", code, c.err.String())
 	}
-	if code := c.run("compare", "d", "--metric", "tpr"); code != Done || !strings.Contains(c.out.String(), "keyword  none     tpr     1/2") || strings.Contains(c.out.String(), "reference model") {
+	if code := c.run("compare", "d", "--metric", "tpr"); code != Done ||
+		!strings.Contains(c.out.String(), "keyword  none     tpr     1/2") ||
+		strings.Contains(c.out.String(), "reference model") {
 		t.Errorf("compare: exit %d: %s%s", code, c.out.String(), c.err.String())
 	}
 	if code := c.run("gate", "d", "--require", "text/keyword.tpr >= 0.99"); code != BadNews && code != Inconclusive {
 		t.Errorf("gate: exit %d: %s%s", code, c.out.String(), c.err.String())
 	}
-	if code := c.run("detect", "--dataset", "x.jsonl", "--out", "d"); code != Usage || !strings.Contains(c.err.String(), "holds a run already") {
+	if code := c.run("detect", "--dataset", "x.jsonl", "--out", "d"); code != Usage ||
+		!strings.Contains(c.err.String(), "holds a run already") {
 		t.Errorf("again: exit %d: %s", code, c.err.String())
 	}
 	for want, args := range map[string][]string{
@@ -109,7 +117,8 @@ func TestRowsOfDetectAreReadAsThoseOfARun(t *testing.T) {
 		`--defense: unknown defense "keywrod"`: {"--defense", "keywrod"},
 		`no case of x passes the filters`:      {"--split", "tune"},
 	} {
-		if code := c.run(append([]string{"detect", "--dataset", "x.jsonl"}, args...)...); code != Usage || !strings.Contains(c.err.String(), want) {
+		if code := c.run(append([]string{"detect", "--dataset", "x.jsonl"}, args...)...); code != Usage ||
+			!strings.Contains(c.err.String(), want) {
 			t.Errorf("%q: exit %d: %s", args, code, c.err.String())
 		}
 	}

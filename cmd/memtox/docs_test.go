@@ -32,24 +32,30 @@ func golden(t *testing.T, path, got string) {
 }
 
 func TestCommandReferenceIsInStep(t *testing.T) {
-	golden(t, "../../docs/command-line.md", commandReference(newRoot(&Env{Stdout: new(bytes.Buffer), Stderr: new(bytes.Buffer)})))
+	golden(t, "../../docs/command-line.md", commandReference(newRoot(&Env{Stdout: new(bytes.Buffer),
+		Stderr: new(bytes.Buffer)})))
 }
 
 // commandReference is docs/command-line.md: every command as its help says it.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("# Command line\n\nMade from the commands' own help; `go test ./cmd/memtox -update` renews it.\n\n## Exit codes\n\n| code | meaning |\n|---:|---|\n")
+	b.WriteString("# Command line\n\nMade from the commands' own help; `go test ./cmd/memtox -update` renews it.\n\n## " +
+		"Exit codes\n\n| code | meaning |\n|---:|---|\n")
 	for line := range strings.Lines(ExitCodes) {
 		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
 	}
-	b.WriteString("\nThe commands of `memtox memory` are the exception, and have their own:\n\n| code | meaning |\n|---:|---|\n")
+	b.WriteString("\nThe commands of `memtox memory` are the exception, and have their own:\n\n| code | meaning " +
+		"|\n|---:|---|\n")
 	for line := range strings.Lines(MemoryExitCodes) {
 		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
 	}
-	b.WriteString("\nErrors are one line on standard error, `memtox: place: what is wrong (what mends it)`. Results go to standard output, progress to\nstandard error: a bar on a terminal, elsewhere a line every ten seconds. An interrupt (Ctrl-C) stops a run once the trials in\nflight are finished; a second one abandons them.\n" +
-		"\nWhat a terminal would obey, or nobody sees, is escaped in all output. Exact are, in a file or a pipe: the rows of\n`export --format jsonl`, the cases of `datasets export` and `mutate`, a proof.\n")
+	b.WriteString("\nErrors are one line on standard error, `memtox: place: what is wrong (what mends it)`. Results go " +
+		"to standard output, progress to\nstandard error: a bar on a terminal, elsewhere a line every ten seconds. An " +
+		"interrupt (Ctrl-C) stops a run once the trials in\nflight are finished; a second one abandons them.\n" +
+		"\nWhat a terminal would obey, or nobody sees, is escaped in all output. Exact are, in a file or a pipe: the rows " +
+		"of\n`export --format jsonl`, the cases of `datasets export` and `mutate`, a proof.\n")
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
@@ -70,6 +76,8 @@ func commandReference(root *cobra.Command) string {
 		}
 	}
 	walk(root)
-	b.WriteString("\n## memtox completion\n\nPrints a completion script for bash, zsh, fish or PowerShell; names of agents, defenses, models, datasets, classes and settings\ncomplete too.\n\n```\n  source <(memtox completion bash)\n```\n")
+	b.WriteString("\n## memtox completion\n\nPrints a completion script for bash, zsh, fish or PowerShell; names of " +
+		"agents, defenses, models, datasets, classes and settings\ncomplete too.\n\n```\n  source <(memtox completion " +
+		"bash)\n```\n")
 	return b.String()
 }

@@ -20,7 +20,8 @@ func newDoctor(env *Env) *cobra.Command {
 there, does its context hold the window of a run, does it count tokens, call tools
 and take their results, does it repeat itself, does the seed count, does it embed.
 Exit code 1 where a run would fail.`,
-		Example: "  memtox doctor --model ollama:llama3.2\n  memtox doctor --model openai:gpt-oss-120b --base-url http://localhost:8000/v1 --set protocol=fenced",
+		Example: "  memtox doctor --model ollama:llama3.2\n  memtox doctor --model openai:gpt-oss-120b --base-url " +
+			"http://localhost:8000/v1 --set protocol=fenced",
 	}
 	f.register(c, func(s settings.Key) bool {
 		return slices.Contains([]string{"model", "base_url", "format"}, s.Name)

@@ -49,8 +49,10 @@ func codeOf(err error) Code {
 		return BadNews
 	case errors.Is(err, errInconclusive), errors.Is(err, context.Canceled), remote.StopsRun(err):
 		return Inconclusive
-	case errors.As(err, &p), errors.Is(err, results.ErrExists), errors.Is(err, results.ErrNotRun), errors.Is(err, results.ErrInUse), errors.Is(err, results.ErrDangling),
-		errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+	case errors.As(err, &p), errors.Is(err, results.ErrExists), errors.Is(err, results.ErrNotRun),
+		errors.Is(err, results.ErrInUse), errors.Is(err, results.ErrDangling),
+		errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EROFS),
+		errors.Is(err, syscall.ENOTDIR):
 		return Usage
 	}
 	return Failed

@@ -23,12 +23,14 @@ func newExport(env *Env) *cobra.Command {
 		Long: `Write the rows of a run for tools that do not read Parquet. The columns are those
 of results/SCHEMA.md. In CSV no text can become a formula of a spreadsheet; JSON
 Lines is exact. A run that goes on, or was killed, gives the rows that it has.`,
-		Example: "  memtox export runs/small --format csv -o trials.csv\n  memtox export runs/small --format jsonl --table decisions | head",
+		Example: "  memtox export runs/small --format csv -o trials.csv\n  memtox export runs/small --format jsonl " +
+			"--table decisions | head",
 	}
 	format := c.Flags().String("format", "csv", strings.Join(export.Formats, " or "))
 	table := c.Flags().String("table", "trials", strings.Join(export.Tables, " or "))
 	out := outputFlag(c)
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats,
+		cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("table", cobra.FixedCompletions(export.Tables, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := env.interruptible(cmd.Context())
@@ -110,7 +112,8 @@ func known(where, kind, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	p := &settings.Problem{Where: where, What: fmt.Sprintf("unknown %s %q", kind, value), Hint: "one of " + strings.Join(of, ", ")}
+	p := &settings.Problem{Where: where, What: fmt.Sprintf("unknown %s %q", kind, value),
+		Hint: "one of " + strings.Join(of, ", ")}
 	if n := settings.Nearest(value, of); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestExportWritesRows(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "run")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out",
+		"run")
 	rows, err := csv.NewReader(strings.NewReader(c.must("export", "run"))).ReadAll()
 	if err != nil || len(rows) != 25 {
 		t.Fatalf("%d lines, %v", len(rows), err)

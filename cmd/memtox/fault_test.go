@@ -43,7 +43,8 @@ func failing(root string, k int64, err error, ever bool) (*crash.Disk, *atomic.I
 // those of a run that nothing befell. MEMTOX_LONG has each call fail in each way.
 func TestARunWhoseDiskFailsAtAnyCallIsResumed(t *testing.T) {
 	c := newConsole(t)
-	args := strings.Fields("run --dataset memtox-smoke --limit 10 --agent hermes --defense none,keyword --concurrency 1 --out")
+	args := strings.Fields("run --dataset memtox-smoke --limit 10 --agent hermes --defense none,keyword --concurrency " +
+		"1 --out")
 	d, calls := failing(c.dir, 0, nil, false)
 	c.disk = d
 	c.must(append(args, "whole")...)

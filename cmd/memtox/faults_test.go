@@ -35,7 +35,8 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 		want[e.Trial.Case+"/"+e.Trial.Defense] = e.Trial.Digest
 	}
 
-	s, err := proxy.New(proxy.Options{Seed: 3, Faults: proxy.Faults{proxy.Cut: 0.05, proxy.Truncated: 0.05, proxy.TooMany: 0.05,
+	s, err := proxy.New(proxy.Options{Seed: 3, Faults: proxy.Faults{proxy.Cut: 0.05, proxy.Truncated: 0.05,
+		proxy.TooMany:     0.05,
 		proxy.ServerError: 0.05, proxy.Endless: 0.02, proxy.Hang: 0.02, proxy.BadRequest: 0.02}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,14 +48,17 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(t.Context(), l, time.Second) }()
 	url := "http://" + l.Addr().String()
-	code := c.run(append(args, "--out", "faulty", "--model", "openai:reference", "--base-url", url+"/v1", "--set", "request_timeout=500ms", "--concurrency", "64", "--max-not-scored", "1000")...)
+	code := c.run(append(args, "--out", "faulty", "--model", "openai:reference", "--base-url", url+"/v1", "--set",
+		"request_timeout=500ms", "--concurrency", "64", "--max-not-scored", "1000")...)
 	if code != Done {
 		t.Fatalf("exit code %d: %s", code, c.err.String())
 	}
 	_ = l.Close()
 	stats := s.Stats()
-	for f, share := range map[proxy.Fault]int64{proxy.Cut: stats.Faults[proxy.Cut], proxy.Truncated: stats.Faults[proxy.Truncated], proxy.TooMany: stats.Faults[proxy.TooMany],
-		proxy.ServerError: stats.Faults[proxy.ServerError], proxy.Hang: stats.Faults[proxy.Hang], proxy.BadRequest: stats.Faults[proxy.BadRequest]} {
+	for f, share := range map[proxy.Fault]int64{proxy.Cut: stats.Faults[proxy.Cut],
+		proxy.Truncated: stats.Faults[proxy.Truncated], proxy.TooMany: stats.Faults[proxy.TooMany],
+		proxy.ServerError: stats.Faults[proxy.ServerError], proxy.Hang: stats.Faults[proxy.Hang],
+		proxy.BadRequest: stats.Faults[proxy.BadRequest]} {
 		if share == 0 {
 			t.Errorf("no %v was injected: nothing was tested", f)
 		}
@@ -75,7 +79,8 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 		}
 	}
 	if len(rows) != len(want) || failed != stats.Faults[proxy.BadRequest] {
-		t.Errorf("%d rows of %d; %d not scored, %d unrecoverable faults were injected", len(rows), len(want), failed, stats.Faults[proxy.BadRequest])
+		t.Errorf("%d rows of %d; %d not scored, %d unrecoverable faults were injected", len(rows), len(want), failed,
+			stats.Faults[proxy.BadRequest])
 	}
 	t.Logf("%d trials, %d requests, faults %v", len(rows), stats.Requests, stats.Faults)
 	<-served
@@ -102,7 +107,8 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 	}
 	for name, share := range map[string]float64{"some": 0.15, "all": 1} {
 		s, url := guardServer(t, proxy.Options{Seed: 3, Faults: proxy.Faults{proxy.MalformedCall: share}})
-		code := c.run(append(args, "--out", name, "--model", "openai:reference", "--base-url", url+"/v1", "--concurrency", "16", "--max-not-scored", "1000")...)
+		code := c.run(append(args, "--out", name, "--model", "openai:reference", "--base-url", url+"/v1", "--concurrency",
+			"16", "--max-not-scored", "1000")...)
 		if want := map[string]Code{"some": Done, "all": Inconclusive}[name]; code != want {
 			t.Fatalf("%s: exit code %d, want %d: %s", name, code, want, c.err.String())
 		}
@@ -130,7 +136,8 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 				if row.Retries > 0 {
 					corrected++
 				} else if row.Digest != want.Digest {
-					t.Errorf("%s: case %s under %s: digest %s, without faults %s", name, row.Case, row.Defense, row.Digest, want.Digest)
+					t.Errorf("%s: case %s under %s: digest %s, without faults %s", name, row.Case, row.Defense, row.Digest,
+						want.Digest)
 				}
 				var said struct {
 					Sessions []struct {
@@ -153,16 +160,19 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 					}
 				}
 				if calls != row.ToolCalls || bytes.Contains(b, []byte("could not be read")) {
-					t.Errorf("%s: case %s carried out %d calls and was sent %d that could be read:\n%s", name, row.Case, row.ToolCalls, calls, b)
+					t.Errorf("%s: case %s carried out %d calls and was sent %d that could be read:\n%s", name, row.Case, row.ToolCalls,
+						calls, b)
 				}
 			}
 		}
 		injected := s.Stats().Faults[proxy.MalformedCall]
 		if len(rows) != len(clean) || injected != retries+failed {
-			t.Errorf("%s: %d rows of %d; %d calls were spoilt, %d made again, %d trials given up", name, len(rows), len(clean), injected, retries, failed)
+			t.Errorf("%s: %d rows of %d; %d calls were spoilt, %d made again, %d trials given up", name, len(rows), len(clean),
+				injected, retries, failed)
 		}
 		if share == 1 && failed != int64(len(rows)) || share < 1 && (failed == 0 || corrected == 0) || influenced == 0 {
-			t.Errorf("%s: %d trials of %d corrected, %d not scored; %d are influenced without faults", name, corrected, len(rows), failed, influenced)
+			t.Errorf("%s: %d trials of %d corrected, %d not scored; %d are influenced without faults", name, corrected,
+				len(rows), failed, influenced)
 		}
 		t.Logf("%s: %d trials, %d calls spoilt, %d corrected, %d not scored", name, len(rows), injected, corrected, failed)
 	}
@@ -191,7 +201,8 @@ func TestKilledRecordedRunsRepeatNoCall(t *testing.T) {
 	s, url := guardServer(t, proxy.Options{Latency: 2 * time.Millisecond})
 	c := newConsole(t)
 	const slots = 4
-	args := append(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --model openai:reference --base-url "+url+"/v1"), "--concurrency", fmt.Sprint(slots))
+	args := append(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --model "+
+		"openai:reference --base-url "+url+"/v1"), "--concurrency", fmt.Sprint(slots))
 	began := time.Now()
 	c.must(append(args, "--out", "whole", "--record", "whole.tape")...)
 	full, calls := time.Since(began), s.Stats().Requests
@@ -217,7 +228,8 @@ func TestKilledRecordedRunsRepeatNoCall(t *testing.T) {
 		killed++
 	}
 	c.must(append(args, "--out", "torn", "--record", "torn.tape", "--resume")...)
-	if diff := cmp.Diff(want, rowsOf(t, filepath.Join(c.dir, "torn")), cmp.AllowUnexported(results.Entry{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(want, rowsOf(t, filepath.Join(c.dir, "torn")), cmp.AllowUnexported(results.Entry{}),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
 		t.Errorf("after %d kills the rows differ:\n%.4000s", killed, diff)
 	}
 	// What was in flight at a kill is asked again, nothing else.
@@ -230,7 +242,9 @@ func TestKilledRecordedRunsRepeatNoCall(t *testing.T) {
 		t.Errorf("only %d of %d kills met a running process", killed, kills)
 	}
 	// The cassette of all the pieces replays the whole.
-	if got, w := figures(t, c.must(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --model openai:reference --replay torn.tape --out replayed --format json")...)), figures(t, c.must("run", "--resume", "--out", "whole", "--format", "json")); got.Digest != w.Digest {
+	if got, w := figures(t, c.must(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword "+
+		"--model openai:reference --replay torn.tape --out replayed --format json")...)),
+		figures(t, c.must("run", "--resume", "--out", "whole", "--format", "json")); got.Digest != w.Digest {
 		t.Errorf("replayed: digest %s, want %s", got.Digest, w.Digest)
 	}
 }

@@ -22,7 +22,8 @@ func newDatasetsFetch(env *Env) *cobra.Command {
 		if s.Offline != "" {
 			where = "only with --from"
 		}
-		about = append(about, fmt.Sprintf("  %-10s %s (%s at %.7s, %s; %s)", s.Name, s.About, s.Repository, s.Commit, s.Licence, where))
+		about = append(about, fmt.Sprintf("  %-10s %s (%s at %.7s, %s; %s)", s.Name, s.About, s.Repository, s.Commit,
+			s.Licence, where))
 	}
 	c := &cobra.Command{
 		Use: "fetch NAME", Short: "Get a published set at its pinned commit", Args: oneArg("the name of a set"),
@@ -35,19 +36,24 @@ the files from a folder instead and needs no network.
 	}
 	dir := c.Flags().StringP("output", "o", ".", "the `folder` to put the files in")
 	from := c.Flags().String("from", "", "a `folder` that has the files: nothing is downloaded")
-	mirror := c.Flags().String("mirror", "", "a `URL` that has the repositories' files under OWNER/NAME/COMMIT/PATH, instead of GitHub")
+	mirror := c.Flags().String("mirror", "", "a `URL` that has the repositories' files under OWNER/NAME/COMMIT/PATH, "+
+		"instead of GitHub")
 	c.ValidArgsFunction = cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := known("", "set", args[0], names); err != nil {
 			return err
 		}
 		s, _ := importers.Find(args[0])
-		o := importers.Options{Base: *mirror, Say: func(line string) { fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(line)) }}
+		o := importers.Options{Base: *mirror, Say: func(line string) {
+			fmt.Fprintf(env.Stderr, "memtox: %s\n",
+				inert.Text(line))
+		}}
 		if *from != "" {
 			o.From = env.path(*from)
 		}
 		if s.Offline != "" && *from == "" {
-			return &settings.Problem{What: s.Name + " cannot be downloaded: " + s.Offline, Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
+			return &settings.Problem{What: s.Name + " cannot be downloaded: " + s.Offline,
+				Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
 		}
 		paths, err := importers.Fetch(cmd.Context(), s, env.path(*dir), o)
 		var mismatch *importers.MismatchError
@@ -61,7 +67,8 @@ the files from a folder instead and needs no network.
 		for _, p := range paths {
 			files = append(files, inert.Shell(filepath.Join(*dir, filepath.Base(p))))
 		}
-		_, err = fmt.Fprintf(env.Stdout, "%s is there (%s). Next: memtox datasets import %s %s -o %s.jsonl\n", s.Name, s.Licence, s.Format, strings.Join(files, " "), s.Name)
+		_, err = fmt.Fprintf(env.Stdout, "%s is there (%s). Next: memtox datasets import %s %s -o %s.jsonl\n", s.Name,
+			s.Licence, s.Format, strings.Join(files, " "), s.Name)
 		return err
 	}
 	return c

@@ -17,7 +17,8 @@ func TestFetchSaysWhatItCannotDo(t *testing.T) {
 		"no such file":                                   {"notinject", "--from", "."},
 		"needs the name of a set":                        {},
 	} {
-		if code := c.run(append([]string{"datasets", "fetch"}, args...)...); code != Usage || !strings.Contains(c.err.String(), want) {
+		if code := c.run(append([]string{"datasets", "fetch"}, args...)...); code != Usage ||
+			!strings.Contains(c.err.String(), want) {
 			t.Errorf("%q: exit %d: %s", args, code, c.err.String())
 		}
 	}
@@ -28,14 +29,16 @@ func TestFetchSaysWhatItCannotDo(t *testing.T) {
 		http.Error(w, "not here", http.StatusNotFound)
 	}))
 	defer s.Close()
-	if code := c.run("datasets", "fetch", "mpbench", "--mirror", s.URL, "-o", "data"); code != Failed || !strings.Contains(c.err.String(), "404") {
+	if code := c.run("datasets", "fetch", "mpbench", "--mirror", s.URL, "-o", "data"); code != Failed ||
+		!strings.Contains(c.err.String(), "404") {
 		t.Errorf("exit %d: %s", code, c.err.String())
 	}
 	if want := "/Digital-Trust-Lab/mp-bench/6886880a7c29625e0109e0ad91d0e095029f1577/adversarial_data.jsonl.jsonl"; len(asked) != 1 || asked[0] != want {
 		t.Errorf("asked %q", asked)
 	}
 	c.write("amg-payloads.jsonl", "not it")
-	if code := c.run("datasets", "fetch", "amg", "--from", ".", "-o", "data"); code != Usage || !strings.Contains(c.err.String(), "is not the published file") {
+	if code := c.run("datasets", "fetch", "amg", "--from", ".", "-o", "data"); code != Usage ||
+		!strings.Contains(c.err.String(), "is not the published file") {
 		t.Errorf("exit %d: %s", code, c.err.String())
 	}
 	if left, _ := filepath.Glob(filepath.Join(c.dir, "data", "*amg*")); len(left) > 0 {
@@ -59,7 +62,8 @@ func TestFetchedCorporaReproduceTheirTable(t *testing.T) {
 		}
 	}
 	// keyword is not their guard, and the table says so.
-	if code := c.run("reproduce", "amg-benchmark", "--run", "runs/amg"); code != BadNews || !strings.Contains(c.out.String(), "text/guard") || strings.Contains(c.out.String(), "use memtox detect") {
+	if code := c.run("reproduce", "amg-benchmark", "--run", "runs/amg"); code != BadNews ||
+		!strings.Contains(c.out.String(), "text/guard") || strings.Contains(c.out.String(), "use memtox detect") {
 		t.Errorf("exit %d: %s%s", code, c.out.String(), c.err.String())
 	}
 }
@@ -73,7 +77,8 @@ func TestDetectorsOfMPBenchAreComparedOnTexts(t *testing.T) {
 	}
 	for _, table := range []string{"mpbench-table3", "mpbench-table4"} {
 		c.run("reproduce", table, "--run", "d")
-		if out := c.out.String(); !strings.Contains(out, "text/piguard") || strings.Contains(out, "use memtox detect") || strings.Contains(out, "other cases") {
+		if out := c.out.String(); !strings.Contains(out, "text/piguard") || strings.Contains(out, "use memtox detect") ||
+			strings.Contains(out, "other cases") {
 			t.Errorf("%s: %s%s", table, out, c.err.String())
 		}
 	}

@@ -26,19 +26,23 @@ func verdict(env *Env, c harness.Config, s *summary.Summary) error {
 	}
 	switch {
 	case scored == 0:
-		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", failed, excluded, inert.Text(why))
+		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", failed, excluded,
+			inert.Text(why))
 		return told{errInconclusive}
 	case s.Attacks > 0 && s.Uncountable == s.Attacks:
-		fmt.Fprintf(env.Stderr, "memtox: no attack could be counted: none says what it wants stored and by which value that can be told (expected_memory, value)\n")
+		fmt.Fprintf(env.Stderr, "memtox: no attack could be counted: none says what it wants stored and by which value "+
+			"that can be told (expected_memory, value)\n")
 		return told{errInconclusive}
 	case s.Silence() != "":
 		fmt.Fprintf(env.Stderr, "memtox: %s\n", s.Silence())
 		return told{errInconclusive}
 	case failed > int64(c.MaxNotScored):
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", failed, failed+scored, c.MaxNotScored, inert.Text(why))
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", failed,
+			failed+scored, c.MaxNotScored, inert.Text(why))
 		return told{errBadNews}
 	case s.Uncountable > 0:
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d attack trials are in no rate: their cases do not say what they want stored and by which value that can be told\n", s.Uncountable, s.Attacks)
+		fmt.Fprintf(env.Stderr, "memtox: %d of %d attack trials are in no rate: their cases do not say what they want "+
+			"stored and by which value that can be told\n", s.Uncountable, s.Attacks)
 	}
 	return nil
 }
@@ -70,7 +74,8 @@ func printFinished(env *Env, dir string, c harness.Config) error {
 // summaryOptions says how many trials were taken from the journal, and what the
 // papers say of the classes.
 func summaryOptions(resumed int64) summary.Options {
-	o := summary.Options{Resumed: int(resumed), Classes: datasets.Classes(), Mutations: attacks.MutationNames(), Vulnerabilities: map[string][]string{}}
+	o := summary.Options{Resumed: int(resumed), Classes: datasets.Classes(), Mutations: attacks.MutationNames(),
+		Vulnerabilities: map[string][]string{}}
 	for _, class := range datasets.Classes() {
 		info, _ := datasets.Info(class)
 		o.Vulnerabilities[class] = info.Vulnerabilities

@@ -147,7 +147,8 @@ func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error
 		key, _, _ := strings.Cut(s, "=")
 		for _, sf := range f.flags {
 			if sf.key.Name == strings.TrimSpace(key) && len(sf.values) > 0 {
-				return c, &settings.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.key.Name, sf.key.Flag), Hint: "leave one of them out"}
+				return c, &settings.Problem{Where: "--set", What: fmt.Sprintf("%s is given by --%s too", sf.key.Name, sf.key.Flag),
+					Hint: "leave one of them out"}
 			}
 		}
 	}

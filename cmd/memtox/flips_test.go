@@ -116,11 +116,13 @@ func TestAFlippedBitIsNeverSilent(t *testing.T) {
 				case (now[0] == fmt.Sprint(Failed) || now[0] == "500") && strings.Contains(now[1], filepath.Base(file)):
 					loud++
 				default:
-					t.Errorf("%s, byte %d of %s, bit %08b: %v says %.300q, and said %.300q", of, at, file, bit, readers[q], now, sound[q])
+					t.Errorf("%s, byte %d of %s, bit %08b: %v says %.300q, and said %.300q", of, at, file, bit, readers[q], now,
+						sound[q])
 				}
 			}
 		}
-		t.Logf("%s: %d flips over %d files: %d readings as before, %d refused with the file's name", of, flips, len(files), same, loud)
+		t.Logf("%s: %d flips over %d files: %d readings as before, %d refused with the file's name", of, flips, len(files),
+			same, loud)
 	}
 }
 

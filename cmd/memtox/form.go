@@ -29,7 +29,8 @@ var formControls = regexp.MustCompile(`(?m)^(\{\{(?:if|else|end|range|with|defin
 func forms() *template.Template {
 	source := formControls.ReplaceAllString(strings.ReplaceAll(formSource, " | ", "\t"), "$1")
 	t := template.Must(template.New("").Funcs(template.FuncMap{
-		"inert": cell, "instant": instant, "shown": shown, "state": state, "many": many, "called": called, "join": strings.Join, "fields": pairs,
+		"inert": cell, "instant": instant, "shown": shown, "state": state, "many": many, "called": called,
+		"join": strings.Join, "fields": pairs,
 	}).Parse(source))
 	for _, x := range t.Templates() {
 		if x.Tree != nil {
@@ -54,7 +55,8 @@ func makeInert(t *parse.Tree, node parse.Node) {
 		}
 	case *parse.ActionNode:
 		if len(n.Pipe.Decl) == 0 {
-			last := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier("inert").SetPos(n.Pos).SetTree(t)}}
+			last := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos,
+				Args: []parse.Node{parse.NewIdentifier("inert").SetPos(n.Pos).SetTree(t)}}
 			n.Pipe.Cmds = append(n.Pipe.Cmds, last)
 		}
 	case *parse.IfNode:

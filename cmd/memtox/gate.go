@@ -77,7 +77,8 @@ summary of the job are written too.`,
 	fs.StringArrayVar(&f.require, "require", nil, "A `limit`: [agent/]defense[/class].metric <= number, or >=")
 	fs.StringVarP(&f.file, "file", "f", "", "A file of requirements: YAML with confidence, require, arms and margin")
 	fs.StringVar(&f.baseline, "baseline", "", "The baseline: a `file` of --write-baseline, or a run directory")
-	fs.StringArrayVar(&f.margins, "margin", nil, "How much worse than the baseline is too much: a `share` for "+strings.Join(gate.BaselineMetrics(), ", ")+", or metric=share")
+	fs.StringArrayVar(&f.margins, "margin", nil, "How much worse than the baseline is too much: a `share` for "+
+		strings.Join(gate.BaselineMetrics(), ", ")+", or metric=share")
 	fs.BoolVar(&f.exact, "exact", false, "Every case must end as in the baseline")
 	fs.Float64Var(&f.confidence, "confidence", gate.DefaultConfidence, "One-sided confidence of the bounds")
 	fs.Uint64Var(&f.seed, "seed", 1, "Seed of resampling")
@@ -86,7 +87,8 @@ summary of the job are written too.`,
 	fs.StringVar(&f.sarif, "sarif", "", "Write SARIF 2.1.0 to `FILE` too")
 	fs.StringVar(&f.digest, "markdown", "", "Write Markdown to `FILE` too")
 	fs.StringVar(&f.newBaseline, "write-baseline", "", "Write the run as a baseline to `FILE`; nothing is judged")
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(gate.Formats(), cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(gate.Formats(),
+		cobra.ShellCompDirectiveNoFileComp)))
 	return c
 }
 
@@ -149,7 +151,8 @@ func (f *gateFlags) options(env *Env) (gate.Options, error) {
 		}
 		v, err := share(number)
 		if err != nil {
-			return o, &settings.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text), Hint: "0.02, 2% or end_to_end=0.02"}
+			return o, &settings.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text),
+				Hint: "0.02, 2% or end_to_end=0.02"}
 		}
 		if named {
 			o.Margins[strings.TrimSpace(metric)] = v
@@ -265,7 +268,8 @@ func limits(o *gate.Options, list settings.Node, prefix string) error {
 
 func (f *gateFlags) writeBaseline(env *Env, dir string) error {
 	if len(f.require) > 0 || f.file != "" || f.baseline != "" {
-		return &settings.Problem{Where: "--write-baseline", What: "it writes the run as a baseline and judges nothing", Hint: "judge the run in a command of its own"}
+		return &settings.Problem{Where: "--write-baseline", What: "it writes the run as a baseline and judges nothing",
+			Hint: "judge the run in a command of its own"}
 	}
 	var n int64
 	err := env.output(f.newBaseline, func(w io.Writer) (err error) {
@@ -286,11 +290,15 @@ func (f *gateFlags) write(env *Env, dir string, r *gate.Result) error {
 	if f.file != "" {
 		place = f.file
 	}
-	for _, out := range []struct{ file, format string }{{f.junit, "junit"}, {f.sarif, "sarif"}, {f.digest, "markdown"}, {"-", f.format}} {
+	for _, out := range []struct{ file, format string }{{f.junit, "junit"}, {f.sarif, "sarif"}, {f.digest, "markdown"},
+		{"-", f.format}} {
 		if out.file == "" {
 			continue
 		}
-		if err := env.output(out.file, func(w io.Writer) error { return r.Write(w, out.format, versionString(), place) }); err != nil {
+		if err := env.output(out.file, func(w io.Writer) error {
+			return r.Write(w, out.format, versionString(),
+				place)
+		}); err != nil {
 			return fmt.Errorf("writing the result of the gate: %w", err)
 		}
 	}
@@ -300,7 +308,10 @@ func (f *gateFlags) write(env *Env, dir string, r *gate.Result) error {
 		}
 	}
 	if summary := env.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
-		if err := appendTo(env.path(summary), func(w io.Writer) error { return r.Write(w, "markdown", versionString(), place) }); err != nil {
+		if err := appendTo(env.path(summary), func(w io.Writer) error {
+			return r.Write(w, "markdown", versionString(),
+				place)
+		}); err != nil {
 			// The summary is an extra: the verdict stands without it.
 			fmt.Fprintf(env.Stderr, "memtox: the summary of the job could not be written: %v\n", err)
 		}

@@ -11,19 +11,21 @@ import (
 func TestGatePassesFailsAndIsUndecided(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", "a")
-	c.write("gate.yaml", "confidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - end_to_end >= 0.3\n    - not_scored <= 0\n")
+	c.write("gate.yaml", "confidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - "+
+		"end_to_end >= 0.3\n    - not_scored <= 0\n")
 	for args, want := range map[string]Code{
-		"gate a --require no-memory.end_to_end<=0.08":                       Done,
-		"gate a --require none.end_to_end<=0.02":                            BadNews,
-		"gate a --require none.end_to_end<=0.8":                             Inconclusive,
-		"gate a --require none.latency_us.write.p50<=900000":                Done, // times the calibration
-		"gate a --require none.latency_us.write.p50<=0.0000001":             BadNews,
-		"gate a --require none.latency_us.write.p50<=10s":                   Done,
-		"gate a -f gate.yaml":                                               Done,
-		"gate a -f gate.yaml --require hermes/none/policy_fact.asr<=0.01":   BadNews,
-		"gate a --baseline a --exact":                                       Done,
-		"gate a --baseline a/trials.parquet --margin 30% --margin fpr=0.5":  Done,
-		"gate a --baseline a/trials.parquet --margin end_to_end=0.00000001": Inconclusive, // trials.parquet does not say that the model is deterministic
+		"gate a --require no-memory.end_to_end<=0.08":                      Done,
+		"gate a --require none.end_to_end<=0.02":                           BadNews,
+		"gate a --require none.end_to_end<=0.8":                            Inconclusive,
+		"gate a --require none.latency_us.write.p50<=900000":               Done, // times the calibration
+		"gate a --require none.latency_us.write.p50<=0.0000001":            BadNews,
+		"gate a --require none.latency_us.write.p50<=10s":                  Done,
+		"gate a -f gate.yaml":                                              Done,
+		"gate a -f gate.yaml --require hermes/none/policy_fact.asr<=0.01":  BadNews,
+		"gate a --baseline a --exact":                                      Done,
+		"gate a --baseline a/trials.parquet --margin 30% --margin fpr=0.5": Done,
+		// trials.parquet does not say that the model is deterministic
+		"gate a --baseline a/trials.parquet --margin end_to_end=0.00000001": Inconclusive,
 	} {
 		if code := c.run(strings.Fields(args)...); code != want || c.err.Len() > 0 {
 			t.Errorf("memtox %s: exit code %d, want %d\n%s%s", args, code, want, c.out.String(), c.err.String())
@@ -58,7 +60,8 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 		"gate a --write-baseline b --baseline a":         "memtox: --write-baseline: ",
 		"gate a --require none.tpr>=0.5 --confidence 95": "memtox: --confidence: ",
 	} {
-		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) || strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) ||
+			strings.Count(c.err.String(), "\n") != 1 || c.out.Len() > 0 {
 			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
 		}
 	}
@@ -78,12 +81,14 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 
 func TestGateWritesItsFilesAndABaseline(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out", "a")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--out",
+		"a")
 	c.must("gate", "a", "--write-baseline", "base.parquet")
 	if c.out.Len() > 0 || !strings.Contains(c.err.String(), "80 trials written to base.parquet") {
 		t.Errorf("%s%s", c.out.String(), c.err.String())
 	}
-	c.must("gate", "a", "--baseline", "base.parquet", "--exact", "--junit", "g.xml", "--sarif", "g.sarif", "--markdown", "g.md")
+	c.must("gate", "a", "--baseline", "base.parquet", "--exact", "--junit", "g.xml", "--sarif", "g.sarif", "--markdown",
+		"g.md")
 	var suites struct {
 		Tests int `xml:"tests,attr"`
 	}
@@ -96,8 +101,10 @@ func TestGateWritesItsFilesAndABaseline(t *testing.T) {
 	if b, err := os.ReadFile(c.dir + "/g.md"); err != nil || !strings.HasPrefix(string(b), "## ✅ memtox gate: PASS") {
 		t.Error(err, string(b))
 	}
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40", "--model", "reference:naive", "--out", "b")
-	if code := c.run("gate", "b", "--baseline", "base.parquet", "--exact"); code != BadNews || !strings.Contains(c.out.String(), "changed: hermes/") || !strings.Contains(c.out.String(), "model differs") {
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "40",
+		"--model", "reference:naive", "--out", "b")
+	if code := c.run("gate", "b", "--baseline", "base.parquet", "--exact"); code != BadNews ||
+		!strings.Contains(c.out.String(), "changed: hermes/") || !strings.Contains(c.out.String(), "model differs") {
 		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
 	}
 }

@@ -23,7 +23,8 @@ func newGuardCommand(env *Env) *cobra.Command {
 
 // policyFlag adds --policy.
 func policyFlag(c *cobra.Command) *string {
-	f := c.Flags().String("policy", "standard", "The guard's `POLICY`: strict, standard, permissive, or a file whose name ends in .yaml")
+	f := c.Flags().String("policy", "standard", "The guard's `POLICY`: strict, standard, permissive, or a file whose "+
+		"name ends in .yaml")
 	must(c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(guard.Presets(), cobra.ShellCompDirectiveDefault)))
 	return f
 }
@@ -61,7 +62,8 @@ scanned as plain text, a larger value of a database not at all; both are said.
 Nothing is changed. In a directory, symbolic links, special and binary files are
 skipped, and said. Exit code 0: clean; 1: findings; 4: nothing was scanned, or
 something could not be scanned and nothing was found in the rest.`,
-		Example: "  memtox guard scan MEMORY.md memories/\n  memtox guard scan --format sarif ~/.agent/memory >memory.sarif\n  memtox guard scan --policy strict store.db",
+		Example: "  memtox guard scan MEMORY.md memories/\n  memtox guard scan --format sarif ~/.agent/memory " +
+			">memory.sarif\n  memtox guard scan --policy strict store.db",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &settings.Problem{What: "guard scan needs a file or a directory", Hint: "usage: " + cmd.UseLine()}
@@ -71,7 +73,8 @@ something could not be scanned and nothing was found in the rest.`,
 	}
 	policy := policyFlag(c)
 	format := c.Flags().String("format", "text", "text, json or sarif")
-	maxBytes := c.Flags().Int64("max-bytes", 0, "Most `BYTES` of a text file, and of the text in a database (0: 64 MiB and 1 GiB)")
+	maxBytes := c.Flags().Int64("max-bytes", 0, "Most `BYTES` of a text file, and of the text in a database (0: 64 MiB "+
+		"and 1 GiB)")
 	formats := []string{"text", "json", "sarif"}
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -138,14 +141,17 @@ func scanSARIF(env *Env, r *scan.Report) error {
 	var findings []export.Finding
 	for _, f := range r.Findings {
 		if !slices.ContainsFunc(rules, func(x export.Rule) bool { return x.ID == f.Check }) {
-			rules = append(rules, export.Rule{ID: f.Check, Short: f.Note, Help: "Look at the entry, and remove or reword it if nobody who may has put it there."})
+			rules = append(rules, export.Rule{ID: f.Check, Short: f.Note,
+				Help: "Look at the entry, and remove or reword it if nobody who may has put it there."})
 		}
 		level := export.Warning
 		if f.Action == memory.Block || f.Action == memory.Quarantine {
 			level = export.Error
 		}
-		findings = append(findings, export.Finding{Rule: f.Check, Level: level, Message: f.Note, File: f.File, Line: f.Line, Name: f.Place,
-			Identity: []string{f.Fingerprint}, Properties: map[string]any{"severity": f.Severity, "action": f.Action.String(), "check": f.On}})
+		findings = append(findings, export.Finding{Rule: f.Check, Level: level, Message: f.Note, File: f.File, Line: f.Line,
+			Name:     f.Place,
+			Identity: []string{f.Fingerprint}, Properties: map[string]any{"severity": f.Severity, "action": f.Action.String(),
+				"check": f.On}})
 	}
 	return export.WriteSARIF(env.Stdout, export.Tool{Name: "memtox guard scan", Version: versionString()}, rules, findings)
 }

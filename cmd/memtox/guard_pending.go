@@ -31,7 +31,8 @@ type waiting struct {
 }
 
 func waitingOf(r *memory.Record, by, why string) waiting {
-	return waiting{ID: r.ID, Key: r.Key, State: r.State.String(), Content: r.Text, Class: r.Origin.Class.String(), Source: r.Origin.Source,
+	return waiting{ID: r.ID, Key: r.Key, State: r.State.String(), Content: r.Text, Class: r.Origin.Class.String(),
+		Source:    r.Origin.Source,
 		Principal: r.Principal, Replaces: r.Parent, Created: r.Created, By: by, Why: why}
 }
 
@@ -88,36 +89,37 @@ approved it and why.`,
 	anyway := c.Flags().Bool("anyway", false, "Approve a replacement although another record has come in between")
 	policy := policyFlag(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
-			p, err := env.policy(*policy)
-			if err != nil {
-				return memory.Record{}, err
-			}
-			if *key == "" {
-				*key = m.store + ".guard-key"
-			}
-			keys, err := serve.ReadKeys(env.path(*key), *key, time.Time{})
-			if err != nil {
-				return memory.Record{}, err
-			}
-			g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: serve.Agent})
-			if err != nil {
-				return memory.Record{}, err
-			}
-			mem := memory.New(memory.Options{Stores: serve.Specs(), Store: st, Clock: env.Now})
-			gate, err := g.Open(ctx, mem.View())
-			if err != nil {
-				return memory.Record{}, err
-			}
-			a, ok := gate.(interface {
-				Approve(memory.Record) memory.Record
+		return m.decide(cmd.Context(), *by, *why, args[0],
+			func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
+				p, err := env.policy(*policy)
+				if err != nil {
+					return memory.Record{}, err
+				}
+				if *key == "" {
+					*key = m.store + ".guard-key"
+				}
+				keys, err := serve.ReadKeys(env.path(*key), *key, time.Time{})
+				if err != nil {
+					return memory.Record{}, err
+				}
+				g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: serve.Agent})
+				if err != nil {
+					return memory.Record{}, err
+				}
+				mem := memory.New(memory.Options{Stores: serve.Specs(), Store: st, Clock: env.Now})
+				gate, err := g.Open(ctx, mem.View())
+				if err != nil {
+					return memory.Record{}, err
+				}
+				a, ok := gate.(interface {
+					Approve(memory.Record) memory.Record
+				})
+				if !ok {
+					return memory.Record{}, errors.New("this guard cannot approve")
+				}
+				return store.NewCurator(st, who, env.Now).Approve(ctx, args[0], store.Approval{Why: *why, Anyway: *anyway,
+					Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
 			})
-			if !ok {
-				return memory.Record{}, errors.New("this guard cannot approve")
-			}
-			return store.NewCurator(st, who, env.Now).Approve(ctx, args[0], store.Approval{Why: *why, Anyway: *anyway,
-				Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
-		})
 	}
 	return c
 }
@@ -126,26 +128,30 @@ func newGuardReject(env *Env) *cobra.Command {
 	m := &memoryCommand{env: env}
 	c := &cobra.Command{
 		Use: "reject ID", Short: "Turn a record down that waits, or is quarantined", Args: oneArg("the id of a record"),
-		Long:    "Reject a record: it is retired and counts as never having held. The log of the store keeps\nwho rejected it and why, and its history keeps what it said.",
+		Long: "Reject a record: it is retired and counts as never having held. The log of the store keeps\nwho " +
+			"rejected it and why, and its history keeps what it said.",
 		Example: "  memtox guard reject r18 --store memory.db --why 'nobody knows this account'",
 	}
 	m.flags(c, true)
 	by, why := decider(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0], func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
-			return store.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
-		})
+		return m.decide(cmd.Context(), *by, *why, args[0],
+			func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
+				return store.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
+			})
 	}
 	return c
 }
 
 // decider adds who decides and why.
 func decider(c *cobra.Command) (by, why *string) {
-	return c.Flags().String("by", "", "In whose `NAME` it is decided (the user of the system if left out)"), c.Flags().String("why", "", "The `REASON`, which stays in the log")
+	return c.Flags().String("by", "", "In whose `NAME` it is decided (the user of the system if left out)"),
+		c.Flags().String("why", "", "The `REASON`, which stays in the log")
 }
 
 // decide decides about a record of the store and prints what became of it.
-func (m *memoryCommand) decide(ctx context.Context, by, why, id string, f func(context.Context, *store.History, string) (memory.Record, error)) error {
+func (m *memoryCommand) decide(ctx context.Context, by, why, id string,
+	f func(context.Context, *store.History, string) (memory.Record, error)) error {
 	ctx, stop := m.env.interruptible(ctx)
 	defer stop()
 	if why == "" {

@@ -68,7 +68,8 @@ func TestGuardServeSealsItsStore(t *testing.T) {
 		t.Errorf("%d entries unsealed", entries)
 	}
 	s = speak(t, c)
-	if log := s.stderr.String(); !strings.Contains(log, "verified and sealed what another process had left unsealed") || !strings.Contains(log, `"entries":3`) {
+	if log := s.stderr.String(); !strings.Contains(log, "verified and sealed what another process had left unsealed") ||
+		!strings.Contains(log, `"entries":3`) {
 		t.Error(log)
 	}
 	if sealed, entries := unsealed(t, c); sealed != 5 || entries != 0 {
@@ -93,7 +94,8 @@ func TestGuardServeSealsItsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := c.run("guard", "serve", "--mcp", "--store",
-		"m.db"); code != Failed || !strings.Contains(c.err.String(), "m.db is not served") || !strings.Contains(c.err.String(), "memory verify") {
+		"m.db"); code != Failed || !strings.Contains(c.err.String(), "m.db is not served") ||
+		!strings.Contains(c.err.String(), "memory verify") {
 		t.Errorf("exit code %d\n%s", code, &c.err)
 	}
 	if code := c.run("memory", "verify", "--store", "m.db"); code != tampered {

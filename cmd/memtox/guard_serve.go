@@ -52,7 +52,8 @@ An address that other machines can reach needs a token (` + guardToken + `) and 
 (--tls-cert, --tls-key). What the guard decides is logged to standard error, a line of
 JSON a decision, contents by their hash alone unless --reveal. SIGTERM and an interrupt
 end it in good order.`,
-		Example: "  memtox run --defense guard,served=exec:'memtox guard serve'\n  memtox guard serve --http 127.0.0.1:8765 --policy strict\n  memtox guard serve --mcp --store memory.db",
+		Example: "  memtox run --defense guard,served=exec:'memtox guard serve'\n  memtox guard serve --http " +
+			"127.0.0.1:8765 --policy strict\n  memtox guard serve --mcp --store memory.db",
 	}
 	fs := c.Flags()
 	policy := policyFlag(c)
@@ -61,9 +62,12 @@ end it in good order.`,
 	key := fs.String("tls-key", "", "`FILE` with its private key, in PEM")
 	useMCP := fs.Bool("mcp", false, "Speak the Model Context Protocol on standard input and output")
 	st := fs.String("store", "", "`FILE` that the memory of --mcp is kept in")
-	signKey := fs.String("key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, or a key of the process)")
-	writer := fs.String("writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp if left out), AGENT_AUTHORED or EXTERNAL_TOOL")
-	logLevel := fs.String("log", "warn", "What is logged: debug is every decision, warn what was not let through, off nothing")
+	signKey := fs.String("key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, "+
+		"or a key of the process)")
+	writer := fs.String("writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp if "+
+		"left out), AGENT_AUTHORED or EXTERNAL_TOOL")
+	logLevel := fs.String("log", "warn", "What is logged: debug is every decision, warn what was not let through, off "+
+		"nothing")
 	reveal := fs.Bool("reveal", false, "Log contents and keys too")
 	var limits serve.Limits
 	fs.Int64Var(&limits.Body, "max-body", 8<<20, "Most `BYTES` of a request")
@@ -75,11 +79,13 @@ end it in good order.`,
 		"How long an open trial may go without a question before it expires")
 	trials := fs.Int("max-trials", serve.DefaultTrials,
 		"Most open trials; the one idle longest expires for a new one")
-	kept := fs.Int("max-trial-bytes", serve.DefaultMemory, "Most `BYTES` kept of the records of all open trials; those idle longest expire")
+	kept := fs.Int("max-trial-bytes", serve.DefaultMemory,
+		"Most `BYTES` kept of the records of all open trials; those idle longest expire")
 	every := fs.Duration("seal-every", serve.DefaultSealEvery,
 		"After what time changes of the store are sealed; 0 is never")
 	after := fs.Int("seal-after", serve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
-	sealKey := fs.String("seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if it is missing)")
+	sealKey := fs.String("seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if "+
+		"it is missing)")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case *every < 0 || *after < 0 || *st == "" && *sealKey != "":
@@ -92,8 +98,10 @@ end it in good order.`,
 			return &settings.Problem{What: "--tls-cert and --tls-key are for --http"}
 		case (*cert == "") != (*key == ""):
 			return &settings.Problem{What: "--tls-cert and --tls-key go together"}
-		case limits.Body < 1 || limits.Concurrent < 1 || limits.Time <= 0 || limits.Connections < 1 || *idle <= 0 || *trials < 1 || *kept < 1:
-			return &settings.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, --max-trials and --max-trial-bytes must be more than 0"}
+		case limits.Body < 1 || limits.Concurrent < 1 || limits.Time <= 0 || limits.Connections < 1 || *idle <= 0 ||
+			*trials < 1 || *kept < 1:
+			return &settings.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, " +
+				"--max-trials and --max-trial-bytes must be more than 0"}
 		}
 		p, err := env.policy(*policy)
 		if err != nil {
@@ -197,17 +205,21 @@ func guardLog(env *Env, level string) (*slog.Logger, error) {
 func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, &settings.Problem{Where: "--http", What: fmt.Sprintf("%q is no address", addr), Hint: "HOST:PORT, as in 127.0.0.1:8765"}
+		return nil, &settings.Problem{Where: "--http", What: fmt.Sprintf("%q is no address", addr),
+			Hint: "HOST:PORT, as in 127.0.0.1:8765"}
 	}
 	ip, err := netip.ParseAddr(host)
 	remote := host != "localhost" && (err != nil || !ip.IsLoopback())
 	switch token := env.Getenv(guardToken); {
 	case remote && token == "":
-		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr, Hint: "set a token in " + guardToken + " and give --tls-cert and --tls-key, or use 127.0.0.1"}
+		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr,
+			Hint: "set a token in " + guardToken + " and give --tls-cert and --tls-key, or use 127.0.0.1"}
 	case remote && len(token) < 16:
-		return nil, &settings.Problem{Where: guardToken, What: "the token has less than 16 characters", Hint: "draw one at random: openssl rand -hex 24"}
+		return nil, &settings.Problem{Where: guardToken, What: "the token has less than 16 characters",
+			Hint: "draw one at random: openssl rand -hex 24"}
 	case remote && cert == "":
-		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr + ", and the token would cross the network in clear", Hint: "give --tls-cert and --tls-key, or use 127.0.0.1"}
+		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr +
+			", and the token would cross the network in clear", Hint: "give --tls-cert and --tls-key, or use 127.0.0.1"}
 	}
 	var pair tls.Certificate
 	if cert != "" {
@@ -220,7 +232,8 @@ func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Lis
 		return nil, &settings.Problem{Where: "--http", Err: err}
 	}
 	if cert != "" {
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"http/1.1"}})
 	}
 	return l, nil
 }
@@ -323,7 +336,8 @@ func (o *mcpServe) sealer(ctx context.Context, env *Env, st *store.History) (*se
 		err = s.Begin(ctx)
 	}
 	if errors.Is(err, seal.ErrIntegrity) || errors.Is(err, store.ErrDamaged) {
-		return nil, fmt.Errorf("%s is not served: %w: `memtox memory verify --store %[1]s` names all; bring it back from a copy, "+
+		return nil, fmt.Errorf("%s is not served: %w: `memtox memory verify --store %[1]s` names all; bring it back from "+
+			"a copy, "+
 			"or, to go on with it as it is, move %[1]s.head away and take a `memtox memory snapshot`", o.store, err)
 	}
 	return s, err

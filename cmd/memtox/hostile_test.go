@@ -70,7 +70,8 @@ func spoil(v reflect.Value, keep ...string) {
 func (c *console) evilRun(name string, inRun, inRows bool) {
 	c.t.Helper()
 	if _, err := os.Stat(filepath.Join(c.dir, "good")); err != nil {
-		c.must("run", "--dataset", "memtox-smoke", "--limit", "6", "--agent", "hermes", "--defense", "none,keyword", "--out", "good")
+		c.must("run", "--dataset", "memtox-smoke", "--limit", "6", "--agent", "hermes", "--defense", "none,keyword", "--out",
+			"good")
 	}
 	r, err := results.OpenReader(filepath.Join(c.dir, "good"))
 	if err != nil {
@@ -146,9 +147,11 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 	c.must("memory", "snapshot", "s"+evilName, "--store", "memory.db", "--reason", evil)
 	c.must(onStore("memory", "prove", "r3", "--snapshot", "s"+evilName, "--disclose", "-o", "r3.proof")...)
 	return map[string][][]string{
-		"run":                 {{"--resume", "--out", "rows"}, {"--dataset", "cases.jsonl", "--defense", "none"}, {"--resume", "--out", "both"}},
-		"detect":              {{"--dataset", "cases.jsonl", "--defense", "keyword"}},
-		"attack":              {{"--agent", "hermes", "--defense", "none", "--limit", "5", "--learn", "0", "--budget", "2", "--out", "found"}},
+		"run": {{"--resume", "--out", "rows"}, {"--dataset", "cases.jsonl", "--defense", "none"},
+			{"--resume", "--out", "both"}},
+		"detect": {{"--dataset", "cases.jsonl", "--defense", "keyword"}},
+		"attack": {{"--agent", "hermes", "--defense", "none", "--limit", "5", "--learn", "0", "--budget", "2",
+			"--out", "found"}},
 		"plan":                {{"--limit", "2"}},
 		"doctor":              {{}},
 		"agents list":         {{}},
@@ -278,23 +281,31 @@ func TestNoCommandPassesOnWhatATerminalObeys(t *testing.T) {
 		}
 	}
 	// What is broken, and says so with a part of what it found.
-	texts := []string{evil, "{" + evil, `{"a` + evil + `": 1}`, `{"run_id": 1, "x": "` + "\u009b1m\u202e" + `"}`, "a" + evil + ": 1\n",
+	texts := []string{evil, "{" + evil, `{"a` + evil + `": 1}`, `{"run_id": 1, "x": "` + "\u009b1m\u202e" + `"}`,
+		"a" + evil + ": 1\n",
 		"\"a\\e[31m\\L\\P\\N\\x9b\": 1\n", "defense: \"\\e[31m\\x9b\\L\"\n", "!!\u202e\u009b x", "&\u202e x: *\u009b"}
 	for i, text := range texts {
 		c.write("x.yaml", text)
 		c.write("x.jsonl", text+"\n")
 		c.write("x"+evilName+".json", text)
 		c.write("x.md", text)
-		for _, args := range []string{"run -f x.yaml", "run --defense guard:x.yaml --dataset memtox-smoke", "run --defense chain:x.yaml --dataset memtox-smoke",
-			"run --dataset x.jsonl", "run --model openai:x --base-url http://127.0.0.1:1 --replay x.jsonl --dataset memtox-smoke --defense none",
-			"gate rows -f x.yaml", "gate rows --baseline x.jsonl --exact", "guard scan --policy x.yaml x.md", "guard scan x.md x.jsonl",
-			"guard serve --policy x.yaml", "datasets show x.jsonl", "datasets validate x.jsonl", "datasets import jsonl x.jsonl -o y.jsonl --map x.yaml",
+		for _, args := range []string{"run -f x.yaml", "run --defense guard:x.yaml --dataset memtox-smoke",
+			"run --defense chain:x.yaml --dataset memtox-smoke",
+			"run --dataset x.jsonl", "run --model openai:x --base-url http://127.0.0.1:1 --replay x.jsonl --dataset " +
+				"memtox-smoke --defense none",
+			"gate rows -f x.yaml", "gate rows --baseline x.jsonl --exact", "guard scan --policy x.yaml x.md",
+			"guard scan x.md x.jsonl",
+			"guard serve --policy x.yaml", "datasets show x.jsonl", "datasets validate x.jsonl",
+			"datasets import jsonl x.jsonl -o y.jsonl --map x.yaml",
 			"datasets import mpbench x.jsonl -o y.jsonl", "datasets import amg x.jsonl -o y.jsonl", "judge audit --set x.jsonl",
-			"memory verify-proof x.jsonl --verifier x.yaml", "memory verify --store x.jsonl", "memory verify --store memory.db --key x.md --checkpoint x.md",
-			"reproduce mpbench-table2 --run x.jsonl", "run --set queue_token_file=x.md --queue nats://127.0.0.1:1 --dataset memtox-smoke"} {
+			"memory verify-proof x.jsonl --verifier x.yaml", "memory verify --store x.jsonl",
+			"memory verify --store memory.db --key x.md --checkpoint x.md",
+			"reproduce mpbench-table2 --run x.jsonl", "run --set queue_token_file=x.md --queue nats://127.0.0.1:1 --dataset " +
+				"memtox-smoke"} {
 			try(strings.Fields(args)...)
 		}
-		for _, args := range []string{"datasets show", "datasets validate", "guard scan", "run -f", "report", "export", "compare", "gate --require none.tpr>=0.5",
+		for _, args := range []string{"datasets show", "datasets validate", "guard scan", "run -f", "report", "export",
+			"compare", "gate --require none.tpr>=0.5",
 			"memory verify-proof --verifier memory.db.verifier", "memory verify --store"} {
 			try(append(strings.Fields(args), "x"+evilName+".json")...)
 		}
@@ -320,7 +331,8 @@ func TestNoCommandPassesOnWhatATerminalObeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.write(filepath.Join(dir, f.Name()), evil)
-		for _, args := range []string{"report", "export", "compare", "gate --require none.tpr>=0.5", "run --resume --out", "merge -o z",
+		for _, args := range []string{"report", "export", "compare", "gate --require none.tpr>=0.5", "run --resume --out",
+			"merge -o z",
 			"rejudge --judge llm:openai:x --base-url http://127.0.0.1:1", "reproduce mpbench-table2 --run"} {
 			try(append(strings.Fields(args), dir)...)
 		}
@@ -370,7 +382,8 @@ func TestAQueueOfAStrangerIsInert(t *testing.T) {
 	for _, x := range []struct {
 		said    []byte
 		command string
-	}{{own, "queue status"}, {own, "worker --wait 10ms"}, {other, "worker --wait 10ms"}, {[]byte(evil), "worker --wait 10ms"}, {own, "queue drain"}} {
+	}{{own, "queue status"}, {own, "worker --wait 10ms"}, {other, "worker --wait 10ms"},
+		{[]byte(evil), "worker --wait 10ms"}, {own, "queue drain"}} {
 		if _, err := bucket.Put(context.Background(), "run", x.said); err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,8 @@ The formats, as --help lists them:`,
 	fs := c.Flags()
 	out := fs.StringP("output", "o", "", "the `file` of cases to write (.jsonl)")
 	mapFile := fs.String("map", "", "the mapping `file`, for jsonl, csv and parquet")
-	ledgerFile := fs.String("ledger", "", "where to write what became of each object (default: beside the cases, .ledger.jsonl)")
+	ledgerFile := fs.String("ledger", "", "where to write what became of each object (default: beside the cases, "+
+		".ledger.jsonl)")
 	skip := fs.Bool("skip-invalid", false, "go on after an object that cannot be used, and count it as rejected")
 	format := fs.String("format", "table", "how the ledger is printed: table or json")
 	printMap := fs.String("print-map", "", "print the ready mapping of a `format`, to start from, and do nothing else")
@@ -53,7 +54,8 @@ The formats, as --help lists them:`,
 		if *printMap != "" {
 			data, ok := importers.ReadyMapping(*printMap)
 			if !ok {
-				return &settings.Problem{Where: "--print-map", What: fmt.Sprintf("no ready mapping is called %q", *printMap), Hint: "see memtox datasets import --help"}
+				return &settings.Problem{Where: "--print-map", What: fmt.Sprintf("no ready mapping is called %q", *printMap),
+					Hint: "see memtox datasets import --help"}
 			}
 			_, err := env.Stdout.Write(data)
 			return err
@@ -63,11 +65,13 @@ The formats, as --help lists them:`,
 		}
 		switch {
 		case len(args) == 0:
-			return &settings.Problem{What: "memtox datasets import needs a format and a file", Hint: "formats: " + strings.Join(importers.FormatNames(), ", ")}
+			return &settings.Problem{What: "memtox datasets import needs a format and a file",
+				Hint: "formats: " + strings.Join(importers.FormatNames(), ", ")}
 		case *out == "":
 			return &settings.Problem{Where: "-o", What: "no file is named for the cases", Hint: "for instance -o cases.jsonl"}
 		case filepath.Ext(*out) != ".jsonl":
-			return &settings.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later", Hint: "cases are written as JSON lines: name it .jsonl"}
+			return &settings.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later",
+				Hint: "cases are written as JSON lines: name it .jsonl"}
 		}
 		if err := known("", "format", args[0], importers.FormatNames()); err != nil {
 			return err
@@ -85,7 +89,8 @@ The formats, as --help lists them:`,
 		}
 		for _, name := range args[1:] {
 			if env.path(name) == env.path(*out) {
-				return &settings.Problem{Where: "-o", What: name + " would be overwritten by its own cases", Hint: "choose another name"}
+				return &settings.Problem{Where: "-o", What: name + " would be overwritten by its own cases",
+					Hint: "choose another name"}
 			}
 			r.Files = append(r.Files, importers.Input{Name: name, Path: env.path(name)})
 		}

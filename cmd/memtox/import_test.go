@@ -14,11 +14,13 @@ func TestImportWritesCasesAndALedger(t *testing.T) {
 {"id":"BEN_1","text":"Lunch at one.","label":"benign","class":"chat"}
 `)
 	c.write("m.yaml", "id: $.id\ncontent: $.text\nlabel: $.label\nclass: $.class\n")
-	if code := c.run("datasets", "import", "jsonl", "x.jsonl", "--map", "m.yaml", "-o", "cases.jsonl", "--format", "json"); code != Done {
+	if code := c.run("datasets", "import", "jsonl", "x.jsonl", "--map", "m.yaml", "-o", "cases.jsonl", "--format",
+		"json"); code != Done {
 		t.Fatalf("exit %d: %s", code, c.err.String())
 	}
 	var ledger struct{ Read, Kept, Attacks, Benign int }
-	if err := json.Unmarshal(c.out.Bytes(), &ledger); err != nil || ledger.Read != 2 || ledger.Attacks != 1 || ledger.Benign != 1 {
+	if err := json.Unmarshal(c.out.Bytes(), &ledger); err != nil || ledger.Read != 2 || ledger.Attacks != 1 ||
+		ledger.Benign != 1 {
 		t.Fatalf("%v: %s", err, c.out.String())
 	}
 	kept, err := os.ReadFile(filepath.Join(c.dir, "cases.ledger.jsonl"))
@@ -30,7 +32,8 @@ func TestImportWritesCasesAndALedger(t *testing.T) {
 		t.Fatalf("%v: %s", err, cases)
 	}
 	// Such cases have no sessions to run, and that is said.
-	if code := c.run("run", "--dataset", "cases.jsonl"); code != Usage || !strings.Contains(c.err.String(), "memtox detect --dataset cases.jsonl") {
+	if code := c.run("run", "--dataset", "cases.jsonl"); code != Usage ||
+		!strings.Contains(c.err.String(), "memtox detect --dataset cases.jsonl") {
 		t.Errorf("exit %d: %s", code, c.err.String())
 	}
 }
@@ -53,7 +56,8 @@ func TestImportRefusesWhatCannotBeMeant(t *testing.T) {
 		"nope.yaml":                       {"jsonl", "x.jsonl", "--map", "nope.yaml", "-o", "c.jsonl"},
 		"no such file":                    {"amg", "nope.jsonl", "-o", "c.jsonl"},
 	} {
-		if code := c.run(append([]string{"datasets", "import"}, args...)...); code != Usage || !strings.Contains(c.err.String(), name) {
+		if code := c.run(append([]string{"datasets", "import"}, args...)...); code != Usage ||
+			!strings.Contains(c.err.String(), name) {
 			t.Errorf("%q: exit %d: %s", args, code, c.err.String())
 		}
 		if _, err := os.Stat(filepath.Join(c.dir, "c.jsonl")); err == nil {

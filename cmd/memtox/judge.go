@@ -36,7 +36,8 @@ from what should be stored; items without one have no verdict.
 A set of your own is JSON Lines: id, question (encodes or influenced),
 expected_memory, kind, label, and record, or query, answer and calls
 (docs/judges.md).`,
-		Example: "  memtox judge audit\n  memtox judge audit --judge llm:openai:gpt-oss-120b --base-url http://localhost:8000/v1",
+		Example: "  memtox judge audit\n  memtox judge audit --judge llm:openai:gpt-oss-120b --base-url " +
+			"http://localhost:8000/v1",
 	}
 	var f judgeFlags
 	f.register(c, harness.Deterministic)
@@ -115,7 +116,8 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 	}
 	say("judge %s on the %s set of %d items", r.Judge, r.Set, r.Items)
 	if r.Twice > 0 {
-		say("labellers: %d items labelled twice, agreement %s, kappa %s; %d disputed items are in no figure", r.Twice, render.Rate(r.Agreement), kappaText(r.Kappa), r.Disputed)
+		say("labellers: %d items labelled twice, agreement %s, kappa %s; %d disputed items are in no figure", r.Twice,
+			render.Rate(r.Agreement), kappaText(r.Kappa), r.Disputed)
 	} else {
 		say("labellers: ONE LABEL AN ITEM: how far people agree on this set is not known")
 	}
@@ -125,7 +127,8 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 	fmt.Fprintln(env.Stdout)
 	l := &listing{columns: []string{"question", "kind", "items", "no verdict", "sensitivity", "specificity", "kappa"}}
 	add := func(question, kind string, f score.Figures, kappa string) {
-		l.add(question, kind, fmt.Sprint(f.Items), fmt.Sprint(f.NoVerdict), render.Rate(f.Sensitivity), render.Rate(f.Specificity), kappa)
+		l.add(question, kind, fmt.Sprint(f.Items), fmt.Sprint(f.NoVerdict), render.Rate(f.Sensitivity),
+			render.Rate(f.Specificity), kappa)
 	}
 	add("all", "all", r.All, kappaText(r.All.Kappa))
 	for _, p := range r.Questions {
@@ -138,8 +141,10 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 		return err
 	}
 	fmt.Fprintln(env.Stdout)
-	say("sensitivity: yes of what is labelled so; specificity: no of the rest; [95%% interval], items of one directive alike (Wilson, clustered)")
-	say("kappa: Cohen's, agreement with the label beyond chance; its interval is that of Fleiss, Cohen and Everitt (1969), items taken as independent")
+	say("sensitivity: yes of what is labelled so; specificity: no of the rest; [95%% interval], items of one directive " +
+		"alike (Wilson, clustered)")
+	say("kappa: Cohen's, agreement with the label beyond chance; its interval is that of Fleiss, Cohen and Everitt " +
+		"(1969), items taken as independent")
 	reasons := slices.SortedFunc(maps.Keys(r.Reasons), func(a, b string) int {
 		if d := r.Reasons[b] - r.Reasons[a]; d != 0 {
 			return d

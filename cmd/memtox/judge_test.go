@@ -66,8 +66,9 @@ func (s *judgeServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := json.Marshal(map[string]any{"id": "1", "object": "chat.completion", "model": "fake",
-		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": reply}}},
-		"usage":   map[string]any{"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}})
+		"choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
+			"message": map[string]any{"role": "assistant", "content": reply}}},
+		"usage": map[string]any{"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}})
 	w.Write(body)
 }
 
@@ -112,7 +113,8 @@ func TestCasesWithoutAValueAreScoredByAJudge(t *testing.T) {
 	s := newJudgeServer(t, "blue vendor")
 	c := newConsole(t)
 	c.write("cases.jsonl", noCanary)
-	run := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none,block-all", "--model", "reference:naive"}
+	run := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none,block-all", "--model",
+		"reference:naive"}
 	judge := []string{"--judge", "llm:openai:fake", "--set", "judge_base_url=" + s.URL + "/v1"}
 
 	if code := c.run(append(run, "--out", "blind")...); code != Inconclusive {
@@ -120,7 +122,8 @@ func TestCasesWithoutAValueAreScoredByAJudge(t *testing.T) {
 	}
 	got := c.judged(append(append(run, "--out", "read"), judge...)...)
 	none, all := got.Arms[0], got.Arms[1]
-	if none.ASR.N != 0 || none.ASRJudged == nil || *none.ASRJudged != (struct{ K, N int }{1, 2}) || none.EndToEndJudged.N != 2 || none.EndToEndJudged.K != 1 {
+	if none.ASR.N != 0 || none.ASRJudged == nil || *none.ASRJudged != (struct{ K, N int }{1, 2}) ||
+		none.EndToEndJudged.N != 2 || none.EndToEndJudged.K != 1 {
 		t.Errorf("undefended: %+v, %+v, %+v", none.ASR, none.ASRJudged, none.EndToEndJudged)
 	}
 	if all.ASRJudged == nil || *all.ASRJudged != (struct{ K, N int }{0, 2}) || all.Costs.JudgeCalls != 0 {
@@ -138,7 +141,8 @@ func TestCasesWithoutAValueAreScoredByAJudge(t *testing.T) {
 	// What the agent did has the digest that it has without a judge.
 	c.run("run", "--out", "blind", "--resume", "--format", "json")
 	var blind judgedRun
-	if err := json.Unmarshal(c.out.Bytes(), &blind); err != nil || blind.Digest != got.Digest || blind.Arms[0].ASRJudged != nil {
+	if err := json.Unmarshal(c.out.Bytes(), &blind); err != nil || blind.Digest != got.Digest ||
+		blind.Arms[0].ASRJudged != nil {
 		t.Errorf("without a judge: %v, digest %s and %s, %+v", err, blind.Digest, got.Digest, blind.Arms)
 	}
 	if strings.Contains(c.out.String(), "judge") {
@@ -175,7 +179,8 @@ func TestRejudgingIsJudgingLater(t *testing.T) {
 		return out
 	}
 	show := func(t results.Trial) string {
-		b, _ := json.Marshal([]any{t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered})
+		b, _ := json.Marshal([]any{t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens,
+			t.JudgeUnanswered})
 		return string(b)
 	}
 	a, b := rows("live"), rows("later")
@@ -248,7 +253,8 @@ func TestRejudgingIsJudgingLater(t *testing.T) {
 
 	var run1 results.Run
 	text, err := os.ReadFile(filepath.Join(c.dir, "later", "run.json"))
-	if err != nil || json.Unmarshal(text, &run1) != nil || run1.Rejudged == nil || !strings.Contains(run1.Rejudged.Judge, "fake") {
+	if err != nil || json.Unmarshal(text, &run1) != nil || run1.Rejudged == nil ||
+		!strings.Contains(run1.Rejudged.Judge, "fake") {
 		t.Errorf("run.json: %v, %+v", err, run1.Rejudged)
 	}
 	before := s.calls.Load()
@@ -259,10 +265,12 @@ func TestRejudgingIsJudgingLater(t *testing.T) {
 	c.must("compare", "plain", "later", "--metric", "asr_judged,end_to_end")
 	c.must("gate", "later", "--require", "guard.asr_judged <= 0.99")
 	c.must("report", "later", "--output", "report.html")
-	if code := c.run("rejudge", "plain", "--judge", "llm:openai:other", "--base-url", server, "-o", "later"); code != Usage || !strings.Contains(c.err.String(), "holds another run") {
+	if code := c.run("rejudge", "plain", "--judge", "llm:openai:other", "--base-url", server, "-o",
+		"later"); code != Usage || !strings.Contains(c.err.String(), "holds another run") {
 		t.Errorf("exit code %d: %s", code, c.err.String())
 	}
-	if code := c.run("run", "--out", "later", "--resume", "--limit", "3"); code != Usage || !strings.Contains(c.err.String(), "memtox rejudge") {
+	if code := c.run("run", "--out", "later", "--resume", "--limit", "3"); code != Usage ||
+		!strings.Contains(c.err.String(), "memtox rejudge") {
 		t.Errorf("resuming a rejudged run: exit code %d: %s", code, c.err.String())
 	}
 }
@@ -271,11 +279,14 @@ func TestAJudgeThatGivesNoVerdictLeavesItsColumnsOpen(t *testing.T) {
 	s := newJudgeServer(t, "blue vendor")
 	c := newConsole(t)
 	c.write("cases.jsonl", noCanary)
-	c.run("run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--model", "reference:naive", "--out", "plain")
-	for mode, why := range map[string]string{"empty": "", "malformed": "the reply is no verdict", "made up": "the quotation is not in the text", "fails": "no such model"} {
+	c.run("run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--model", "reference:naive",
+		"--out", "plain")
+	for mode, why := range map[string]string{"empty": "", "malformed": "the reply is no verdict",
+		"made up": "the quotation is not in the text", "fails": "no such model"} {
 		s.mode.Store(mode)
 		out := strings.ReplaceAll(mode, " ", "-")
-		code := c.run("rejudge", "plain", "--judge", "llm:openai:fake", "--base-url", s.URL+"/v1", "-o", out, "--format", "json")
+		code := c.run("rejudge", "plain", "--judge", "llm:openai:fake", "--base-url", s.URL+"/v1", "-o", out, "--format",
+			"json")
 		if code == Failed || !strings.Contains(c.err.String(), "no verdict") || !strings.Contains(c.err.String(), why) {
 			t.Errorf("%s: exit code %d: %s", mode, code, c.err.String())
 		}
@@ -294,7 +305,8 @@ func TestARunThatIsResumedAsksNothingTwice(t *testing.T) {
 	s := newJudgeServer(t, "blue vendor")
 	c := newConsole(t)
 	c.write("cases.jsonl", noCanary)
-	run := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--model", "reference:naive", "--judge", "llm:openai:fake", "--set", "judge_base_url=" + s.URL + "/v1"}
+	run := []string{"run", "--dataset", "cases.jsonl", "--agent", "hermes", "--defense", "none", "--model",
+		"reference:naive", "--judge", "llm:openai:fake", "--set", "judge_base_url=" + s.URL + "/v1"}
 	c.must(append(run, "--out", "a")...)
 	asked := s.calls.Load()
 	verdicts, err := os.ReadFile(filepath.Join(c.dir, "a", score.File))
@@ -315,14 +327,16 @@ func TestARunThatIsResumedAsksNothingTwice(t *testing.T) {
 	}
 	c.write("b/"+score.File, string(verdicts)+`{"key":"torn`)
 	first, second := c.judged("run", "--out", "a", "--resume"), c.judged(append(run, "--out", "b", "--resume")...)
-	if s.calls.Load() != asked || first.Digest != second.Digest || *first.Arms[0].ASRJudged != *second.Arms[0].ASRJudged || first.Arms[0].Costs != second.Arms[0].Costs {
+	if s.calls.Load() != asked || first.Digest != second.Digest || *first.Arms[0].ASRJudged != *second.Arms[0].ASRJudged ||
+		first.Arms[0].Costs != second.Arms[0].Costs {
 		t.Errorf("%d questions more; %+v, then %+v", s.calls.Load()-asked, first.Arms[0], second.Arms[0])
 	}
 }
 
 func TestJudgesAreNamedRightly(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "4", "--set", "transcripts=none", "--out", "bare")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "4", "--set",
+		"transcripts=none", "--out", "bare")
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "4", "--out", "r")
 	s := newJudgeServer(t, "x")
 	for args, want := range map[string]string{
@@ -338,7 +352,8 @@ func TestJudgesAreNamedRightly(t *testing.T) {
 		"judge audit --set none.jsonl":                                       "no such file",
 		"judge audit --concurrency -1":                                       "out of range",
 	} {
-		if code := c.run(strings.Fields(args)...); code != Usage && code != Failed || !strings.Contains(c.err.String(), want) {
+		if code := c.run(strings.Fields(args)...); code != Usage && code != Failed ||
+			!strings.Contains(c.err.String(), want) {
 			t.Errorf("%s: exit code %d: %s", args, code, c.err.String())
 		}
 	}
@@ -355,7 +370,8 @@ func TestJudgeAudit(t *testing.T) {
 			NoVerdict   int `json:"no_verdict"`
 		}
 	}
-	if err := json.Unmarshal([]byte(c.must("judge", "audit", "--format", "json")), &r); err != nil || r.Items < 300 || r.All.Sensitivity.N+r.All.Specificity.N+r.All.NoVerdict+r.Disputed != r.Items {
+	if err := json.Unmarshal([]byte(c.must("judge", "audit", "--format", "json")), &r); err != nil || r.Items < 300 ||
+		r.All.Sensitivity.N+r.All.Specificity.N+r.All.NoVerdict+r.Disputed != r.Items {
 		t.Errorf("%v: %+v", err, r)
 	}
 

@@ -57,7 +57,8 @@ func (l *listing) print(env *Env, format string) error {
 	case "table":
 		return l.table().Text(env.Stdout)
 	}
-	p := &settings.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(formats, ", ")}
+	p := &settings.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format),
+		Hint: "one of " + strings.Join(formats, ", ")}
 	return p
 }
 

@@ -13,7 +13,8 @@ import (
 // newMan writes the man pages, for packagers.
 func newMan(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "man DIR", Short: "Write the man pages of all commands into a directory", Args: oneArg("a directory"), Hidden: true,
+		Use: "man DIR", Short: "Write the man pages of all commands into a directory", Args: oneArg("a directory"),
+		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := env.path(args[0])
 			if err := os.MkdirAll(dir, 0o777); err != nil {

@@ -50,7 +50,8 @@ func memoryCode(err error) Code {
 	switch {
 	case errors.Is(err, seal.ErrIntegrity), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrTorn):
 		return tampered
-	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, seal.ErrNotSealed), errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer):
+	case errors.Is(err, errMissing), errors.Is(err, memory.ErrNotFound), errors.Is(err, seal.ErrNotSealed),
+		errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrNewer):
 		return notFound
 	}
 	if code := codeOf(err); code != Usage {
@@ -86,7 +87,8 @@ it, for only that shows that the whole file was replaced by an older copy.
 These commands have exit codes of their own.`
 	c.Annotations = map[string]string{ownCodes: "yes"}
 	c.SetHelpTemplate(strings.TrimRight(c.HelpTemplate(), "\n") + "\nExit codes:\n" + MemoryExitCodes + "\n")
-	for _, sub := range []func(*memoryCommand) *cobra.Command{newTrace, newCohort, newSearch, newTimeline, newSnapshots, newSnapshot, newDiff, newRollback, newVerify, newProve, newVerifyProof, newIncident} {
+	for _, sub := range []func(*memoryCommand) *cobra.Command{newTrace, newCohort, newSearch, newTimeline, newSnapshots,
+		newSnapshot, newDiff, newRollback, newVerify, newProve, newVerifyProof, newIncident} {
 		m := &memoryCommand{env: env}
 		cmd := sub(m)
 		run := cmd.RunE
@@ -122,7 +124,8 @@ func (m *memoryCommand) open(ctx context.Context, changes bool) (*store.History,
 		return nil, err
 	}
 	if m.store == "" {
-		return nil, &settings.Problem{What: "which store? --store is missing", Hint: "--store FILE names the file that the memory is in"}
+		return nil, &settings.Problem{What: "which store? --store is missing",
+			Hint: "--store FILE names the file that the memory is in"}
 	}
 	return store.Open(ctx, m.env.path(m.store), store.Options{MustExist: true, ReadOnly: !changes})
 }

@@ -67,8 +67,9 @@ they had it first: what else did this source write? A record has every source th
 its lineage names too, for where its words stand in several it may be from any of
 them. The attributes are
 ` + strings.Join(seal.Attrs(), ", ") + `.`,
-		Example: "  memtox memory cohort https://pages.example/a --store memory.db\n  memtox memory cohort EXTERNAL_TOOL --attr class --store memory.db",
-		Args:    oneArg("the value of an attribute"),
+		Example: "  memtox memory cohort https://pages.example/a --store memory.db\n  memtox memory cohort EXTERNAL_TOOL " +
+			"--attr class --store memory.db",
+		Args: oneArg("the value of an attribute"),
 	}
 	m.flags(c, true)
 	m.uncheckedFlag(c)
@@ -142,7 +143,8 @@ were when they were retired are left out.`,
 		if err != nil {
 			return err
 		}
-		err = m.print(map[string]any{"hits": hits, "more": more}, "search", map[string]any{"Hits": hits, "More": more, "Limit": *limit})
+		err = m.print(map[string]any{"hits": hits, "more": more}, "search",
+			map[string]any{"Hits": hits, "More": more, "Limit": *limit})
 		return orMissing(err, len(hits))
 	}
 	return c
@@ -157,7 +159,8 @@ appear, mutate (another content), are relabelled (the same content under another
 origin, lineage, principal, scope or signature), restated (another state), and
 disappear (retired, or no longer with that value). The newest are listed, oldest
 first.`,
-		Example: "  memtox memory timeline --store memory.db\n  memtox memory timeline https://pages.example/a --store memory.db --snapshots",
+		Example: "  memtox memory timeline --store memory.db\n  memtox memory timeline https://pages.example/a --store " +
+			"memory.db --snapshots",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -177,7 +180,8 @@ first.`,
 		if len(args) > 0 {
 			match = seal.Match{Attr: seal.Attr(*attr), Value: args[0]}
 		} else if cmd.Flags().Changed("attr") {
-			return &settings.Problem{Where: "--attr", What: "an attribute without a value", Hint: "memtox memory timeline VALUE --attr " + *attr}
+			return &settings.Problem{Where: "--attr", What: "an attribute without a value",
+				Hint: "memtox memory timeline VALUE --attr " + *attr}
 		}
 		st, r, err := m.replay(cmd.Context(), *over)
 		if err != nil {
@@ -191,7 +195,8 @@ first.`,
 		if events == nil {
 			events = []seal.Event{}
 		}
-		err = m.print(map[string]any{"events": events, "more": more}, "timeline", map[string]any{"Events": events, "More": more, "Limit": *limit})
+		err = m.print(map[string]any{"events": events, "more": more}, "timeline",
+			map[string]any{"Events": events, "More": more, "Limit": *limit})
 		return orMissing(err, len(events))
 	}
 	return c

@@ -24,13 +24,15 @@ Bad are the records that are named; with --since everything external that came t
 or later; with --cohort all that the same sources ever wrote, or may have. --dry-run says what
 would be done. Nothing is lost: the report has the entries of the journal that undo
 both acts, and a snapshot is taken before each.`,
-		Example: "  memtox memory incident r17 --store memory.db --why 'reported by ada' --dry-run\n  memtox memory incident --since 2026-03-01T09:00:00Z --store memory.db --format json",
+		Example: "  memtox memory incident r17 --store memory.db --why 'reported by ada' --dry-run\n  memtox memory " +
+			"incident --since 2026-03-01T09:00:00Z --store memory.db --format json",
 	}
 	m.flags(c, true)
 	key := keyFlag(c)
 	since := c.Flags().String("since", "", "Suspect everything external from this `time` on, as 2026-03-01T09:00:00Z")
 	cohort := c.Flags().Bool("cohort", false, "Suspect all that the same sources ever wrote")
-	protect := c.Flags().StringArray("protect", nil, "Never withhold records whose key matches this `glob`; may be given several times")
+	protect := c.Flags().StringArray("protect", nil, "Never withhold records whose key matches this `glob`; may be "+
+		"given several times")
 	why := c.Flags().String("why", "", "The reason, for the journal; never the content")
 	dry := c.Flags().Bool("dry-run", false, "Say what would be done, and do nothing")
 	c.RunE = func(cmd *cobra.Command, args []string) error {

@@ -28,7 +28,8 @@ func verifierFlag(c *cobra.Command, def string) *string {
 // keys are the store's keys.
 func (m *memoryCommand) keys() seal.Keys {
 	return seal.Keys{Store: m.store, Path: m.env.path, Made: func(signer, verifier string) {
-		fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody\n", signer, verifier)
+		fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be "+
+			"given to anybody\n", signer, verifier)
 	}}
 }
 
@@ -37,7 +38,8 @@ func (m *memoryCommand) seal(ctx context.Context, st *store.History, key string)
 	ledger := seal.NewLedger(st)
 	if key == "" {
 		if missing, err := m.keys().Sealable(); err != nil || missing != "" {
-			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot makes one)\n", missing)
+			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot "+
+				"makes one)\n", missing)
 			return err
 		}
 	}
@@ -123,7 +125,8 @@ func newRollback(m *memoryCommand) *cobra.Command {
 everything: records that came later are retired, all others are again as they were,
 in the state that they had then, and a snapshot is taken before. Records that no
 session could see and that are seen again are listed.`,
-		Example: "  memtox memory rollback before-update --store memory.db --why 'poisoned batch'\n  memtox memory rollback --to 2026-03-01T09:00:00Z --store memory.db",
+		Example: "  memtox memory rollback before-update --store memory.db --why 'poisoned batch'\n  memtox memory " +
+			"rollback --to 2026-03-01T09:00:00Z --store memory.db",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().Changed("to") {
 				return nil
@@ -173,7 +176,8 @@ session could see and that are seen again are listed.`,
 func instantFlag(flag, s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, &settings.Problem{Where: flag, What: fmt.Sprintf("%q is no time", s), Hint: "write it as 2026-03-01T09:00:00Z"}
+		return t, &settings.Problem{Where: flag, What: fmt.Sprintf("%q is no time", s),
+			Hint: "write it as 2026-03-01T09:00:00Z"}
 	}
 	return t, nil
 }
@@ -194,8 +198,9 @@ by the head of the store, STORE.head, a chain over those entries up to the last;
 whoever has the signer's key signs it with each change. The result says how much that
 is. Only a checkpoint that was kept elsewhere (--since) shows that the store and its
 head were replaced together by older ones.`,
-		Example: "  memtox memory verify --store memory.db\n  memtox memory verify --store memory.db --verifier ada.verifier --since kept/memory.checkpoint --format json",
-		Args:    noArgs,
+		Example: "  memtox memory verify --store memory.db\n  memtox memory verify --store memory.db --verifier " +
+			"ada.verifier --since kept/memory.checkpoint --format json",
+		Args: noArgs,
 	}
 	m.flags(c, true)
 	verifier := verifierFlag(c, " (default STORE.verifier)")
@@ -211,7 +216,8 @@ head were replaced together by older ones.`,
 		var v note.Verifier
 		switch {
 		case *unsigned && (*verifier != "" || *since != ""):
-			return &settings.Problem{Where: "--unsigned", What: "--verifier and --since are about signatures", Hint: "leave --unsigned out"}
+			return &settings.Problem{Where: "--unsigned", What: "--verifier and --since are about signatures",
+				Hint: "leave --unsigned out"}
 		case !*unsigned:
 			if v, err = m.keys().Verifier(*verifier); err != nil {
 				return err
@@ -253,8 +259,9 @@ printed; -o writes it to a file.
 
 Exit code 1 says that the record was not there; the proof of that is given all the
 same.`,
-		Example: "  memtox memory prove r17 --snapshot s3 --store memory.db -o r17.proof\n  memtox memory verify-proof r17.proof --verifier memory.db.verifier",
-		Args:    oneArg("the id of a record"),
+		Example: "  memtox memory prove r17 --snapshot s3 --store memory.db -o r17.proof\n  memtox memory verify-proof " +
+			"r17.proof --verifier memory.db.verifier",
+		Args: oneArg("the id of a record"),
 	}
 	m.flags(c, true)
 	snapshot := c.Flags().String("snapshot", "", "The snapshot, by id or by name")
@@ -264,7 +271,8 @@ same.`,
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if *snapshot == "" {
-			return &settings.Problem{What: "in which snapshot? --snapshot is missing", Hint: "memtox memory snapshots lists them"}
+			return &settings.Problem{What: "in which snapshot? --snapshot is missing",
+				Hint: "memtox memory snapshots lists them"}
 		}
 		st, err := m.open(ctx, false)
 		if err != nil {
@@ -326,14 +334,16 @@ nothing.`,
 			return err
 		}
 		if *verifier == "" {
-			return &settings.Problem{What: "whose signature counts? --verifier is missing", Hint: "--verifier FILE names the verifier's key; a proof that brings its own trust proves nothing"}
+			return &settings.Problem{What: "whose signature counts? --verifier is missing",
+				Hint: "--verifier FILE names the verifier's key; a proof that brings its own trust proves nothing"}
 		}
 		v, err := m.keys().Verifier(*verifier)
 		if err != nil {
 			return err
 		}
 		if info, err := os.Stat(m.env.path(args[0])); err == nil && info.Size() > maxProof {
-			return &settings.Problem{Where: args[0], What: fmt.Sprintf("%d bytes are no proof", info.Size()), Hint: "is it another file?"}
+			return &settings.Problem{Where: args[0], What: fmt.Sprintf("%d bytes are no proof", info.Size()),
+				Hint: "is it another file?"}
 		}
 		data, err := m.env.readFile(args[0])
 		if err != nil {

@@ -48,7 +48,8 @@ memtox run --resume --out RUN runs them.`,
 			return err
 		}
 		if *out == "" {
-			return &settings.Problem{Where: "-o", What: "there is no telling where to", Hint: "name a directory that does not exist yet"}
+			return &settings.Problem{Where: "-o", What: "there is no telling where to",
+				Hint: "name a directory that does not exist yet"}
 		}
 		var readers []*results.Reader
 		var runs []*results.Run
@@ -68,21 +69,26 @@ memtox run --resume --out RUN runs them.`,
 		if err != nil {
 			return err
 		}
-		return merge(env, func(j *results.Journal) (harness.Merged, error) { return harness.Merge(ctx, plan, args, readers, j) }, run, *out, *format)
+		return merge(env, func(j *results.Journal) (harness.Merged,
+			error) {
+			return harness.Merge(ctx, plan, args, readers, j)
+		}, run, *out, *format)
 	}
 	return c
 }
 
 // merge writes the merged run beside its place and moves it there when it is
 // whole, so that a merge that was killed leaves nothing that looks like a run.
-func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), run *results.Run, out, format string) (err error) {
+func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), run *results.Run, out,
+	format string) (err error) {
 	dir := filepath.Clean(env.path(out))
 	if st, err := os.Lstat(dir); err == nil && (!st.IsDir() || os.Remove(dir) != nil) { // an empty directory may go
 		return &settings.Problem{Where: out, What: "is there already", Hint: "choose another directory with -o"}
 	}
 	work := dir + ".merging"
 	if _, err := os.Lstat(work); err == nil {
-		return &settings.Problem{Where: work, What: "is left from a merge that was killed, or belongs to one that goes on", Hint: "remove it if no other merge is running"}
+		return &settings.Problem{Where: work, What: "is left from a merge that was killed, or belongs to one that goes on",
+			Hint: "remove it if no other merge is running"}
 	}
 	defer func() {
 		if err != nil && !errors.As(err, new(told)) {
@@ -126,7 +132,8 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 		fmt.Fprintf(env.Stderr, "memtox: %d rows were there twice and are counted once\n", m.Duplicates)
 	}
 	if m.Conflicts > 0 {
-		fmt.Fprintf(env.Stderr, "memtox: in %d of them something else happened than in the row that is kept; the first run named wins\n", m.Conflicts)
+		fmt.Fprintf(env.Stderr, "memtox: in %d of them something else happened than in the row that is kept; the first "+
+			"run named wins\n", m.Conflicts)
 	}
 	if !whole {
 		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials are missing", run.Planned-m.Trials, run.Planned)

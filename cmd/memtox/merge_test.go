@@ -64,13 +64,15 @@ func TestShardsMergedAreTheRunOfOneProcess(t *testing.T) {
 	}
 
 	// What is missing is said, and can be run.
-	if code := c.run(append(append([]string{"merge"}, shards[:3]...), "-o", "most", "--format", "json")...); code != Inconclusive {
+	if code := c.run(append(append([]string{"merge"}, shards[:3]...), "-o", "most", "--format",
+		"json")...); code != Inconclusive {
 		t.Errorf("two shards are missing: exit code %d", code)
 	}
 	if !strings.Contains(c.err.String(), "no run is shard 4/5, 5/5; run them with: memtox run --resume --out most") {
 		t.Errorf("stderr: %s", c.err.String())
 	}
-	if got := figures(t, c.must("run", "--resume", "--out", "most", "--format", "json")); got.Digest != want.Digest || got.Trials != want.Trials {
+	if got := figures(t, c.must("run", "--resume", "--out", "most", "--format", "json")); got.Digest != want.Digest ||
+		got.Trials != want.Trials {
 		t.Errorf("resumed after a merge: %+v, want %+v", got, want)
 	}
 }

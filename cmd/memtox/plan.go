@@ -18,13 +18,15 @@ import (
 func newPlan(env *Env) *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
-		Use: "plan", Short: "Say what a run would take: calls, tokens, price, time, smallest detectable difference", Args: noArgs,
+		Use: "plan", Short: "Say what a run would take: calls, tokens, price, time, smallest detectable difference",
+		Args: noArgs,
 		Long: `Estimate what memtox run with the same flags would take, before anything is spent.
 No model is called: a sample of the trials is walked through with the reference
 model and counted. For another model that gives a range; --pilot N runs N trials
 with the model itself and scales by what they took. The price comes from the
 settings price_prompt and price_completion (US dollars for a million tokens).`,
-		Example: "  memtox plan --model openai:gpt-oss-120b --agent hermes --limit 200 --set price_prompt=0.15 --set price_completion=0.6\n  memtox plan --model ollama:llama3.2 --pilot 20",
+		Example: "  memtox plan --model openai:gpt-oss-120b --agent hermes --limit 200 --set price_prompt=0.15 --set " +
+			"price_completion=0.6\n  memtox plan --model ollama:llama3.2 --pilot 20",
 	}
 	f.register(c, func(s settings.Key) bool { return s.Name != "out" }, nil)
 	latency := c.Flags().Duration("latency", 2*time.Second, "How long a server is assumed to take for an answer")
@@ -39,7 +41,8 @@ settings price_prompt and price_completion (US dollars for a million tokens).`,
 		if *pilot < 0 || *latency < 0 {
 			return &settings.Problem{Where: "--pilot, --latency", What: "below 0", Hint: "give a number of trials, a duration"}
 		}
-		e, err := conf.Estimate(ctx, env.catalog(false, remote.Caps{}), harness.EstimateOptions{SecondsPerCall: latency.Seconds(), Pilot: *pilot})
+		e, err := conf.Estimate(ctx, env.catalog(false, remote.Caps{}),
+			harness.EstimateOptions{SecondsPerCall: latency.Seconds(), Pilot: *pilot})
 		if err != nil {
 			return err
 		}
@@ -82,7 +85,8 @@ func writeEstimate(w io.Writer, e *harness.Estimate) error {
 		if e.Pilot > 0 {
 			how = "measured"
 		}
-		line("time", "%s at %d in flight and %.2f s a call (%s)", span(e.Seconds, clock), e.Concurrency, e.SecondsPerCall, how)
+		line("time", "%s at %d in flight and %.2f s a call (%s)", span(e.Seconds, clock), e.Concurrency, e.SecondsPerCall,
+			how)
 	} else {
 		line("time", "%s on one processor", span(e.Seconds, clock))
 	}
@@ -94,7 +98,8 @@ func writeEstimate(w io.Writer, e *harness.Estimate) error {
 		return fmt.Sprintf("%.1f points", 100**v)
 	}
 	for _, d := range e.Detectable {
-		fmt.Fprintf(&b, "  arms differ on %2.0f%% of the cases: %s if cases are independent, %s if all cases of a family are alike\n", 100*d.Discordance, points(d.Independent), points(d.Families))
+		fmt.Fprintf(&b, "  arms differ on %2.0f%% of the cases: %s if cases are independent, %s if all cases of a family "+
+			"are alike\n", 100*d.Discordance, points(d.Independent), points(d.Families))
 	}
 	fmt.Fprintf(&b, "\n%s\n", inert.Text(e.Basis))
 	for _, n := range e.Notes {

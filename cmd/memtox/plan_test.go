@@ -58,8 +58,10 @@ func TestPlanSaysWhatTheRunThenTakes(t *testing.T) {
 		} else if plan.Excluded != excluded {
 			t.Errorf("%s: planned %d excluded trials, there were %d", flags, plan.Excluded, excluded)
 		}
-		if plan.Trials != run.Trials || math.Abs(plan.Calls.Expected/calls-1) > within || math.Abs(plan.PromptTokens.Expected/prompt-1) > within {
-			t.Errorf("%s: planned %d trials, %.0f calls, %.0f prompt tokens; the run took %d, %.0f, %.0f", flags, plan.Trials, plan.Calls.Expected, plan.PromptTokens.Expected, run.Trials, calls, prompt)
+		if plan.Trials != run.Trials || math.Abs(plan.Calls.Expected/calls-1) > within ||
+			math.Abs(plan.PromptTokens.Expected/prompt-1) > within {
+			t.Errorf("%s: planned %d trials, %.0f calls, %.0f prompt tokens; the run took %d, %.0f, %.0f", flags, plan.Trials,
+				plan.Calls.Expected, plan.PromptTokens.Expected, run.Trials, calls, prompt)
 		}
 	}
 }
@@ -67,12 +69,14 @@ func TestPlanSaysWhatTheRunThenTakes(t *testing.T) {
 func TestPlanCallsTheModelOnlyForAPilot(t *testing.T) {
 	s, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
-	args := strings.Fields("plan --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --limit 30 --set price_prompt=1 --set price_completion=2")
+	args := strings.Fields("plan --model openai:reference --base-url " + url +
+		"/v1 --dataset memtox-smoke --agent hermes --limit 30 --set price_prompt=1 --set price_completion=2")
 	out := c.must(append(args, "--defense", "none,judge:openai:x")...)
 	if n := s.Stats().Requests; n != 0 {
 		t.Errorf("planning sent %d requests", n)
 	}
-	for _, want := range []string{"model calls            about ", " to ", "US dollars", "(assumed)", "no call made", "judge:openai:x is counted as an arm without a defense"} {
+	for _, want := range []string{"model calls            about ", " to ", "US dollars", "(assumed)", "no call made",
+		"judge:openai:x is counted as an arm without a defense"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan lacks %q:\n%s", want, out)
 		}
@@ -89,14 +93,16 @@ func TestPlanCallsTheModelOnlyForAPilot(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	_, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
-	for _, args := range []string{"--model openai:reference --base-url " + url + "/v1", "--model ollama:reference --base-url " + url + " --embeddings reference", ""} {
+	for _, args := range []string{"--model openai:reference --base-url " + url + "/v1",
+		"--model ollama:reference --base-url " + url + " --embeddings reference", ""} {
 		out := c.must(strings.Fields("doctor " + args)...)
 		if !strings.Contains(out, "reachable   ok") || strings.Contains(out, "failed") {
 			t.Errorf("doctor %s:\n%s", args, out)
 		}
 	}
 	_, broken := guardServer(t, proxy.Options{Faults: proxy.Faults{proxy.MalformedCall: 1}})
-	if code := c.run("doctor", "--model", "openai:reference", "--base-url", broken+"/v1", "--format", "json"); code != BadNews || !strings.Contains(c.out.String(), `"state": "failed"`) {
+	if code := c.run("doctor", "--model", "openai:reference", "--base-url", broken+"/v1", "--format",
+		"json"); code != BadNews || !strings.Contains(c.out.String(), `"state": "failed"`) {
 		t.Errorf("malformed calls: exit code %d\n%s", code, c.out.String())
 	}
 	if code := c.run("doctor", "--model", "nonsense:x"); code != Usage {
@@ -109,11 +115,13 @@ func TestDoctor(t *testing.T) {
 func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 	s, url := guardServer(t, proxy.Options{})
 	c := newConsole(t)
-	base := strings.Fields("run --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --defense none --limit 20 --concurrency 4 --format json")
+	base := strings.Fields("run --model openai:reference --base-url " + url +
+		"/v1 --dataset memtox-smoke --agent hermes --defense none --limit 20 --concurrency 4 --format json")
 	whole := figures(t, c.must(append(base, "--out", "whole")...))
 	all := s.Stats().Requests
 
-	if code := c.run(append(base, "--out", "capped", "--set", "max_requests=30")...); code != Inconclusive || !strings.Contains(c.err.String(), "the run's cap is reached: 30 requests were sent of 30 allowed") {
+	if code := c.run(append(base, "--out", "capped", "--set", "max_requests=30")...); code != Inconclusive ||
+		!strings.Contains(c.err.String(), "the run's cap is reached: 30 requests were sent of 30 allowed") {
 		t.Fatalf("exit code %d: %s", code, c.err.String())
 	}
 	sent := s.Stats().Requests - all
@@ -135,7 +143,8 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 	if n := s.Stats().Requests - all - sent; n > 30 {
 		t.Errorf("resumed under the same cap, %d requests were sent", n)
 	}
-	if got := figures(t, c.must(append(base, "--resume", "--out", "capped", "--set", "max_requests=0")...)); got.Digest != whole.Digest {
+	if got := figures(t, c.must(append(base, "--resume", "--out", "capped", "--set",
+		"max_requests=0")...)); got.Digest != whole.Digest {
 		t.Errorf("digest %s, want %s", got.Digest, whole.Digest)
 	}
 }
@@ -143,8 +152,10 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 func TestATrialThatTakesTooLongIsNotScored(t *testing.T) {
 	_, url := guardServer(t, proxy.Options{Faults: proxy.Faults{proxy.Hang: 1}})
 	c := newConsole(t)
-	code := c.run(strings.Fields("run --model openai:reference --base-url " + url + "/v1 --dataset memtox-smoke --agent hermes --defense none --limit 4 --set trial_timeout=100ms --format json --out slow")...)
-	if code != Inconclusive || !strings.Contains(c.err.String(), "the trial took longer than trial_timeout (100ms) allows") {
+	code := c.run(strings.Fields("run --model openai:reference --base-url " + url +
+		"/v1 --dataset memtox-smoke --agent hermes --defense none --limit 4 --set trial_timeout=100ms --format json --out slow")...)
+	if code != Inconclusive || !strings.Contains(c.err.String(),
+		"the trial took longer than trial_timeout (100ms) allows") {
 		t.Errorf("exit code %d: %s", code, c.err.String())
 	}
 }

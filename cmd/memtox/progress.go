@@ -53,7 +53,8 @@ func stuck(waiting []remote.Pending) string {
 		return ""
 	}
 	w := waiting[0]
-	return inert.Text(fmt.Sprintf(" waiting=%q", fmt.Sprintf("%v for %s, trial %s: attempt %d, %s; %d more", w.For.Round(time.Second), w.Host, w.Trial, w.Attempt, w.Phase, len(waiting)-1)))
+	return inert.Text(fmt.Sprintf(" waiting=%q", fmt.Sprintf("%v for %s, trial %s: attempt %d, %s; %d more",
+		w.For.Round(time.Second), w.Host, w.Trial, w.Attempt, w.Phase, len(waiting)-1)))
 }
 
 // progressLine is the state of a run as one line of key=value pairs.
@@ -64,7 +65,8 @@ func progressLine(p *harness.Progress, elapsed time.Duration) string {
 	if now > 0 {
 		left = time.Duration(float64(planned-done) / rate * float64(time.Second)).Round(time.Second).String()
 	}
-	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d", done, planned, rate, left, p.NotScored.Load())
+	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d", done, planned, rate, left,
+		p.NotScored.Load())
 }
 
 // bar draws a progress bar until end is closed.

@@ -38,7 +38,8 @@ func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
 		}
 		line := strings.TrimSpace(string(b))
 		if line == "" || strings.ContainsAny(line, "\n\r") {
-			return &settings.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token", Hint: "one line, nothing else"}
+			return &settings.Problem{Where: "queue_token_file", What: c.QueueTokenFile + " holds no token",
+				Hint: "one line, nothing else"}
 		}
 		token.Store(line)
 		return nil
@@ -71,16 +72,19 @@ func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
 }
 
 // spread hands the trials of a run to workers.
-func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *results.Journal, dir string, c harness.Config) (runTrials, func(), error) {
+func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *results.Journal, dir string,
+	c harness.Config) (runTrials, func(), error) {
 	o, err := e.queueOptions(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.Queue != "" && c.Listen != "" {
-		return nil, nil, &settings.Problem{Where: "--listen", What: "a run uses a server that is there, or starts one, not both", Hint: "leave --queue or --listen out"}
+		return nil, nil, &settings.Problem{Where: "--listen",
+			What: "a run uses a server that is there, or starts one, not both", Hint: "leave --queue or --listen out"}
 	}
 	if c.Record != "" {
-		return nil, nil, &settings.Problem{Where: "--record", What: "the workers call the model, and each would need a cassette of its own", Hint: "record in one process"}
+		return nil, nil, &settings.Problem{Where: "--record",
+			What: "the workers call the model, and each would need a cassette of its own", Hint: "record in one process"}
 	}
 	end, over := func() {}, false
 	if c.Listen != "" {
@@ -202,7 +206,8 @@ killed worker had taken goes to another.`,
 			return err
 		}
 		if here.Queue == "" {
-			return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
+			return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is",
+				Hint: "for instance --queue nats://127.0.0.1:4222"}
 		}
 		o, err := env.queueOptions(here)
 		if err != nil {
@@ -231,7 +236,8 @@ killed worker had taken goes to another.`,
 func newQueue(env *Env) *cobra.Command {
 	sub := func(use, short, long string, do func(context.Context, queue.Options, harness.Config) error) *cobra.Command {
 		f := &runFlags{}
-		c := &cobra.Command{Use: use, Short: short, Long: long, Args: noArgs, Example: "  memtox queue " + use + " --queue nats://127.0.0.1:4222"}
+		c := &cobra.Command{Use: use, Short: short, Long: long, Args: noArgs,
+			Example: "  memtox queue " + use + " --queue nats://127.0.0.1:4222"}
 		f.register(c, func(s settings.Key) bool { return s.Name == "queue" || s.Name == "format" }, nil)
 		c.RunE = func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := env.interruptible(cmd.Context())
@@ -241,7 +247,8 @@ func newQueue(env *Env) *cobra.Command {
 				return err
 			}
 			if conf.Queue == "" {
-				return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is", Hint: "for instance --queue nats://127.0.0.1:4222"}
+				return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is",
+					Hint: "for instance --queue nats://127.0.0.1:4222"}
 			}
 			o, err := env.queueOptions(conf)
 			if err != nil {
@@ -252,35 +259,41 @@ func newQueue(env *Env) *cobra.Command {
 		return c
 	}
 	return group("queue", "Look at the queue of a run, or take its work back",
-		sub("status", "Say what waits on a queue and who works on it", "Say which run a queue carries, what waits, and which workers have spoken within\na few seconds.", func(ctx context.Context, o queue.Options, c harness.Config) error {
-			s, err := queue.Look(ctx, o)
-			if err != nil {
-				return err
-			}
-			if c.Format == "json" {
-				return printJSON(env, s)
-			}
-			if s.RunID == "" {
-				fmt.Fprintf(env.Stdout, "queue %s carries no run\n", s.Queue)
+		sub("status", "Say what waits on a queue and who works on it",
+			"Say which run a queue carries, what waits, and which workers have spoken within\na few seconds.",
+			func(ctx context.Context, o queue.Options, c harness.Config) error {
+				s, err := queue.Look(ctx, o)
+				if err != nil {
+					return err
+				}
+				if c.Format == "json" {
+					return printJSON(env, s)
+				}
+				if s.RunID == "" {
+					fmt.Fprintf(env.Stdout, "queue %s carries no run\n", s.Queue)
+					return nil
+				}
+				over := ""
+				if s.Over {
+					over = ", which is over"
+				}
+				fmt.Fprintf(env.Stdout, "queue %s carries the run %s%s: %d trials planned\n%d spans wait, %d are worked on; %d "+
+					"messages of finished trials wait for the coordinator\n%d workers\n%s",
+					s.Queue, inert.Text(s.RunID), over, s.Planned, s.Spans-uint64(min(s.Busy, int(s.Spans))), s.Busy, s.Rows,
+					len(s.Workers), workerTable(s.Workers))
 				return nil
-			}
-			over := ""
-			if s.Over {
-				over = ", which is over"
-			}
-			fmt.Fprintf(env.Stdout, "queue %s carries the run %s%s: %d trials planned\n%d spans wait, %d are worked on; %d messages of finished trials wait for the coordinator\n%d workers\n%s",
-				s.Queue, inert.Text(s.RunID), over, s.Planned, s.Spans-uint64(min(s.Busy, int(s.Spans))), s.Busy, s.Rows, len(s.Workers), workerTable(s.Workers))
-			return nil
-		}),
-		sub("drain", "Take back the work that nobody does yet, and send the workers home", "Take back the spans that nobody works on and send the workers home. The run stops\nand can be resumed; finished trials that wait are taken then.", func(ctx context.Context, o queue.Options, c harness.Config) error {
-			n, err := queue.Drain(ctx, o)
-			if err != nil {
-				return err
-			}
-			if c.Format == "json" {
-				return printJSON(env, map[string]any{"taken_back": n})
-			}
-			fmt.Fprintf(env.Stdout, "%d spans taken back; go on with memtox run --resume\n", n)
-			return nil
-		}))
+			}),
+		sub("drain", "Take back the work that nobody does yet, and send the workers home",
+			"Take back the spans that nobody works on and send the workers home. The run stops\nand can be resumed; finished "+
+				"trials that wait are taken then.", func(ctx context.Context, o queue.Options, c harness.Config) error {
+				n, err := queue.Drain(ctx, o)
+				if err != nil {
+					return err
+				}
+				if c.Format == "json" {
+					return printJSON(env, map[string]any{"taken_back": n})
+				}
+				fmt.Fprintf(env.Stdout, "%d spans taken back; go on with memtox run --resume\n", n)
+				return nil
+			}))
 }

@@ -149,7 +149,8 @@ func workersJoin(t testing.TB, run *process) []string {
 
 func sameRows(t *testing.T, want []results.Entry, dir string) {
 	t.Helper()
-	if diff := cmp.Diff(want, rowsOf(t, dir), cmp.AllowUnexported(results.Entry{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(want, rowsOf(t, dir), cmp.AllowUnexported(results.Entry{}),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
 		t.Errorf("%s: the rows differ:\n%.4000s", dir, diff)
 	}
 	if err := results.Verify(dir); err != nil {
@@ -178,7 +179,8 @@ func TestWorkersGiveTheRowsOfOneProcess(t *testing.T) {
 	}
 	c.must(append(spreadRun, "--queue", url, "--out", "spread")...)
 	sameRows(t, want, filepath.Join(c.dir, "spread"))
-	a, b := figures(t, c.must("run", "--resume", "--out", "whole", "--format", "json")), figures(t, c.must("run", "--resume", "--out", "spread", "--format", "json"))
+	a, b := figures(t, c.must("run", "--resume", "--out", "whole", "--format", "json")),
+		figures(t, c.must("run", "--resume", "--out", "spread", "--format", "json"))
 	if a.Digest != b.Digest {
 		t.Errorf("digest %s, want %s", b.Digest, a.Digest)
 	}
@@ -195,7 +197,8 @@ func TestWorkersGiveTheRowsOfOneProcess(t *testing.T) {
 func TestATrialThatNoMessageHoldsArrives(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	long := strings.Fields("run --dataset memtox-smoke --limit 1 --agent hermes --defense guard --set gap=1000 --set write_sessions=50")
+	long := strings.Fields("run --dataset memtox-smoke --limit 1 --agent hermes --defense guard --set gap=1000 --set " +
+		"write_sessions=50")
 	c.must(append(long, "--out", "whole")...)
 	want := rowsOf(t, filepath.Join(c.dir, "whole"))
 	if n := len(results.AppendMessage(nil, &want[0].Trial, want[0].Decisions)); n < 900<<10 {
@@ -280,7 +283,9 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	}
 	var m jetstream.Msg
 	for end := time.Now().Add(20 * time.Second); m == nil; time.Sleep(20 * time.Millisecond) {
-		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs", jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second, MaxAckPending: -1})
+		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs",
+			jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second,
+				MaxAckPending: -1})
 		if err == nil {
 			m, err = cons.Next(jetstream.FetchMaxWait(time.Second))
 		}
@@ -299,7 +304,8 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	for _, e := range want[span.First : span.First+span.N] {
 		rows = append(rows, parcelOf(results.AppendMessage(nil, &e.Trial, e.Decisions))...)
 	}
-	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {span.Run}}, Data: rows}); err != nil {
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows",
+		Header: nats.Header{"Memtox-Run": {span.Run}}, Data: rows}); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -314,7 +320,8 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	// nothing is missing, and nothing is to be said.
 	again := parcelOf([]byte(want[span.First].Trial.ID + ".0123456789abcdef0123456789abcdef"))
 	again[0] = 2 // in the object store
-	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {span.Run}}, Data: again}); err != nil {
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows",
+		Header: nats.Header{"Memtox-Run": {span.Run}}, Data: again}); err != nil {
 		t.Fatal(err)
 	}
 	// It comes again because nobody acknowledged it, and as a server has it that was
@@ -322,7 +329,9 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	if err := m.Nak(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(t.Context(), "memtox.default.jobs", fmt.Appendf(nil, `{"run":%q,"first":%d,"n":%d,"server":"an earlier one"}`, span.Run, span.First, span.N)); err != nil {
+	if _, err := js.Publish(t.Context(), "memtox.default.jobs",
+		fmt.Appendf(nil, `{"run":%q,"first":%d,"n":%d,"server":"an earlier one"}`, span.Run, span.First,
+			span.N)); err != nil {
 		t.Fatal(err)
 	}
 	worker := c.spawn("worker", "--queue", url)
@@ -450,13 +459,17 @@ func TestAWorkerOfAnotherRunRefuses(t *testing.T) {
 	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
 	other := newConsole(t)
 	other.write("cases.jsonl", strings.Split(c.must("datasets", "export", "memtox-smoke"), "\n")[0]+"\n")
-	if code := other.run("worker", "--queue", url, "--wait", "20s"); code != Usage || !strings.Contains(other.err.String(), "holds a run with other settings") || !strings.Contains(other.err.String(), "what dataset stands for was") {
+	if code := other.run("worker", "--queue", url, "--wait", "20s"); code != Usage ||
+		!strings.Contains(other.err.String(), "holds a run with other settings") ||
+		!strings.Contains(other.err.String(), "what dataset stands for was") {
 		t.Errorf("another dataset: exit code %d: %s", code, other.err.String())
 	}
-	if code := c.run("worker", "--queue", url, "--model", "reference:naive", "--wait", "20s"); code != Usage || !strings.Contains(c.err.String(), `model was "reference:cautious", is now "reference:naive"`) {
+	if code := c.run("worker", "--queue", url, "--model", "reference:naive", "--wait", "20s"); code != Usage ||
+		!strings.Contains(c.err.String(), `model was "reference:cautious", is now "reference:naive"`) {
 		t.Errorf("another model: exit code %d: %s", code, c.err.String())
 	}
-	if code := c.run(append(spreadRun, "--queue", url, "--out", "second")...); code != Usage || !strings.Contains(c.err.String(), "carries the run") {
+	if code := c.run(append(spreadRun, "--queue", url, "--out", "second")...); code != Usage ||
+		!strings.Contains(c.err.String(), "carries the run") {
 		t.Errorf("a second run on the queue: exit code %d: %s", code, c.err.String())
 	}
 	status := ""
@@ -471,7 +484,8 @@ func TestAWorkerOfAnotherRunRefuses(t *testing.T) {
 	if err := run.Wait(); err == nil || run.ProcessState.ExitCode() != int(Inconclusive) {
 		t.Errorf("the drained run: %v\n%s", err, run.text())
 	}
-	if code := c.run("worker", "--queue", url, "--wait", "100ms"); code != Usage || !strings.Contains(c.err.String(), "no run came to the queue") {
+	if code := c.run("worker", "--queue", url, "--wait", "100ms"); code != Usage ||
+		!strings.Contains(c.err.String(), "no run came to the queue") {
 		t.Errorf("nothing on the queue: exit code %d: %s", code, c.err.String())
 	}
 }
@@ -492,7 +506,8 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		}
 	}
 	c.getenv = func(name string) string { return map[string]string{"MEMTOX_QUEUE_TOKEN": "right-token-93ab"}[name] }
-	if code := c.run(strings.Fields("run --dataset memtox-smoke --listen 0.0.0.0:0 --out f")...); code != Usage || !strings.Contains(c.err.String(), "TLS is required") {
+	if code := c.run(strings.Fields("run --dataset memtox-smoke --listen 0.0.0.0:0 --out f")...); code != Usage ||
+		!strings.Contains(c.err.String(), "TLS is required") {
 		t.Errorf("exit code %d: %s", code, c.err.String())
 	}
 
@@ -541,7 +556,8 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		run  string
 		data []byte
 	}{
-		{"", []byte("nonsense")}, {run1, []byte("nonsense")}, {run1, nil}, {run1, bytes.Repeat([]byte{0xff}, 1000)}, {"other", forged(func(*results.Trial) {})},
+		{"", []byte("nonsense")}, {run1, []byte("nonsense")}, {run1, nil}, {run1, bytes.Repeat([]byte{0xff}, 1000)},
+		{"other", forged(func(*results.Trial) {})},
 		{run1, forged(func(r *results.Trial) { r.Written = !r.Written })},
 		{run1, forged(func(r *results.Trial) { r.Index = 1 << 60 })},
 		{run1, forged(func(r *results.Trial) { r.Index = -1 })},
@@ -551,14 +567,16 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		{run1, forged(func(r *results.Trial) { r.Family += "x" })},
 		{run1, forged(func(r *results.Trial) { r.ExpectsRSR = !r.ExpectsRSR })},
 	} {
-		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows", Header: nats.Header{"Memtox-Run": {m.run}, "Memtox-Worker": {"mallory\x1b"}}, Data: m.data}); err != nil {
+		if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "memtox.default.rows",
+			Header: nats.Header{"Memtox-Run": {m.run}, "Memtox-Worker": {"mallory\x1b"}}, Data: m.data}); err != nil {
 			t.Errorf("publishing: %v", err)
 		}
 	}
 	if err := nc.Publish("memtox.default.rows", make([]byte, 2<<20)); err == nil {
 		t.Error("an oversized message was taken")
 	}
-	for _, b := range []string{"x", `{"run":"x","first":-5,"n":1}`, `{"run":"` + run1 + `","first":0,"n":0}`, `{"run":"` + run1 + `","first":99999999,"n":1}`} {
+	for _, b := range []string{"x", `{"run":"x","first":-5,"n":1}`, `{"run":"` + run1 + `","first":0,"n":0}`,
+		`{"run":"` + run1 + `","first":99999999,"n":1}`} {
 		_, _ = js.Publish(t.Context(), "memtox.default.jobs", []byte(b))
 	}
 	_ = nc.Publish("memtox.default.status", []byte(`{"worker":""}`))
@@ -568,7 +586,8 @@ func TestStrangersAtTheQueueHarmNothing(t *testing.T) {
 		t.Fatalf("the run: %v\n%s", err, run.text())
 	}
 	worker.ends(t) // though the server went with the coordinator
-	if got := figures(t, c.must("run", "--resume", "--out", "spread", "--format", "json")); got.Digest != figures(t, want).Digest {
+	if got := figures(t, c.must("run", "--resume", "--out", "spread", "--format", "json")); got.Digest != figures(t,
+		want).Digest {
 		t.Errorf("digest %s, want %s", got.Digest, figures(t, want).Digest)
 	}
 	text := run.text()
@@ -703,7 +722,9 @@ func TestSpeakersOnPlainSubjectsEndNothing(t *testing.T) {
 		if s, err := js.Stream(t.Context(), "memtox-default-jobs"); err != nil || s.CachedInfo().State.Msgs < 240 {
 			continue
 		}
-		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs", jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second, MaxAckPending: -1})
+		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs",
+			jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 15 * time.Second,
+				MaxAckPending: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -762,24 +783,25 @@ func TestAWorkerWhoseRunEndsWhileItPreparesGoesHome(t *testing.T) {
 	_, url := c.queueServer("127.0.0.1:0")
 	c.spawn("run", "--dataset", "memtox-smoke", "--queue", url, "--out", "spread")
 	o := queue.Options{URL: url, Name: "default"}
-	w := &queue.Worker{Options: o, Version: versionString(), Wait: 30 * time.Second, Prepare: func(ctx context.Context, s harness.Config) (*harness.Experiment, error) {
-		if _, err := queue.Drain(ctx, o); err != nil {
-			t.Error(err)
-		}
-		nc, err := nats.Connect(url)
-		if err != nil {
-			return nil, err
-		}
-		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			return nil, err
-		}
-		if err := js.DeleteObjectStore(ctx, "memtox-default-large"); err != nil {
-			t.Error(err)
-		}
-		return harness.Prepare(ctx, s, harness.Builtin())
-	}}
+	w := &queue.Worker{Options: o, Version: versionString(), Wait: 30 * time.Second,
+		Prepare: func(ctx context.Context, s harness.Config) (*harness.Experiment, error) {
+			if _, err := queue.Drain(ctx, o); err != nil {
+				t.Error(err)
+			}
+			nc, err := nats.Connect(url)
+			if err != nil {
+				return nil, err
+			}
+			defer nc.Close()
+			js, err := jetstream.New(nc)
+			if err != nil {
+				return nil, err
+			}
+			if err := js.DeleteObjectStore(ctx, "memtox-default-large"); err != nil {
+				t.Error(err)
+			}
+			return harness.Prepare(ctx, s, harness.Builtin())
+		}}
 	if err := w.Run(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
@@ -836,7 +858,8 @@ func TestAServerThatDiesAtTheLastTrialFailsNoRun(t *testing.T) {
 				}
 			}()
 		}}
-		co := &queue.Coordinator{Options: queue.Options{URL: url, Name: "default"}, Experiment: x, Record: x.Record("last", versionString(), time.Now())}
+		co := &queue.Coordinator{Options: queue.Options{URL: url, Name: "default"}, Experiment: x,
+			Record: x.Record("last", versionString(), time.Now())}
 		progress := new(harness.Progress)
 		if err := co.Run(t.Context(), sink, progress, nil); err != nil || progress.Done() != x.Plan.Len() {
 			t.Errorf("the server comes back: %v: %d of %d trials, %v", back, progress.Done(), x.Plan.Len(), err)

@@ -203,7 +203,8 @@ func TestARunDirectoryHasNothingStartedOrAsked(t *testing.T) {
 	all["model"], all["base_url"] = "openai:m", p.url+"/v1"
 	delete(all, "dataset") // rejudge reads the cases
 	p.forge("base", "whole", all, true)
-	for _, args := range []string{"report whole --output page.html", "compare base whole", "gate whole --require none.end_to_end>=0.01",
+	for _, args := range []string{"report whole --output page.html", "compare base whole",
+		"gate whole --require none.end_to_end>=0.01",
 		"export whole", "merge whole -o merged", "reproduce mpbench-table2 --run whole",
 		"rejudge whole -o judged --judge llm:openai:m --base-url " + judge.URL + "/v1"} {
 		// What is put together or judged anew is held against its plan first.
@@ -327,7 +328,8 @@ func TestAnAttackDirectoryLeadsNowhere(t *testing.T) {
 			p.write("precious", precious)
 			dir, folder := filepath.Join(p.dir, "half"), filepath.Join(p.dir, "folder")
 			at := filepath.Join(dir, filepath.FromSlash(c.at))
-			if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(folder), os.MkdirAll(filepath.Dir(at), 0o777), os.Mkdir(folder, 0o777)); err != nil {
+			if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(folder), os.MkdirAll(filepath.Dir(at), 0o777),
+				os.Mkdir(folder, 0o777)); err != nil {
 				t.Fatal(err)
 			}
 			p.write("half/attack.jsonl", string(journal))
@@ -483,8 +485,9 @@ func TestAServerOnLoopbackHasATokenOfItsOwn(t *testing.T) {
 			t.Errorf("%s: mode %v, %v; want %v", p, st.Mode().Perm(), err, want)
 		}
 	}
-	for name, o := range map[string]nats.Option{"nobody": nats.Name("x"), "the stranger": nats.Token("token-of-a-stranger"),
-		"a guesser": nats.Token("")} {
+	for name, o := range map[string]nats.Option{"nobody": nats.Name("x"),
+		"the stranger": nats.Token("token-of-a-stranger"),
+		"a guesser":    nats.Token("")} {
 		if nc, err := nats.Connect(join[2], o); err == nil {
 			nc.Close()
 			t.Errorf("%s was let in", name)

@@ -32,7 +32,8 @@ func (f *judgeFlags) register(c *cobra.Command, fallback string) {
 	fs := c.Flags()
 	fs.StringVar(&f.judge, "judge", fallback, "`JUDGE`: llm:MODEL, with MODEL as in memtox run --model")
 	fs.StringVar(&f.baseURL, "base-url", "", "Where the judge's server is: a `URL`, for openai: up to and with /v1")
-	fs.StringVar(&f.keyFile, "key-file", "", "A `FILE` that holds the API key of that server and nothing else; else the environment")
+	fs.StringVar(&f.keyFile, "key-file", "", "A `FILE` that holds the API key of that server and nothing else; else "+
+		"the environment")
 	fs.IntVar(&f.concurrency, "concurrency", 0, "How many questions are under way at once; 0 is 16")
 }
 
@@ -40,7 +41,8 @@ func (f *judgeFlags) register(c *cobra.Command, fallback string) {
 func (f *judgeFlags) config() (harness.Config, error) {
 	c := harness.DefaultConfig()
 	if f.concurrency < 0 || f.concurrency > 4096 {
-		return c, &settings.Problem{Where: "--concurrency", What: fmt.Sprintf("%d is out of range", f.concurrency), Hint: "0 to 4096"}
+		return c, &settings.Problem{Where: "--concurrency", What: fmt.Sprintf("%d is out of range", f.concurrency),
+			Hint: "0 to 4096"}
 	}
 	c.Judge, c.JudgeBaseURL, c.JudgeKeyFile, c.Concurrency = f.judge, f.baseURL, f.keyFile, f.concurrency
 	return c, nil
@@ -55,8 +57,9 @@ the judged columns filled. The agent is not called again, and the digest is that
 the run. The new run.json names the run and the judge; compare, gate and report read
 it like any other. A rejudge that was stopped goes on when it is started again with
 the same -o.`,
-		Example: "  memtox rejudge runs/small --judge llm:openai:gpt-oss-120b --base-url http://localhost:8000/v1 -o runs/small-judged\n  memtox compare runs/small runs/small-judged",
-		Args:    oneArg("a run directory"),
+		Example: "  memtox rejudge runs/small --judge llm:openai:gpt-oss-120b --base-url http://localhost:8000/v1 -o " +
+			"runs/small-judged\n  memtox compare runs/small runs/small-judged",
+		Args: oneArg("a run directory"),
 	}
 	var f judgeFlags
 	f.register(c, "")
@@ -68,7 +71,8 @@ the same -o.`,
 			return err
 		}
 		if f.judge == "" {
-			return &settings.Problem{Where: "--judge", What: "no judge is named", Hint: "for instance --judge llm:openai:NAME --base-url http://localhost:8000/v1"}
+			return &settings.Problem{Where: "--judge", What: "no judge is named",
+				Hint: "for instance --judge llm:openai:NAME --base-url http://localhost:8000/v1"}
 		}
 		return rejudge(cmd.Context(), env, args[0], *out, *format, f)
 	}
@@ -87,7 +91,8 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	defer from.Close()
 	started := env.Now()
 	id := runID(conf, started)
-	x, err := harness.PrepareRejudge(ctx, name, from, conf, id, versionString(), started, env.catalog(false, remote.Caps{}))
+	x, err := harness.PrepareRejudge(ctx, name, from, conf, id, versionString(), started,
+		env.catalog(false, remote.Caps{}))
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,8 @@ func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFla
 	progress := new(harness.Progress)
 	nothing := func(time.Duration) []remote.Pending { return nil }
 	if stopped, err := work(ctx, env, nothing, x.Judge, journal, progress); err != nil || stopped {
-		return unfinished(env, journal, progress, err, fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name), inert.Shell(f.judge), inert.Shell(out)))
+		return unfinished(env, journal, progress, err, fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name),
+			inert.Shell(f.judge), inert.Shell(out)))
 	}
 	return finish(env, journal, c, progress)
 }
@@ -144,6 +150,7 @@ func (e *Env) tellTroubles(j *score.ModelJudge) {
 		}
 	}
 	if all > 0 {
-		fmt.Fprintf(e.Stderr, "memtox: the judge gave no verdict %d times; the most frequent reason (%d times): %s\n", all, troubles[most], inert.Text(most))
+		fmt.Fprintf(e.Stderr, "memtox: the judge gave no verdict %d times; the most frequent reason (%d times): %s\n", all,
+			troubles[most], inert.Text(most))
 	}
 }

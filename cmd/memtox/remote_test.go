@@ -30,7 +30,8 @@ func TestRemoteRunsHaveTheDigestOfTheRunInProcess(t *testing.T) {
 	digest := func(args ...string) string {
 		t.Helper()
 		var out struct{ Digest string }
-		text := c.must(append([]string{"run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--format", "json"}, args...)...)
+		text := c.must(append([]string{"run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword",
+			"--limit", "30", "--format", "json"}, args...)...)
 		if err := json.Unmarshal([]byte(text), &out); err != nil || out.Digest == "" {
 			t.Fatalf("no digest: %v\n%s", err, text)
 		}
@@ -52,7 +53,8 @@ func TestRemoteRunsHaveTheDigestOfTheRunInProcess(t *testing.T) {
 		t.Errorf("replayed: digest %s, in process %s", got, want)
 	}
 	// What is not on the cassette is an error of its trial, never a live call.
-	if code := c.run("run", "--dataset", "memtox-smoke", "--agent", "openclaw", "--defense", "none", "--limit", "4", "--model", "openai:reference",
+	if code := c.run("run", "--dataset", "memtox-smoke", "--agent", "openclaw", "--defense", "none", "--limit", "4",
+		"--model", "openai:reference",
 		"--base-url", h.URL+"/v1", "--replay", "tape", "--out", "other"); code != BadNews && code != Inconclusive {
 		t.Errorf("replaying another run: exit code %d", code)
 	}

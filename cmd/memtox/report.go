@@ -19,9 +19,11 @@ func newReport(env *Env) *cobra.Command {
 		Long: `Write a run as one page that can be sent to somebody: an HTML file that loads
 nothing, runs no script, prints, and fits a phone; or Markdown with the tables
 alone. A run that goes on, or was killed, gives the figures so far and says so.`,
-		Example: "  memtox report runs/small -o report.html\n  memtox report runs/small --format markdown >> $GITHUB_STEP_SUMMARY",
+		Example: "  memtox report runs/small -o report.html\n  memtox report runs/small --format markdown >> " +
+			"$GITHUB_STEP_SUMMARY",
 	}
-	format := c.Flags().String("format", "", strings.Join(reportFormats, " or ")+" (default html; markdown for -o FILE.md)")
+	format := c.Flags().String("format", "", strings.Join(reportFormats, " or ")+
+		" (default html; markdown for -o FILE.md)")
 	out := outputFlag(c)
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(reportFormats, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(cmd *cobra.Command, args []string) error {

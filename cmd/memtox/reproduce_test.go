@@ -35,7 +35,8 @@ func TestReproduceFindsTheFalseAlarmsOfMemgar(t *testing.T) {
 	}
 	// Its density signal counts the point itself, which shows the more the
 	// higher the dimension.
-	low, middle, high := got["density alarms at dimension 8"].Rate, got["density alarms at dimension 64"].Rate, got["density alarms at dimension 384"].Rate
+	low, middle, high := got["density alarms at dimension 8"].Rate, got["density alarms at dimension 64"].Rate,
+		got["density alarms at dimension 384"].Rate
 	if low.Hi > 0.25 || middle.Lo < 0.1 || middle.Hi > 0.6 || 100*high.K < 95*high.N {
 		t.Errorf("%v, %v, %v", low, middle, high)
 	}
@@ -69,7 +70,8 @@ func TestReproduceShowsWhatThePolicyDoes(t *testing.T) {
 		args = append(args, "--run", p)
 	}
 	out := c.must(args...)
-	for _, want := range []string{"source-aware/none.utility", "hermes/none", "openclaw/none", "against vague", "not an LLM"} {
+	for _, want := range []string{"source-aware/none.utility", "hermes/none", "openclaw/none", "against vague",
+		"not an LLM"} {
 		if !strings.Contains(strings.ReplaceAll(out, `\`, ""), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -84,7 +86,8 @@ func TestReproduceRefusals(t *testing.T) {
 		"reproduce mpbench-table2 --run absent": "absent",
 		"reproduce sandbox-poc --format xml":    "memtox: --format: unknown",
 	} {
-		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) || strings.Count(c.err.String(), "\n") != 1 {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) ||
+			strings.Count(c.err.String(), "\n") != 1 {
 			t.Errorf("memtox %s: exit code %d, %s", args, code, c.err.String())
 		}
 	}

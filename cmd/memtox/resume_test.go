@@ -99,7 +99,8 @@ func TestKilledRunsResumeToTheRowsOfAnUninterruptedOne(t *testing.T) {
 		killed++
 	}
 	c.must(append(args, "--out", "torn", "--resume")...)
-	if diff := cmp.Diff(want, rowsOf(t, filepath.Join(c.dir, "torn")), cmp.AllowUnexported(results.Entry{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
+	if diff := cmp.Diff(want, rowsOf(t, filepath.Join(c.dir, "torn")), cmp.AllowUnexported(results.Entry{}),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
 		t.Errorf("after %d kills the rows differ:\n%.4000s", killed, diff)
 	}
 	if killed < kills/4 {

@@ -132,7 +132,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	p := &settings.Problem{What: fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath()), Hint: "one of " + strings.Join(names, ", ")}
+	p := &settings.Problem{What: fmt.Sprintf("unknown command %q for %s", args[0], cmd.CommandPath()),
+		Hint: "one of " + strings.Join(names, ", ")}
 	if n := settings.Nearest(args[0], names); n != "" {
 		p.Hint = fmt.Sprintf("did you mean %q?", n)
 	}
@@ -148,13 +149,15 @@ func oneArg(what string) cobra.PositionalArgs {
 		case 0:
 			return &settings.Problem{What: cmd.CommandPath() + " needs " + what, Hint: "usage: " + cmd.UseLine()}
 		}
-		return &settings.Problem{What: fmt.Sprintf("%s takes one argument, and %q stands there too", cmd.CommandPath(), args[1])}
+		return &settings.Problem{What: fmt.Sprintf("%s takes one argument, and %q stands there too", cmd.CommandPath(),
+			args[1])}
 	}
 }
 
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	c.AddCommand(subs...)
 	return c
 }

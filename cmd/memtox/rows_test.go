@@ -23,7 +23,10 @@ func TestRowsThatContradictThePlanAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attack := slices.IndexFunc(rows, func(e results.Entry) bool { return e.Trial.Label == results.Attack && e.Trial.ExpectsRSR })
+	attack := slices.IndexFunc(rows, func(e results.Entry) bool {
+		return e.Trial.Label == results.Attack &&
+			e.Trial.ExpectsRSR
+	})
 	rows = append(rows[attack:attack+1:attack+1], slices.Delete(slices.Clone(rows), attack, attack+1)...) // it comes first
 	alien := func(name string, finish bool, change func(*results.Trial)) {
 		t.Helper()
@@ -67,7 +70,8 @@ func TestRowsThatContradictThePlanAreRefused(t *testing.T) {
 		}
 		changes[name] = nil
 	}
-	for _, name := range []string{"has_retrieval", "expects_asr", "expects_rsr", "expects_write", "window", "review_turns", "review_iterations", "keep_messages", "judge"} {
+	for _, name := range []string{"has_retrieval", "expects_asr", "expects_rsr", "expects_write", "window", "review_turns",
+		"review_iterations", "keep_messages", "judge"} {
 		changes[name] = nil
 	}
 	n := 0
@@ -93,7 +97,8 @@ func TestRowsThatContradictThePlanAreRefused(t *testing.T) {
 				t.Fatalf("there is no column %s", name)
 			}
 		}
-		says := map[string]string{"trial": "not the one at place", "index": "not the one at place", "a status of nobody's": "status", "left out": "it does not suit us"}[name]
+		says := map[string]string{"trial": "not the one at place", "index": "not the one at place",
+			"a status of nobody's": "status", "left out": "it does not suit us"}[name]
 		if says == "" {
 			says = "has " + name + " "
 		}
@@ -116,12 +121,14 @@ func TestRowsThatContradictThePlanAreRefused(t *testing.T) {
 			if args[0] == "run" {
 				from = journal
 			}
-			if code := c.run(args...); code != Usage || !strings.Contains(c.err.String(), from+":") || !strings.Contains(c.err.String(), says) {
+			if code := c.run(args...); code != Usage || !strings.Contains(c.err.String(), from+":") ||
+				!strings.Contains(c.err.String(), says) {
 				t.Errorf("%s, memtox %q: exit code %d: %s", name, args, code, c.err.String())
 			}
 		}
 	}
-	if code := c.run("merge", "half", "-o", "elsewhere", "--dataset", "memtox-bench"); code != Usage || !strings.Contains(c.err.String(), "memtox-bench is not what it was") {
+	if code := c.run("merge", "half", "-o", "elsewhere", "--dataset", "memtox-bench"); code != Usage ||
+		!strings.Contains(c.err.String(), "memtox-bench is not what it was") {
 		t.Errorf("other cases: exit code %d: %s", code, c.err.String())
 	}
 }

@@ -55,7 +55,8 @@ docs/settings.md lists them all.`,
 	}
 	f.register(c, func(settings.Key) bool { return true }, nil)
 	fs := c.Flags()
-	fs.BoolVar(&f.resume, "resume", false, "Go on with the run in --out; start it if there is none, print it again if it is finished")
+	fs.BoolVar(&f.resume, "resume", false, "Go on with the run in --out; start it if there is none, print it again if "+
+		"it is finished")
 	fs.BoolVar(&f.schema, "schema", false, "Print the JSON Schema of an experiment file")
 	return c
 }
@@ -81,7 +82,8 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		return err
 	}
 	if f.resume && out == "" {
-		return &settings.Problem{Where: "--resume", What: "there is no telling which run", Hint: "name its directory with --out"}
+		return &settings.Problem{Where: "--resume", What: "there is no telling which run",
+			Hint: "name its directory with --out"}
 	}
 	var earlier *results.Run
 	if out != "" {
@@ -90,7 +92,8 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 		case err != nil && f.resume:
 			return err
 		case err == nil && !f.resume:
-			return &settings.Problem{Where: out, What: "holds a run already", Hint: "go on with --resume, or choose another directory with --out"}
+			return &settings.Problem{Where: out, What: "holds a run already",
+				Hint: "go on with --resume, or choose another directory with --out"}
 		}
 	}
 	local := func(base harness.Config) (harness.Config, error) { return f.config(env, &base) }
@@ -243,7 +246,8 @@ func memoryLimit() int64 {
 type runTrials = func(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error
 
 // work runs the trials while it watches for interrupts and shows the progress.
-func work(ctx context.Context, env *Env, waiting func(time.Duration) []remote.Pending, do runTrials, sink harness.Sink, progress *harness.Progress) (stopped bool, err error) {
+func work(ctx context.Context, env *Env, waiting func(time.Duration) []remote.Pending, do runTrials, sink harness.Sink,
+	progress *harness.Progress) (stopped bool, err error) {
 	ctx, stop, release := env.stoppable(ctx, "trials")
 	defer release()
 	done := showProgress(env, progress, waiting)
@@ -261,7 +265,8 @@ func unfinished(env *Env, journal *results.Journal, progress *harness.Progress, 
 	if err != nil {
 		return fmt.Errorf("%w; go on with: %s", err, again)
 	}
-	fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(), progress.Planned.Load(), again)
+	fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(),
+		progress.Planned.Load(), again)
 	return told{errInconclusive}
 }
 

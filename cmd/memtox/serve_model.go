@@ -23,7 +23,8 @@ reference:cautious, reference:source-aware) at /v1/chat/completions,
 /v1/embeddings, /api/chat, /api/embed and /api/tags, so that the way to a real
 server can be tried without one: latency, limits and faults included. A run through
 it has the digest of a run in process. Interrupt to stop.`,
-		Example: "  memtox serve-model --addr 127.0.0.1:8000\n  memtox run --model openai:reference --base-url http://127.0.0.1:8000/v1\n  memtox serve-model --latency 100ms --faults 'all=0.05'",
+		Example: "  memtox serve-model --addr 127.0.0.1:8000\n  memtox run --model openai:reference --base-url " +
+			"http://127.0.0.1:8000/v1\n  memtox serve-model --latency 100ms --faults 'all=0.05'",
 	}
 	fs := c.Flags()
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
@@ -32,7 +33,8 @@ it has the digest of a run in process. Interrupt to stop.`,
 	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
 	rate := fs.Float64("rate-limit", 0, "Most requests a second; more get status 429 with Retry-After")
-	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, 429, 500, endless, hang, 400, or all")
+	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, "+
+		"429, 500, endless, hang, 400, or all")
 	seed := fs.Uint64("seed", 1, "Seed of the faults")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		f, err := proxy.ParseFaults(*faults)
@@ -55,7 +57,8 @@ it has the digest of a run in process. Interrupt to stop.`,
 		if _, err := fmt.Fprintf(env.Stdout, "http://%s\n", l.Addr()); err != nil {
 			return fmt.Errorf("printing the address: %w", err)
 		}
-		fmt.Fprintf(env.Stderr, "memtox: the reference model (not an LLM) answers at http://%s/v1 and, for Ollama clients, at http://%s; interrupt to stop\n", l.Addr(), l.Addr())
+		fmt.Fprintf(env.Stderr, "memtox: the reference model (not an LLM) answers at http://%s/v1 and, for Ollama "+
+			"clients, at http://%s; interrupt to stop\n", l.Addr(), l.Addr())
 		if err := s.Serve(ctx, l, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}

@@ -75,16 +75,20 @@ func callsAre(calls any) func(*spoilt) {
 func half(s string) string { return s[:len(s)/2] }
 
 func aFunction(name, args any) []any {
-	return []any{map[string]any{"id": "c1", "type": "function", "function": map[string]any{"name": name, "arguments": args}}}
+	return []any{map[string]any{"id": "c1", "type": "function",
+		"function": map[string]any{"name": name, "arguments": args}}}
 }
 
 // theFaults are the 28 kinds of fault.
 var theFaults = []aFault{
 	{"null message", "missing", false, remote.NoAnswer, firstChoice(func(_, c, _ map[string]any) { c["message"] = nil })},
 	{"no message", "missing", false, remote.NoAnswer, firstChoice(func(_, c, _ map[string]any) { delete(c, "message") })},
-	{"null choices", "missing", false, remote.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = nil })},
-	{"empty choices", "missing", false, remote.NoAnswer, firstChoice(func(top, _, _ map[string]any) { top["choices"] = []any{} })},
-	{"null content", "missing", false, remote.NoAnswer, firstChoice(func(_, c, m map[string]any) { m["content"], m["tool_calls"], c["finish_reason"] = nil, nil, "stop" })},
+	{"null choices", "missing", false, remote.NoAnswer,
+		firstChoice(func(top, _, _ map[string]any) { top["choices"] = nil })},
+	{"empty choices", "missing", false, remote.NoAnswer,
+		firstChoice(func(top, _, _ map[string]any) { top["choices"] = []any{} })},
+	{"null content", "missing", false, remote.NoAnswer,
+		firstChoice(func(_, c, m map[string]any) { m["content"], m["tool_calls"], c["finish_reason"] = nil, nil, "stop" })},
 
 	{"length", "cut", false, remote.CutAnswer, firstChoice(func(_, c, m map[string]any) {
 		m["content"], c["finish_reason"] = half(m["content"].(string)), "length"
@@ -94,7 +98,8 @@ var theFaults = []aFault{
 		m["tool_calls"], c["finish_reason"] = aFunction("memory", `{"action":"ad`), "length"
 	})},
 	{"half of the body", "cut", false, remote.Transient, func(s *spoilt) { s.body = s.body[:len(s.body)/2] }},
-	{"connection broken", "cut", false, remote.Transient, func(s *spoilt) { s.body, s.breaks = s.body[:len(s.body)/2], true }},
+	{"connection broken", "cut", false, remote.Transient,
+		func(s *spoilt) { s.body, s.breaks = s.body[:len(s.body)/2], true }},
 
 	{"tokens as a text", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":"900","completion_tokens":3}`)},
 	{"tokens below zero", "usage", false, remote.BadUsage, usageOf(`{"prompt_tokens":900,"completion_tokens":-3}`)},
@@ -109,9 +114,11 @@ var theFaults = []aFault{
 	{"503", "status", false, remote.Transient, status(503)},
 
 	{"stream without an end", "stream", true, remote.Transient, events(func(e []string) []string { return e[:len(e)/2] })},
-	{"stream without a reason", "stream", true, remote.CutAnswer, events(func(e []string) []string { return append(e[:len(e)/2:len(e)/2], "data: [DONE]\n\n") })},
+	{"stream without a reason", "stream", true, remote.CutAnswer,
+		events(func(e []string) []string { return append(e[:len(e)/2:len(e)/2], "data: [DONE]\n\n") })},
 	{"stream, length", "stream", true, remote.CutAnswer, events(func(e []string) []string {
-		return append(e[:len(e)/2:len(e)/2], `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`+"\n\ndata: [DONE]\n\n")
+		return append(e[:len(e)/2:len(e)/2], `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`+
+			"\n\ndata: [DONE]\n\n")
 	})},
 	{"stream with an error", "stream", true, remote.Transient, events(func(e []string) []string {
 		return append(e[:len(e)/2:len(e)/2], `data: {"error":{"message":"spoilt"}}`+"\n\ndata: [DONE]\n\n")
@@ -172,7 +179,8 @@ func TestSpoiltAnswersAreNeverScored(t *testing.T) {
 	c := newConsole(t)
 	through := func(t *testing.T, c *console, f *aFault, out string, more ...string) []results.Entry {
 		t.Helper()
-		args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --limit 25 --model openai:reference --set attempts=1 --set max_not_scored=9999 --concurrency 4 --set transcripts=none --format json")
+		args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none,keyword --limit 25 --model " +
+			"openai:reference --set attempts=1 --set max_not_scored=9999 --concurrency 4 --set transcripts=none --format json")
 		if f != nil && f.stream {
 			args = append(args, "--set", "stream=true")
 		}
@@ -194,7 +202,8 @@ func TestSpoiltAnswersAreNeverScored(t *testing.T) {
 			want := clean[e.Trial.ID]
 			if e.Trial.Status == results.Scored {
 				scored++
-				if diff := cmp.Diff(want, e, cmp.AllowUnexported(results.Entry{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
+				if diff := cmp.Diff(want, e, cmp.AllowUnexported(results.Entry{}),
+					cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".at" }, cmp.Ignore())); diff != "" {
 					t.Errorf("a scored row is not what it is without the fault:\n%s", diff)
 				}
 			} else if got := summary.ErrorKind(e.Trial.Reason); got != f.kind.String() {
@@ -215,12 +224,14 @@ func TestSpoiltAnswersAreNeverScored(t *testing.T) {
 			own := newConsole(t)
 			check(t, f, through(t, own, f, "spoilt"))
 			var s summary.Summary
-			if err := json.Unmarshal(own.out.Bytes(), &s); err != nil || len(s.Arms) != 2 || s.Arms[0].Errors[f.kind.String()] != s.Arms[0].NotScored {
+			if err := json.Unmarshal(own.out.Bytes(), &s); err != nil || len(s.Arms) != 2 ||
+				s.Arms[0].Errors[f.kind.String()] != s.Arms[0].NotScored {
 				t.Errorf("the summary does not count the errors by kind: %+v, %v", s.Arms, err)
 			}
 		})
 	}
-	if want := map[string]int{"missing": 5, "cut": 4, "usage": 4, "status": 6, "stream": 5, "call": 4}; !cmp.Equal(groups, want) {
+	if want := map[string]int{"missing": 5, "cut": 4, "usage": 4, "status": 6, "stream": 5, "call": 4}; !cmp.Equal(groups,
+		want) {
 		t.Errorf("the faults are %v, want %v", groups, want)
 	}
 
@@ -233,7 +244,8 @@ func TestSpoiltAnswersAreNeverScored(t *testing.T) {
 			recorded := through(t, own, f, "recorded", "--base-url", at, "--record", "tape")
 			replayed := through(t, own, f, "replayed", "--base-url", at, "--replay", "tape")
 			for i := range recorded {
-				if r, p := &recorded[i].Trial, &replayed[i].Trial; r.Status != p.Status || r.Reason != p.Reason || r.Digest != p.Digest {
+				if r, p := &recorded[i].Trial, &replayed[i].Trial; r.Status != p.Status || r.Reason != p.Reason ||
+					r.Digest != p.Digest {
 					t.Errorf("recorded %s %q, replayed %s %q", r.Status, r.Reason, p.Status, p.Reason)
 				}
 			}
@@ -249,10 +261,12 @@ func TestAModelThatNeverWritesIsInconclusive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := scriptedModel(t, answer)
 			args := func(format string, more ...string) []string {
-				return append(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none --limit 25 --model openai:m --base-url "+m+" --format "+format), more...)
+				return append(strings.Fields("run --dataset memtox-smoke --agent hermes --defense none --limit 25 --model "+
+					"openai:m --base-url "+m+" --format "+format), more...)
 			}
 			c := newConsole(t)
-			if code := c.run(args("table", "--out", "table")...); code != Inconclusive || !strings.Contains(c.err.String(), "no write was proposed in any of") {
+			if code := c.run(args("table", "--out", "table")...); code != Inconclusive ||
+				!strings.Contains(c.err.String(), "no write was proposed in any of") {
 				t.Errorf("exit code %d: %s", code, c.err.String())
 			}
 			for _, says := range []string{"INCONCLUSIVE: no write was proposed", "memtox doctor", "protocol=fenced"} {
@@ -273,12 +287,16 @@ func TestAModelThatNeverWritesIsInconclusive(t *testing.T) {
 				t.Errorf("printed again: exit code %d", code)
 			}
 			var s summary.Summary
-			if code := c.run(args("json", "--out", "json")...); code != Inconclusive || json.Unmarshal(c.out.Bytes(), &s) != nil ||
-				s.Arms[0].WriteExpected < 20 || s.Arms[0].WriteProposed != 0 || (s.Arms[0].Costs.EmptyAnswers > 0) != (answer == "") {
+			if code := c.run(args("json", "--out", "json")...); code != Inconclusive ||
+				json.Unmarshal(c.out.Bytes(), &s) != nil ||
+				s.Arms[0].WriteExpected < 20 || s.Arms[0].WriteProposed != 0 ||
+				(s.Arms[0].Costs.EmptyAnswers > 0) != (answer == "") {
 				t.Errorf("exit code %d: %s", code, c.out.String())
 			}
-			campaign := strings.Fields("attack --dataset memtox-bench --agent hermes --defense none --limit 5 --learn 0 --budget 5 --out siege --model openai:m --base-url " + m)
-			if code := c.run(campaign...); code != Inconclusive || !strings.Contains(c.err.String(), "no write was proposed in any of") {
+			campaign := strings.Fields("attack --dataset memtox-bench --agent hermes --defense none --limit 5 --learn 0 " +
+				"--budget 5 --out siege --model openai:m --base-url " + m)
+			if code := c.run(campaign...); code != Inconclusive ||
+				!strings.Contains(c.err.String(), "no write was proposed in any of") {
 				t.Errorf("a campaign: exit code %d: %s", code, c.err.String())
 			}
 			if code := c.run(args("markdown", "--out", "few", "--limit", "5")...); code != Done {
@@ -298,7 +316,8 @@ func sizedModel(t *testing.T, answer string, size any) string {
 		w.Header().Set("Content-Type", "application/json")
 		v := map[string]any{"object": "list", "data": []any{map[string]any{"id": "m", "max_model_len": size}}}
 		if r.Method == http.MethodPost {
-			v = map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": answer}, "finish_reason": "stop"}},
+			v = map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": answer},
+				"finish_reason": "stop"}},
 				"usage": map[string]any{"prompt_tokens": size, "completion_tokens": 1}}
 		}
 		_ = json.NewEncoder(w).Encode(v)
@@ -313,18 +332,22 @@ func sizedModel(t *testing.T, answer string, size any) string {
 func TestACutPromptIsNotScored(t *testing.T) {
 	c := newConsole(t)
 	m := sizedModel(t, "Noted.", 4096)
-	args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none --limit 5 --model openai:m --base-url " + m)
-	if code := c.run(append(args, "--out", "refused")...); code != Usage || !strings.Contains(c.err.String(), "--set window=4096") || !strings.Contains(c.err.String(), "num_ctx") {
+	args := strings.Fields("run --dataset memtox-smoke --agent hermes --defense none --limit 5 --model openai:m " +
+		"--base-url " + m)
+	if code := c.run(append(args, "--out", "refused")...); code != Usage ||
+		!strings.Contains(c.err.String(), "--set window=4096") || !strings.Contains(c.err.String(), "num_ctx") {
 		t.Errorf("a window beyond the context: exit code %d: %s", code, c.err.String())
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "refused")); err == nil {
 		t.Error("a refused run left a directory")
 	}
 	doctor := strings.Fields("doctor --model openai:m --base-url " + m)
-	if code := c.run(doctor...); code != BadNews || !strings.Contains(c.out.String(), "the server's context holds 4096 tokens, the window of a run is 8192") {
+	if code := c.run(doctor...); code != BadNews || !strings.Contains(c.out.String(),
+		"the server's context holds 4096 tokens, the window of a run is 8192") {
 		t.Errorf("doctor: exit code %d: %s", code, c.out.String())
 	}
-	if c.run(append(doctor, "--set", "window=4096")...); !strings.Contains(c.out.String(), "context     ok       4096 tokens") {
+	if c.run(append(doctor, "--set", "window=4096")...); !strings.Contains(c.out.String(),
+		"context     ok       4096 tokens") {
 		t.Errorf("doctor, with a smaller window: %s", c.out.String())
 	}
 	for _, way := range []string{"--record", "--replay"} {

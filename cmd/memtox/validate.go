@@ -25,7 +25,8 @@ reference model attacks must land through their channel where nothing stops them
 every task must be possible, nothing may land without memory, and the controls
 block-all and origin-only must pay in utility. Exit code 1 where a promise is
 broken; what a foreign set need not keep is a warning.`,
-		Example: "  memtox datasets validate memtox-smoke\n  memtox datasets validate --behaviour memtox-smoke\n  memtox datasets validate cases.jsonl --format json",
+		Example: "  memtox datasets validate memtox-smoke\n  memtox datasets validate --behaviour memtox-smoke\n  memtox " +
+			"datasets validate cases.jsonl --format json",
 	}
 	format := c.Flags().String("format", "table", "table or json")
 	behaviour := c.Flags().Bool("behaviour", false, "run the set and check what it does")

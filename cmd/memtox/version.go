@@ -43,7 +43,8 @@ func newVersion(env *Env) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: noArgs,
 		Example: "  memtox version",
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return err
 		},
 	}

@@ -17,12 +17,14 @@ import (
 // one does not, and an interrupt ends it.
 func TestViewServesUntilInterrupted(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out", "runs/a")
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out",
+		"runs/a")
 	out, in := io.Pipe()
 	signals := make(chan os.Signal, 1)
 	ended := make(chan Code, 1)
 	go func() {
-		ended <- run(context.Background(), &Env{Getenv: func(string) string { return "" }, Stdin: bytes.NewReader(nil), Stdout: in, Stderr: io.Discard,
+		ended <- run(context.Background(), &Env{Getenv: func(string) string { return "" }, Stdin: bytes.NewReader(nil),
+			Stdout: in, Stderr: io.Discard,
 			Signals: signals, Dir: c.dir, Now: time.Now}, []string{"view"})
 	}()
 	address, err := bufio.NewReader(out).ReadString('\n')
@@ -70,7 +72,8 @@ func TestViewServesUntilInterrupted(t *testing.T) {
 
 func TestViewRefusesWhatItCannot(t *testing.T) {
 	c := newConsole(t)
-	for _, args := range [][]string{{"view"}, {"view", "nothing"}, {"view", "a", "b"}, {"view", "--port", "70000"}, {"view", "--port", "x"}} {
+	for _, args := range [][]string{{"view"}, {"view", "nothing"}, {"view", "a", "b"}, {"view", "--port", "70000"},
+		{"view", "--port", "x"}} {
 		if code := c.run(args...); code != Usage || c.err.Len() == 0 {
 			t.Errorf("memtox %q: exit code %d, %s", args, code, c.err.String())
 		}

@@ -75,7 +75,8 @@ func startsSentence(before string) bool {
 // wanted.
 func replaced(before string) bool {
 	before = strings.TrimRight(strings.ToLower(before), " \t\n\"'`“‘(")
-	for _, w := range [...]string{" instead of", " rather than", " in place of", " replacing", " replaces", " not", " no longer", " never", " previously", " formerly"} {
+	for _, w := range [...]string{" instead of", " rather than", " in place of", " replacing", " replaces", " not",
+		" no longer", " never", " previously", " formerly"} {
 		if strings.HasSuffix(before, w) {
 			return true
 		}

@@ -64,7 +64,8 @@ func parsePath(s string) (*path, error) {
 			}
 			n, err := strconv.ParseUint(rest[1:end], 10, 31)
 			if err != nil {
-				return nil, bad("a whole number or a name in quotes belongs into the brackets (a whole list is named with records: or each:)")
+				return nil, bad("a whole number or a name in quotes belongs into the brackets (a whole list is named with " +
+					"records: or each:)")
 			}
 			p.steps = append(p.steps, step{index: int(n), at: true})
 			rest = rest[end+1:]
@@ -343,7 +344,8 @@ func generate(v *value) (string, error) {
 	}
 	span, ok := v.field("int_range")
 	if !ok || span.kind != list || len(span.items) != 2 {
-		return "", fmt.Errorf("unknown generator with %s: know repeat and times, or prefix, join, int_range and suffix", names(v))
+		return "", fmt.Errorf("unknown generator with %s: know repeat and times, or prefix, join, int_range and suffix",
+			names(v))
 	}
 	from, err := whole(&span.items[0])
 	if err != nil {

@@ -132,7 +132,8 @@ func Fetch(ctx context.Context, s Source, dir string, o Options) ([]string, erro
 		case o.From != "":
 			err = copyFile(filepath.Join(o.From, f.Name), part, f.Size)
 		case s.Offline != "":
-			return nil, fmt.Errorf("fetching %s: it cannot be downloaded: %s; with the file in a folder: --from DIR", s.Name, s.Offline)
+			return nil, fmt.Errorf("fetching %s: it cannot be downloaded: %s; with the file in a folder: --from DIR", s.Name,
+				s.Offline)
 		default:
 			err = f.download(ctx, strings.TrimRight(o.Base, "/")+"/"+s.Repository+"/"+s.Commit+"/"+f.Path, part, o)
 		}
@@ -281,8 +282,10 @@ func (f File) attempt(ctx context.Context, url, part string, o Options) (err err
 	}
 	defer resp.Body.Close()
 	switch {
-	case resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(resp.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(have, 10)+"-"):
-	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusPartialContent, resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+	case resp.StatusCode == http.StatusPartialContent &&
+		strings.HasPrefix(resp.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(have, 10)+"-"):
+	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusPartialContent,
+		resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		if err := restart(); err != nil {
 			return err
 		}

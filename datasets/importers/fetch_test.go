@@ -22,7 +22,8 @@ func source(data []byte) Source {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", len(data))
 	h.Write(data)
-	return Source{Name: "mine", Repository: "owner/name", Commit: "abc", Files: []File{{"x.jsonl", "data/x.jsonl", int64(len(data)), hex.EncodeToString(h.Sum(nil))}}}
+	return Source{Name: "mine", Repository: "owner/name", Commit: "abc",
+		Files: []File{{"x.jsonl", "data/x.jsonl", int64(len(data)), hex.EncodeToString(h.Sum(nil))}}}
 }
 
 // breaking serves the content but ends the first answers after so many bytes.
@@ -71,7 +72,8 @@ func TestABrokenDownloadGoesOnWhereItEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	fetched(t, dir)
-	if want := "[/owner/name/abc/data/x.jsonl  /owner/name/abc/data/x.jsonl bytes=100000- /owner/name/abc/data/x.jsonl bytes=150000-]"; fmt.Sprint(*asked) != want {
+	if want := "[/owner/name/abc/data/x.jsonl  /owner/name/abc/data/x.jsonl bytes=100000- /owner/name/abc/data/x.jsonl " +
+		"bytes=150000-]"; fmt.Sprint(*asked) != want {
 		t.Errorf("asked %v", *asked)
 	}
 	// A second time nothing is asked.
@@ -83,7 +85,8 @@ func TestABrokenDownloadGoesOnWhereItEnded(t *testing.T) {
 func TestTheNextRunGoesOnToo(t *testing.T) {
 	base, asked := breaking(t, true, 100_000)
 	dir := t.TempDir()
-	if _, err := Fetch(t.Context(), source(content), dir, Options{Base: base, Attempts: 1}); err == nil || !strings.Contains(err.Error(), "broke off at byte 100000") {
+	if _, err := Fetch(t.Context(), source(content), dir, Options{Base: base, Attempts: 1}); err == nil ||
+		!strings.Contains(err.Error(), "broke off at byte 100000") {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := Fetch(t.Context(), source(content), dir, Options{Base: base}); err != nil {
@@ -105,7 +108,8 @@ func TestAServerWithoutRangesStartsOver(t *testing.T) {
 }
 
 func TestWhatIsNotThePublishedFileIsNotKept(t *testing.T) {
-	for name, served := range map[string][]byte{"changed": append([]byte("#"), content[1:]...), "longer": append(bytes.Clone(content), 'x')} {
+	for name, served := range map[string][]byte{"changed": append([]byte("#"), content[1:]...),
+		"longer": append(bytes.Clone(content), 'x')} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(served) }))
 		dir := t.TempDir()
 		_, err := Fetch(t.Context(), source(content), dir, Options{Base: s.URL, Attempts: 1})
@@ -123,7 +127,8 @@ func TestWhatIsNotThePublishedFileIsNotKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x.jsonl"), []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Fetch(t.Context(), source(content), dir, Options{Base: "http://localhost:1"}); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if _, err := Fetch(t.Context(), source(content), dir, Options{Base: "http://localhost:1"}); err == nil ||
+		!strings.Contains(err.Error(), "move it away") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -139,7 +144,8 @@ func TestAFolderServesWithoutANetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	fetched(t, dir)
-	if _, err := Fetch(t.Context(), s, t.TempDir(), Options{}); err == nil || !strings.Contains(err.Error(), "it is nowhere; with the file in a folder: --from DIR") {
+	if _, err := Fetch(t.Context(), s, t.TempDir(), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "it is nowhere; with the file in a folder: --from DIR") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Fetch(t.Context(), s, t.TempDir(), Options{From: dir + "/none"}); !errors.Is(err, os.ErrNotExist) {
@@ -149,9 +155,14 @@ func TestAFolderServesWithoutANetwork(t *testing.T) {
 
 func TestAMissingFileIsNotAskedForAgain(t *testing.T) {
 	n := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { n++; http.Error(w, "no", http.StatusNotFound) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		n++
+		http.Error(w, "no", http.StatusNotFound)
+	}))
 	defer s.Close()
-	if _, err := Fetch(t.Context(), source(content), t.TempDir(), Options{Base: s.URL}); err == nil || n != 1 || !strings.Contains(err.Error(), "404") {
+	if _, err := Fetch(t.Context(), source(content), t.TempDir(), Options{Base: s.URL}); err == nil || n != 1 ||
+		!strings.Contains(err.Error(), "404") {
 		t.Errorf("%v after %d requests", err, n)
 	}
 }

@@ -24,7 +24,8 @@ var ready embed.FS
 // ready mappings, whose first line says which files they read.
 func Formats() []Format {
 	out := []Format{
-		{Name: mpbenchName, About: "MPBench's released files, attacks and benign ones together (Digital-Trust-Lab/mp-bench)", syntax: lines},
+		{Name: mpbenchName, About: "MPBench's released files, attacks and benign ones together (Digital-Trust-Lab/mp-bench)",
+			syntax: lines},
 		{Name: "jsonl", About: "JSON lines, or one JSON document, by a mapping", NeedsMap: true, syntax: lines},
 		{Name: "csv", About: "a table with a header, commas (.tsv: tabs), by a mapping", NeedsMap: true, syntax: table},
 		{Name: "parquet", About: "Parquet, by a mapping", NeedsMap: true, syntax: columns},

@@ -26,7 +26,9 @@ func write(t testing.TB, dir, name, content string) Input {
 // The parser takes nothing that encoding/json refuses, and what both take is the
 // same.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u00e9\ud83d\ude00\n"]}`, `{"a":1,"a":2}`, `"\ud800"`, `01`, `1.`, `[1,]`, `{"a" 1}`, "\"\x01\"", "\"\xff\"", `[[[[]]]]`, ` {} `, `"\/"`, `-`, `1e`, `"\u12`, `{"":{"":""}}`, "\"a\\nb\xff\""} {
+	for _, s := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u00e9\ud83d\ude00\n"]}`, `{"a":1,"a":2}`, `"\ud800"`,
+		`01`, `1.`, `[1,]`, `{"a" 1}`, "\"\x01\"", "\"\xff\"", `[[[[]]]]`, ` {} `, `"\/"`, `-`, `1e`, `"\u12`, `{"":{"":""}}`,
+		"\"a\\nb\xff\""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -44,7 +46,8 @@ func FuzzJSON(f *testing.F) {
 		}
 		if err != nil && valid && utf8.ValidString(s) {
 			var e *syntaxError
-			if !errors.As(err, &e) || !strings.Contains(e.what, "twice") && !strings.Contains(e.what, "surrogate") && !strings.Contains(e.what, "deeper") && !strings.Contains(e.what, "4,096") {
+			if !errors.As(err, &e) || !strings.Contains(e.what, "twice") && !strings.Contains(e.what, "surrogate") &&
+				!strings.Contains(e.what, "deeper") && !strings.Contains(e.what, "4,096") {
 				t.Fatalf("refuses %q: %v", s, err)
 			}
 		}
@@ -77,7 +80,8 @@ func FuzzMapping(f *testing.F) {
 		}
 	}
 	f.Add("content: $.a\nlabel: attack\neach: $.b\nwhere: [{path: $.c, is: [x]}]\n", `{"a":"b","b":{"k":1},"c":"x"}`)
-	f.Add("user: $.u\ncontent: $.a[0][\"x\"]\nlabel: $.l\nexpected_memory: {join: [$.a, '@key'], with: ' '}\neach: $\n", `{"l":1,"u":"q","a":[{"x":"https://a.example/b"}]}`)
+	f.Add("user: $.u\ncontent: $.a[0][\"x\"]\nlabel: $.l\nexpected_memory: {join: [$.a, '@key'], with: ' '}\neach: $\n",
+		`{"l":1,"u":"q","a":[{"x":"https://a.example/b"}]}`)
 	f.Fuzz(func(t *testing.T, text, data string) {
 		m, err := ParseMapping("m.yaml", []byte(text))
 		if err != nil {
@@ -92,7 +96,8 @@ func FuzzMapping(f *testing.F) {
 		if !ok || err != nil {
 			return
 		}
-		x := &importing{m: m, used: m.used(), ledger: newLedger("jsonl", false), seen: map[[16]byte]int{}, ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
+		x := &importing{m: m, used: m.used(), ledger: newLedger("jsonl", false), seen: map[[16]byte]int{},
+			ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
 		if err := x.mapped(record{file: "x", line: 1, object: 1, v: &v}); err == nil && x.ledger.Read != 1 {
 			t.Fatalf("a record is neither read nor an error: %+v", x.ledger)
 		}
@@ -103,8 +108,10 @@ func FuzzMapping(f *testing.F) {
 // ledger that accounts for every object, or in an error with a place.
 func FuzzJSONLines(f *testing.F) {
 	for _, s := range []string{
-		`{"text":"a","label":1}`, "\uFEFF{\"text\":\"a\",\"label\":\"benign\",\"class\":\"c\"}\n\n", `{"text":"a","label":1}{"text":"b","label":0}`,
-		`[{"text":"a","label":true},{"text":[1],"label":false}]`, "{\"text\":\"\xff\",\"label\":1}", `{"text":"a"`, "\xff\xfe", `{"id":"x","text":"a","label":1}` + "\n" + `{"id":"x","text":"a","label":1}`,
+		`{"text":"a","label":1}`, "\uFEFF{\"text\":\"a\",\"label\":\"benign\",\"class\":\"c\"}\n\n",
+		`{"text":"a","label":1}{"text":"b","label":0}`,
+		`[{"text":"a","label":true},{"text":[1],"label":false}]`, "{\"text\":\"\xff\",\"label\":1}", `{"text":"a"`,
+		"\xff\xfe", `{"id":"x","text":"a","label":1}` + "\n" + `{"id":"x","text":"a","label":1}`,
 	} {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
@@ -119,7 +126,8 @@ func FuzzJSONLines(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cases, l, err := Import(t.Context(), Request{Format: "jsonl", Files: []Input{{"x.jsonl", path}}, Map: m, SkipInvalid: skip})
+		cases, l, err := Import(t.Context(), Request{Format: "jsonl", Files: []Input{{"x.jsonl", path}}, Map: m,
+			SkipInvalid: skip})
 		if err != nil {
 			var e *datasets.Error
 			if !errors.As(err, &e) || strings.ContainsAny(err.Error(), "\n\x1b") {
@@ -127,7 +135,8 @@ func FuzzJSONLines(f *testing.F) {
 			}
 			return
 		}
-		if l.Read != len(l.Entries) || l.Read != l.Kept+l.Duplicates+l.Rejected+l.Filtered || l.Kept != len(cases) || l.Kept != l.Attacks+l.Benign {
+		if l.Read != len(l.Entries) || l.Read != l.Kept+l.Duplicates+l.Rejected+l.Filtered || l.Kept != len(cases) ||
+			l.Kept != l.Attacks+l.Benign {
 			t.Fatalf("%q: the ledger does not add up: %+v", data, l)
 		}
 		var b bytes.Buffer

@@ -29,9 +29,11 @@ type Request struct {
 func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 	f, ok := FindFormat(r.Format)
 	if !ok {
-		return nil, nil, &datasets.Error{What: "unknown format " + quote(r.Format), Remedy: "one of " + strings.Join(FormatNames(), ", ")}
+		return nil, nil, &datasets.Error{What: "unknown format " + quote(r.Format),
+			Remedy: "one of " + strings.Join(FormatNames(), ", ")}
 	}
-	x := &importing{ledger: newLedger(f.Name, r.SkipInvalid), seen: map[[16]byte]int{}, ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
+	x := &importing{ledger: newLedger(f.Name, r.SkipInvalid), seen: map[[16]byte]int{}, ids: map[string]int{},
+		texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
 	read := reading{syntax: f.syntax, ledger: x.ledger}
 	switch m := r.Map; {
 	case f.Name == mpbenchName:
@@ -40,7 +42,8 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 		}
 		read.yield = x.mpbench
 	case f.mapping != nil && m != nil:
-		return nil, nil, &datasets.Error{What: f.Name + " has a mapping of its own", Remedy: "leave --map out, or use the format jsonl, csv or parquet"}
+		return nil, nil, &datasets.Error{What: f.Name + " has a mapping of its own",
+			Remedy: "leave --map out, or use the format jsonl, csv or parquet"}
 	case f.mapping != nil:
 		m, err := f.mapping()
 		if err != nil {
@@ -48,7 +51,8 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 		}
 		x.m, x.ready = m, true
 	case m == nil:
-		return nil, nil, &datasets.Error{What: "no mapping says which field is what", Remedy: "write one and give it with --map: `content: $.text` and `label: $.label` are enough"}
+		return nil, nil, &datasets.Error{What: "no mapping says which field is what",
+			Remedy: "write one and give it with --map: `content: $.text` and `label: $.label` are enough"}
 	default:
 		x.m = m
 	}
@@ -154,19 +158,22 @@ func (x *importing) finish() error {
 			if e := x.m.fields[name]; e.literal == nil && e.found == 0 && x.ledger.Read > x.ledger.Filtered+x.ledger.Rejected {
 				what := "no record has "
 				e.paths(func(p *path) { what += p.text + " " })
-				return &datasets.Error{File: x.ledger.Files[0].Name, Field: name, What: strings.TrimSpace(what), Remedy: "the first record has " + x.sample}
+				return &datasets.Error{File: x.ledger.Files[0].Name, Field: name, What: strings.TrimSpace(what),
+					Remedy: "the first record has " + x.sample}
 			}
 		}
 	}
 	for i, old := range x.variants {
 		of, ok := x.ids[old]
 		if !ok {
-			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of", What: "no record has the id " + quote(old), Remedy: "import the set that it varies too"})
+			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of", What: "no record has the id " + quote(old),
+				Remedy: "import the set that it varies too"})
 		}
 		x.cases[i].VariantOf = x.cases[of].ID
 	}
 	if len(x.cases) == 0 {
-		return &datasets.Error{File: x.ledger.Files[0].Name, What: fmt.Sprintf("no case came of %d objects", x.ledger.Read), Remedy: "look at the mapping's where: and each:, or at what was rejected"}
+		return &datasets.Error{File: x.ledger.Files[0].Name, What: fmt.Sprintf("no case came of %d objects", x.ledger.Read),
+			Remedy: "look at the mapping's where: and each:, or at what was rejected"}
 	}
 	// The set is checked as every reader will check it.
 	_, err := datasets.NewSet("import", slices.Clone(x.cases))

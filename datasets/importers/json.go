@@ -29,7 +29,8 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"null", "a truth value", "a number", "a text", "a list", "an object", "bytes that are no UTF-8 text"}[k]
+	return [...]string{"null", "a truth value", "a number", "a text", "a list", "an object",
+		"bytes that are no UTF-8 text"}[k]
 }
 
 // value is one JSON value, in the order of its file. A record of CSV or Parquet is
@@ -183,7 +184,8 @@ func (p *parser) value() (v value, err error) {
 				return v, err
 			}
 			if len(v.names) > 4096 {
-				return v, p.fail("an object has more than 4,096 fields", "is this a table of records? name it with records: in the mapping")
+				return v, p.fail("an object has more than 4,096 fields",
+					"is this a table of records? name it with records: in the mapping")
 			}
 			v.names = append(v.names, name.String())
 		}

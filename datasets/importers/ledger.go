@@ -276,10 +276,13 @@ func (l *Ledger) WriteText(w io.Writer) error {
 	spell("goals", l.Goals)
 	some("not scorable, ASR", l.NotScorable.ASR, "attacks name no expected memory: kept, for detection only")
 	some("not scorable, RSR", l.NotScorable.RSR, "attacks have no retrieval query: kept, for ASR and detection only")
-	some("not scorable, utility", l.NotScorable.Utility, "benign cases with a legitimate write do not say which: kept, for detection only")
+	some("not scorable, utility", l.NotScorable.Utility,
+		"benign cases with a legitimate write do not say which: kept, for detection only")
 	list("derived values", l.Derived)
-	some("needs a judge", l.NeedsJudge, "attacks name no value that can be looked for: without a judge they count for detection only")
-	some("not to be stored", l.NotToStore, "expected memories of benign cases that must not be stored: in the ledger file, in no case")
+	some("needs a judge", l.NeedsJudge, "attacks name no value that can be looked for: without a judge they count for "+
+		"detection only")
+	some("not to be stored", l.NotToStore, "expected memories of benign cases that must not be stored: in the ledger "+
+		"file, in no case")
 	for _, m := range l.MultiObjectLines {
 		line("several on a line", "%s:%d holds %d objects: all read", plain(m.File), m.Line, m.Objects)
 	}

@@ -12,7 +12,8 @@ import (
 // mapped makes the cases of a record by the mapping.
 func (x *importing) mapped(r record) error {
 	if r.v.kind != object && (len(x.used) > 0 || x.m.each == nil) {
-		return x.ledger.reject(r, r.fail("", r.v.kind.String()+" stands where a record belongs", "a record is an object; name them with records: in the mapping"))
+		return x.ledger.reject(r, r.fail("", r.v.kind.String()+" stands where a record belongs",
+			"a record is an object; name them with records: in the mapping"))
 	}
 	if x.sample == "" {
 		x.sample = names(r.v)
@@ -41,7 +42,8 @@ func (x *importing) mapped(r record) error {
 	}
 	items, ok := x.m.each.walk(r.v)
 	if ok && items.kind != list && items.kind != object {
-		return x.ledger.reject(r, r.fail("each", items.kind.String()+" stands at "+x.m.each.text, "name a list or an object of items"))
+		return x.ledger.reject(r, r.fail("each", items.kind.String()+" stands at "+x.m.each.text,
+			"name a list or an object of items"))
 	}
 	var made []datasets.Case
 	var entries []Entry
@@ -178,14 +180,16 @@ func truthOf(v *value) (yes, isText, ok bool) {
 
 // labels are the spellings of labels that are understood without a translation.
 var (
-	attackLabels = []string{"attack", "true", "yes", "1", "1.0", "injection", "prompt_injection", "prompt injection", "malicious", "poison", "poisoned", "adversarial", "harmful", "unsafe", "jailbreak"}
+	attackLabels = []string{"attack", "true", "yes", "1", "1.0", "injection", "prompt_injection", "prompt injection",
+		"malicious", "poison", "poisoned", "adversarial", "harmful", "unsafe", "jailbreak"}
 	benignLabels = []string{"benign", "false", "no", "0", "0.0", "clean", "legitimate", "safe", "harmless", "normal"}
 )
 
 func (r *reader) label() datasets.Label {
 	v, ok := r.value("label")
 	if !ok {
-		r.fail("label", "missing", "every record needs one, and this one has "+names(r.s.v)+"; leave records without out with where:")
+		r.fail("label", "missing", "every record needs one, and this one has "+names(r.s.v)+
+			"; leave records without out with where:")
 		return ""
 	}
 	was := asText(v)
@@ -202,7 +206,8 @@ func (r *reader) label() datasets.Label {
 		}
 	}
 	if label == "" {
-		r.fail("label", "unknown label "+quote(was), "say in the mapping what it is: `labels: {"+strconv.Quote(text.Clip(was, 40))+": attack}`")
+		r.fail("label", "unknown label "+quote(was), "say in the mapping what it is: `labels: {"+
+			strconv.Quote(text.Clip(was, 40))+": attack}`")
 		return ""
 	}
 	r.x.ledger.spelled(r.x.ledger.Labels, string(label), was)
@@ -215,7 +220,8 @@ func (x *importing) convert(s *scope) (c datasets.Case, e Entry, parent string, 
 	e = entryOf(s.record)
 	e.ID = r.text("id")
 	c = datasets.Case{
-		Label: r.label(), Signal: r.text("signal"), Channel: r.text("channel"), Domain: r.text("domain"), Goal: r.text("goal"),
+		Label: r.label(), Signal: r.text("signal"), Channel: r.text("channel"), Domain: r.text("domain"),
+		Goal:   r.text("goal"),
 		Family: r.text("family"), Split: datasets.Split(r.text("split")), Variant: r.text("variant"),
 		Memory: r.text("expected_memory"), Value: r.text("canary"),
 	}
@@ -254,11 +260,13 @@ func (r *reader) classified(c *datasets.Case, content string, has bool) {
 	if !has {
 		r.fail("content", "missing", "the record has "+names(r.s.v)+"; leave records without out with where:")
 	}
-	t := &datasets.Text{Key: r.text("key"), Content: content, Origin: strings.ToLower(r.text("origin")), Medium: memory.Medium(r.text("medium")), Source: r.text("source")}
+	t := &datasets.Text{Key: r.text("key"), Content: content, Origin: strings.ToLower(r.text("origin")),
+		Medium: memory.Medium(r.text("medium")), Source: r.text("source")}
 	if to := originOf(t.Origin); to != "" {
 		t.Origin = to
 	} else if t.Origin != "" {
-		r.fail("origin", "unknown origin "+quote(t.Origin), "one of "+strings.Join(datasets.Origins(), ", ")+"; say in the mapping what it is: origins: {…}")
+		r.fail("origin", "unknown origin "+quote(t.Origin),
+			"one of "+strings.Join(datasets.Origins(), ", ")+"; say in the mapping what it is: origins: {…}")
 	}
 	c.Text = t
 }
@@ -285,7 +293,8 @@ func (r *reader) sessions(c *datasets.Case, e *Entry, content string) {
 	if user == "" {
 		r.fail("user", "missing", "say what the user asks for while the content comes in")
 	}
-	seg := datasets.Segment{Medium: memory.Medium(r.text("medium")), Source: r.text("source"), Title: r.text("title"), Text: content}
+	seg := datasets.Segment{Medium: memory.Medium(r.text("medium")), Source: r.text("source"), Title: r.text("title"),
+		Text: content}
 	if seg.Medium == "" {
 		seg.Medium = memory.MCP
 	}
@@ -299,7 +308,8 @@ func (r *reader) sessions(c *datasets.Case, e *Entry, content string) {
 	}
 	skill := r.text("skill")
 	if skill != "" {
-		first.Segments = append(first.Segments, datasets.Segment{Medium: memory.Skill, Source: sourceOf(memory.Skill), Text: skill})
+		first.Segments = append(first.Segments, datasets.Segment{Medium: memory.Skill, Source: sourceOf(memory.Skill),
+			Text: skill})
 	}
 	c.Write = []datasets.Turn{first}
 	if again := r.text("follow_up"); again != "" {

@@ -33,7 +33,8 @@ var fieldNames = []string{
 	"id", "label", "content", // every set
 	"key", "origin", "medium", "source", "title", // where the content stands and comes from
 	"class", "signal", "channel", "domain", "goal", "kind", "family", "split", "variant", "variant_of", // how it is sorted
-	"user", "follow_up", "inline", "skill", "writes", "expected_memory", "canary", "retrieval", "expect", // sets with two sessions
+	// sets with two sessions
+	"user", "follow_up", "inline", "skill", "writes", "expected_memory", "canary", "retrieval", "expect",
 }
 
 // translated are the fields whose values can be translated, by the key that does.
@@ -86,12 +87,14 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 	full := m.fields["user"] != nil
 	for _, f := range []string{"follow_up", "inline", "skill", "writes", "retrieval", "expect"} {
 		if m.fields[f] != nil && !full {
-			return nil, root.Errorf("%s stands in sets with two sessions only: say where the user's words stand (user:), or leave it out", f)
+			return nil, root.Errorf("%s stands in sets with two sessions only: say where the user's words stand (user:), or "+
+				"leave it out", f)
 		}
 	}
 	for _, f := range []string{"key", "origin"} {
 		if m.fields[f] != nil && full {
-			return nil, root.Errorf("%s belongs to texts without sessions: in a session the agent chooses the key, and content comes from outside", f)
+			return nil, root.Errorf("%s belongs to texts without sessions: in a session the agent chooses the key, and "+
+				"content comes from outside", f)
 		}
 	}
 	usesItem := false

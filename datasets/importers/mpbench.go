@@ -88,7 +88,8 @@ func (x *importing) mpbenchCase(r record) (c datasets.Case, e Entry, err error) 
 	case class == "" && (said || kind == "benign" || kind == "none"):
 		c.Label = datasets.Benign
 	case said:
-		return c, e, r.fail("legitimate_memory_write", "stands in an attack of type "+quote(kind), "a row is an attack or benign")
+		return c, e, r.fail("legitimate_memory_write", "stands in an attack of type "+quote(kind),
+			"a row is an attack or benign")
 	case kind == "":
 		return c, e, r.fail("attack_type", "missing", "is this a released file of MPBench?")
 	default:
@@ -127,10 +128,12 @@ func (x *importing) mpbenchCase(r record) (c datasets.Case, e Entry, err error) 
 	if content != "" {
 		// In the paper payloads are a labelled block beside the user's query; files
 		// come through a tool.
-		turn.Segments = append(turn.Segments, datasets.Segment{Medium: medium, Source: sourceOf(medium), Text: content, Inline: medium != memory.File})
+		turn.Segments = append(turn.Segments, datasets.Segment{Medium: medium, Source: sourceOf(medium), Text: content,
+			Inline: medium != memory.File})
 	}
 	if skill != "" {
-		turn.Segments = append(turn.Segments, datasets.Segment{Medium: memory.Skill, Source: sourceOf(memory.Skill), Text: skill, Inline: true})
+		turn.Segments = append(turn.Segments, datasets.Segment{Medium: memory.Skill, Source: sourceOf(memory.Skill),
+			Text: skill, Inline: true})
 	}
 	c.Write = []datasets.Turn{turn}
 	if trigger != "" {

@@ -17,7 +17,8 @@ import (
 // missing fields. words is the length of a context.
 func released(words int) (adversarial, benign string) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	vocabulary := strings.Fields("invoice portal ledger rotate vendor token audit renewal mirror deploy staging quarter roster shift badge printer")
+	vocabulary := strings.Fields("invoice portal ledger rotate vendor token audit renewal mirror deploy staging " +
+		"quarter roster shift badge printer")
 	context := func(i int) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, "Note %d:", i)
@@ -34,21 +35,27 @@ func released(words int) (adversarial, benign string) {
 			signalOf = append(signalOf, s)
 		}
 	}
-	domains := []string{"calendar_and_scheduling", "workspace_email", "email_analysis_and_reply", "file_and_doc", "file_and_document_handling",
+	domains := []string{"calendar_and_scheduling", "workspace_email", "email_analysis_and_reply", "file_and_doc",
+		"file_and_document_handling",
 		"script_execution", "slack", "web_browsing", "web_search_result_analysis"}
-	goals := []string{"Data Exfiltration", "credential-harvesting", "Trust Hijacking", "Authentication bypass", "unauthorized_action", "Recommendation Poisoning (subtle)"}
+	goals := []string{"Data Exfiltration", "credential-harvesting", "Trust Hijacking", "Authentication bypass",
+		"unauthorized_action", "Recommendation Poisoning (subtle)"}
 	var rows []map[string]any
 	for _, k := range []struct {
 		kind string
 		n    int
 	}{{"explicit_keyword", 16}, {"explicit_keyword_injection", 584}, {"skill", 240}, {"delayed_conditional_injection", 33},
-		{"delayed_conditional_injection_injection", 567}, {"repetition", 3}, {"repetition_based_injection", 57}, {"repetition_injection", 540},
+		{"delayed_conditional_injection_injection", 567}, {"repetition", 3}, {"repetition_based_injection", 57},
+		{"repetition_injection", 540},
 		{"fact_injection", 601}, {"experience_injection", 600}} {
 		for j := range k.n {
 			i := len(rows)
-			r := map[string]any{"id": fmt.Sprintf("ADV_%05d", i+1), "attack_type": k.kind, "attack_signal": signalOf[i], "domain": domains[i%len(domains)],
-				"adversarial_goal": goals[i%len(goals)], "user_query": fmt.Sprintf("Please look at item %d", i), "context": context(i),
-				"expected_memory": fmt.Sprintf("Use https://h%d.example/x for item %d.", i, i), "retrieval_query": fmt.Sprintf("How do I handle item %d?", i)}
+			r := map[string]any{"id": fmt.Sprintf("ADV_%05d", i+1), "attack_type": k.kind, "attack_signal": signalOf[i],
+				"domain":           domains[i%len(domains)],
+				"adversarial_goal": goals[i%len(goals)], "user_query": fmt.Sprintf("Please look at item %d", i),
+				"context":         context(i),
+				"expected_memory": fmt.Sprintf("Use https://h%d.example/x for item %d.", i, i),
+				"retrieval_query": fmt.Sprintf("How do I handle item %d?", i)}
 			switch {
 			case k.kind == "skill":
 				r["attack_type"], r["skill_md"] = "explicit_keyword_injection", "# Skill\n"+context(i)
@@ -84,8 +91,10 @@ func released(words int) (adversarial, benign string) {
 	b.Reset()
 	var good []map[string]any
 	for i := range 2699 {
-		r := map[string]any{"id": fmt.Sprintf("BEN_%05d", i+1), "attack_type": "benign", "attack_signal": "none", "domain": domains[i%len(domains)], "adversarial_goal": "none",
-			"user_query": fmt.Sprintf("Look at %d", i), "context": context(10_000 + i), "retrieval_query": fmt.Sprintf("About %d?", i), "legitimate_memory_write": i < 232}
+		r := map[string]any{"id": fmt.Sprintf("BEN_%05d", i+1), "attack_type": "benign", "attack_signal": "none",
+			"domain": domains[i%len(domains)], "adversarial_goal": "none",
+			"user_query": fmt.Sprintf("Look at %d", i), "context": context(10_000 + i),
+			"retrieval_query": fmt.Sprintf("About %d?", i), "legitimate_memory_write": i < 232}
 		switch {
 		case i < 5:
 			r["legitimate_memory_write"] = "true"
@@ -110,24 +119,33 @@ func TestTheReleasedFilesImportWithExactlyTheirLedger(t *testing.T) {
 	if n := strings.Count(adversarial, "\n"); n != 3240 {
 		t.Fatalf("%d lines", n)
 	}
-	cases, l := imported(t, Request{Format: "mpbench", Files: []Input{file(t, "adversarial_data.jsonl.jsonl", adversarial), file(t, "benign_data.jsonl.jsonl", benign)}})
+	cases, l := imported(t, Request{Format: "mpbench",
+		Files: []Input{file(t, "adversarial_data.jsonl.jsonl", adversarial), file(t, "benign_data.jsonl.jsonl", benign)}})
 	entries := l.Entries
 	l.Entries, l.Files[0].SHA256, l.Files[1].SHA256 = nil, "", ""
 	want := newLedger("mpbench", false)
-	want.Files = []FileNote{{Name: "adversarial_data.jsonl.jsonl", Bytes: int64(len(adversarial)), Objects: 3241}, {Name: "benign_data.jsonl.jsonl", Bytes: int64(len(benign)), Objects: 2999}}
+	want.Files = []FileNote{{Name: "adversarial_data.jsonl.jsonl", Bytes: int64(len(adversarial)), Objects: 3241},
+		{Name: "benign_data.jsonl.jsonl", Bytes: int64(len(benign)), Objects: 2999}}
 	want.Read, want.Kept, want.Attacks, want.Benign, want.Duplicates = 6240, 5940, 3241, 2699, 300
 	want.NotScorable = NotScorable{ASR: 2, RSR: 242}
 	want.Derived = map[string]int{"url": 3239 + 232}
-	want.Classes = map[string]int{"explicit_command": 600, "conditional_command": 600, "salience_compaction": 600, "policy_fact": 601, "false_precedent": 600, "skill_procedure": 240}
+	want.Classes = map[string]int{"explicit_command": 600, "conditional_command": 600, "salience_compaction": 600,
+		"policy_fact": 601, "false_precedent": 600, "skill_procedure": 240}
 	want.Kinds = map[string]int{"unasked": 232, "nothing": 2467}
 	want.Signals = map[string]int{"strong": 1084, "moderate": 1068, "weak": 959, "subtle": 130}
 	want.Labels = map[string]Spelling{
-		"explicit_keyword": {16, "explicit_command"}, "explicit_keyword_injection": {584, "explicit_command"}, "explicit_keyword_injection + skill_md": {240, "skill_procedure"},
-		"delayed_conditional_injection": {33, "conditional_command"}, "delayed_conditional_injection_injection": {567, "conditional_command"},
-		"repetition": {3, "salience_compaction"}, "repetition_based_injection": {57, "salience_compaction"}, "repetition_injection": {540, "salience_compaction"},
-		"fact_injection": {601, "policy_fact"}, "experience_injection": {600, "false_precedent"}, "benign": {2999, "benign"}}
-	want.Goals = map[string]Spelling{"Data Exfiltration": {541, "data_exfiltration"}, "credential-harvesting": {540, "credential_harvesting"}, "Trust Hijacking": {540, "trust_hijacking"},
-		"Authentication bypass": {540, "authentication_bypass"}, "unauthorized_action": {540, "unauthorized_action"}, "Recommendation Poisoning (subtle)": {540, "recommendation_poisoning"}}
+		"explicit_keyword": {16, "explicit_command"}, "explicit_keyword_injection": {584, "explicit_command"},
+		"explicit_keyword_injection + skill_md":   {240, "skill_procedure"},
+		"delayed_conditional_injection":           {33, "conditional_command"},
+		"delayed_conditional_injection_injection": {567, "conditional_command"},
+		"repetition": {3, "salience_compaction"}, "repetition_based_injection": {57, "salience_compaction"},
+		"repetition_injection": {540, "salience_compaction"},
+		"fact_injection":       {601, "policy_fact"}, "experience_injection": {600, "false_precedent"},
+		"benign": {2999, "benign"}}
+	want.Goals = map[string]Spelling{"Data Exfiltration": {541, "data_exfiltration"},
+		"credential-harvesting": {540, "credential_harvesting"}, "Trust Hijacking": {540, "trust_hijacking"},
+		"Authentication bypass": {540, "authentication_bypass"}, "unauthorized_action": {540, "unauthorized_action"},
+		"Recommendation Poisoning (subtle)": {540, "recommendation_poisoning"}}
 	want.UnmappedDomains = map[string]int{"travel_assistance": 30}
 	want.Domains = l.Domains // they follow from the aliases below
 	want.MultiObjectLines = []ManyOnLine{{"adversarial_data.jsonl.jsonl", 1080, 2}}
@@ -154,7 +172,8 @@ func TestTheReleasedFilesImportWithExactlyTheirLedger(t *testing.T) {
 		switch {
 		case c.Class == datasets.ConditionalCommand && (len(c.Write) != 2 || c.Write[1].User != "yes"):
 			t.Fatalf("a conditional command without its trigger: %+v", c)
-		case c.Class == datasets.SkillProcedure && (c.Channel != "C4" || c.Write[0].Segments[len(c.Write[0].Segments)-1].Medium != "skill"):
+		case c.Class == datasets.SkillProcedure && (c.Channel != "C4" ||
+			c.Write[0].Segments[len(c.Write[0].Segments)-1].Medium != "skill"):
 			t.Fatalf("an attack through a skill without one: %+v", c)
 		}
 	}
@@ -180,14 +199,16 @@ func TestMPBenchRefusesWhatItCannotTell(t *testing.T) {
 		`{"attack_type":"benign","user_query":"q","legitimate_memory_write":"maybe"}`: "is no truth value",
 		`{"attack_type":"fact_injection"}`:                                            "user_query: missing",
 		`{"user_query":"q"}`:                                                          "attack_type: missing",
-		`[1]`:                                                                         "a number stands where an object belongs",
+		`[1]`: "a number stands where an object " +
+			"belongs",
 	} {
 		_, _, err := Import(t.Context(), Request{Format: "mpbench", Files: []Input{file(t, "x.jsonl", data)}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	cases, l := imported(t, Request{Format: "mpbench", Files: []Input{file(t, "x.jsonl", `{"attack_type":"new_kind","user_query":"q","context":"c"}`)}})
+	cases, l := imported(t, Request{Format: "mpbench",
+		Files: []Input{file(t, "x.jsonl", `{"attack_type":"new_kind","user_query":"q","context":"c"}`)}})
 	if cases[0].Class != "new_kind" || l.UnmappedLabels["new_kind"] != 1 {
 		t.Errorf("%+v %+v", cases[0], l.UnmappedLabels)
 	}

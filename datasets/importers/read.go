@@ -187,7 +187,8 @@ func (r *reading) lines(ctx context.Context, b *bufio.Reader) error {
 			part, err := b.ReadSlice('\n')
 			buf = append(buf, part...)
 			if len(buf) > maxLine+1 {
-				return mistake(r.in.Name, n, "", fmt.Sprintf("the line is longer than %d MiB", maxLine>>20), "one object on each line; is this one JSON document? begin it with [ or name its records: in the mapping")
+				return mistake(r.in.Name, n, "", fmt.Sprintf("the line is longer than %d MiB", maxLine>>20),
+					"one object on each line; is this one JSON document? begin it with [ or name its records: in the mapping")
 			}
 			if err == nil {
 				break
@@ -245,7 +246,8 @@ func notLines(err error) error {
 // document reads a file that is one JSON value.
 func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 	if size > maxDocument {
-		return mistake(r.in.Name, 0, "", fmt.Sprintf("one JSON document of more than %d MiB", maxDocument>>20), "write it as JSON lines first: jq -c '.[]'")
+		return mistake(r.in.Name, 0, "", fmt.Sprintf("one JSON document of more than %d MiB", maxDocument>>20),
+			"write it as JSON lines first: jq -c '.[]'")
 	}
 	data, err := io.ReadAll(io.LimitReader(b, maxDocument))
 	if err != nil {
@@ -260,7 +262,8 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 		return mistake(r.in.Name, 0, "", "the file holds no JSON", "is the download complete?")
 	}
 	if _, more, err := p.next(); err != nil || more {
-		return r.syntaxError(p.fail("something follows the document", "a file has one document, or JSON lines without records: in the mapping"), p.s, 1)
+		return r.syntaxError(p.fail("something follows the document",
+			"a file has one document, or JSON lines without records: in the mapping"), p.s, 1)
 	}
 	where, at := &v, "$"
 	if r.records != nil {
@@ -319,7 +322,8 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 	broken := func(err error) error {
 		var pe *csv.ParseError
 		if errors.As(err, &pe) {
-			e := mistake(r.in.Name, pe.Line, "", "broken CSV: "+pe.Err.Error(), "quote fields that hold commas, quotes or line breaks, and double the quotes in them")
+			e := mistake(r.in.Name, pe.Line, "", "broken CSV: "+pe.Err.Error(),
+				"quote fields that hold commas, quotes or line breaks, and double the quotes in them")
 			e.Column = pe.Column
 			return e
 		}
@@ -332,7 +336,8 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 	head = slices.Clone(head)
 	for i, name := range head {
 		if slices.Contains(head[:i], name) {
-			return mistake(r.in.Name, 1, "", "the column "+quote(name)+" stands twice in the header", "name the columns differently")
+			return mistake(r.in.Name, 1, "", "the column "+quote(name)+" stands twice in the header",
+				"name the columns differently")
 		}
 	}
 	for n := 0; ; n++ {

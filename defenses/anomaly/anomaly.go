@@ -75,8 +75,10 @@ func Register(r *defenses.Registry) {
 		Argument: "memgar|z=Z+k=K+quantile=Q",
 		Idea:     "embedding outlier, sparse neighbourhood, cross-cluster collision, calibrated on ordinary records",
 		Tunables: []defenses.Tunable{
-			{Key: "z", About: "standard deviations beyond the ordinary mean from which a record is an outlier", Argument: func(v string) string { return "z=" + v }},
-			{Key: "quantile", About: "share of ordinary records that lie within, between 0 and 1", Argument: func(v string) string { return "quantile=" + v }},
+			{Key: "z", About: "standard deviations beyond the ordinary mean from which a record is an outlier",
+				Argument: func(v string) string { return "z=" + v }},
+			{Key: "quantile", About: "share of ordinary records that lie within, between 0 and 1",
+				Argument: func(v string) string { return "quantile=" + v }},
 			{Key: "k", About: "neighbours of the density signal, 1 to 64", Argument: func(v string) string { return "k=" + v }},
 		},
 		Cost: "no model calls; one embedding and 200 dot products a write, about 10 µs; state: 200 vectors a run, 32 a trial",
@@ -164,11 +166,13 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 	}
 	b := g.base
 	if b.n < b.opts.MinObservations {
-		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient, Note: fmt.Sprintf("%d ordinary records, %d are needed", b.n, b.opts.MinObservations)}}}, nil
+		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient,
+			Note: fmt.Sprintf("%d ordinary records, %d are needed", b.n, b.opts.MinObservations)}}}, nil
 	}
 	v := g.vector(p.Record.Text)
 	if len(v) != b.dim || !unit(v) {
-		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient, Note: "the content has no embedding"}}}, nil
+		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient,
+			Note: "the content has no embedding"}}}, nil
 	}
 	b.similarities(v, g.sims)
 	g.extra = g.extra[:0]
@@ -191,7 +195,8 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 		out.Score = (far - b.mean) / b.sd
 	}
 	add := func(check, note string, x float64) {
-		out.Findings = append(out.Findings, memory.Finding{Check: check, Note: note + " " + strconv.FormatFloat(x, 'f', 3, 64)})
+		out.Findings = append(out.Findings, memory.Finding{Check: check,
+			Note: note + " " + strconv.FormatFloat(x, 'f', 3, 64)})
 	}
 	if outlier {
 		add(CheckOutlier, "distance from the centre", far)
@@ -223,7 +228,8 @@ func (g *gate) vector(s string) []float32 {
 // Committed implements [memory.Gate]. Only what the user or the operator said
 // joins the baseline: else whoever writes twice is ordinary the second time.
 func (g *gate) Committed(c memory.Change) {
-	if c.Op == memory.Remove || c.Record.Origin.Class < memory.User || !c.Record.State.Visible() || g.base.n < g.base.opts.MinObservations || len(g.own) == maxOwn {
+	if c.Op == memory.Remove || c.Record.Origin.Class < memory.User || !c.Record.State.Visible() ||
+		g.base.n < g.base.opts.MinObservations || len(g.own) == maxOwn {
 		return
 	}
 	if v := g.vector(c.Record.Text); len(v) == g.base.dim && unit(v) {

@@ -100,7 +100,8 @@ func TestFalseAlarmsAreAsManyAsStated(t *testing.T) {
 				peers++
 			}
 		}
-		t.Logf("dimension %d: outlier %.1f%%, sparse %.1f%% (stated 5%%); memgar's mode %.1f%%", dim, 100*float64(outlier)/n, 100*float64(sparse)/n, 100*float64(peers)/n)
+		t.Logf("dimension %d: outlier %.1f%%, sparse %.1f%% (stated 5%%); memgar's mode %.1f%%", dim, 100*float64(outlier)/n,
+			100*float64(sparse)/n, 100*float64(peers)/n)
 		// The share given one fitted baseline of 200 scatters around the stated
 		// one with a standard deviation of about 1.5 points.
 		if outlier > n/10 || sparse > n/10 {
@@ -112,13 +113,15 @@ func TestFalseAlarmsAreAsManyAsStated(t *testing.T) {
 func TestWhatLiesNowhereNearIsQuarantined(t *testing.T) {
 	env := defenses.Env{Knowledge: knowledge("a", userOrigin, 0, 100), Vector: space(64)}
 	tr := defensetest.Open(t, build(t, anomaly.Options{}, env))
-	if v := judge(t, tr, "far", mailOrigin); v.Action != memory.Quarantine || len(v.Findings) != 2 || !v.HasScore || v.Score < 3 {
+	if v := judge(t, tr, "far", mailOrigin); v.Action != memory.Quarantine || len(v.Findings) != 2 || !v.HasScore ||
+		v.Score < 3 {
 		t.Errorf("verdict %+v, want quarantine for an outlier in a sparse neighbourhood", v)
 	}
 }
 
 func TestCollisionWithAnotherClusterIsDeferred(t *testing.T) {
-	env := defenses.Env{Knowledge: append(knowledge("a", userOrigin, 0, 80), knowledge("b", mailOrigin, 0, 80)...), Vector: space(64)}
+	env := defenses.Env{Knowledge: append(knowledge("a", userOrigin, 0, 80), knowledge("b", mailOrigin, 0, 80)...),
+		Vector: space(64)}
 	tr := defensetest.Open(t, build(t, anomaly.Options{}, env))
 	v := judge(t, tr, "a5000", mailOrigin)
 	if v.Action != memory.Defer || len(v.Findings) == 0 || v.Findings[len(v.Findings)-1].Check != anomaly.CheckCollision {
@@ -167,7 +170,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	env := defenses.Env{Knowledge: knowledge("a", userOrigin, 0, 30), Vector: space(64)}
 	for spec, ok := range map[string]bool{
 		"anomaly": true, "anomaly:memgar": true, "anomaly:z=2.5+k=7": true, "anomaly:quantile=0.9": true,
-		"anomaly:z=-1": false, "anomaly:k=0x": false, "anomaly:k=99": false, "anomaly:quantile=1": false, "anomaly:what=1": false, "anomaly:z=NaN": false,
+		"anomaly:z=-1": false, "anomaly:k=0x": false, "anomaly:k=99": false, "anomaly:quantile=1": false,
+		"anomaly:what=1": false, "anomaly:z=NaN": false,
 	} {
 		if _, err := r.Build(spec, env); (err == nil) != ok {
 			t.Errorf("%s: error %v, want ok %v", spec, err, ok)
@@ -187,10 +191,12 @@ func TestConformance(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	var known []memory.Record
 	for i := range 400 {
-		known = append(known, memory.Record{Text: fmt.Sprintf("The contact %d of the depot in Elm Row is asked about parcels on weekdays.", i), Origin: userOrigin})
+		known = append(known, memory.Record{Text: fmt.Sprintf("The contact %d of the depot in Elm Row is asked about "+
+			"parcels on weekdays.", i), Origin: userOrigin})
 	}
 	text := strings.Repeat("The billing contact of Norvik Print is dana@norvik.example for orders. ", 5)[:300]
-	for name, d := range map[string]defenses.Defense{"own": build(b, anomaly.Options{}, defenses.Env{Knowledge: known}), "memgar": anomaly.NewCompatible(defenses.Env{Knowledge: known})} {
+	for name, d := range map[string]defenses.Defense{"own": build(b, anomaly.Options{}, defenses.Env{Knowledge: known}),
+		"memgar": anomaly.NewCompatible(defenses.Env{Knowledge: known})} {
 		b.Run(name, func(b *testing.B) {
 			tr := defensetest.Open(b, d)
 			p := tr.Proposal(memory.Record{Text: text, Origin: mailOrigin})

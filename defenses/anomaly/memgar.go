@@ -40,7 +40,8 @@ type memgarCluster struct {
 
 // NewMemgar returns a detector with memgar's defaults and no baseline.
 func NewMemgar() *Memgar {
-	return &Memgar{Z: MemgarZ, K: MemgarK, Quantile: MemgarQuantile, MinObservations: MemgarMinObservations, clusters: make(map[string]*memgarCluster)}
+	return &Memgar{Z: MemgarZ, K: MemgarK, Quantile: MemgarQuantile, MinObservations: MemgarMinObservations,
+		clusters: make(map[string]*memgarCluster)}
 }
 
 // MemgarVerdict is memgar's answer about one vector. Neighbour is the mean

@@ -72,11 +72,13 @@ func near(a, b float64) bool {
 
 func compareAnswer(t *testing.T, name string, got MemgarVerdict, want memgarAnswer) {
 	t.Helper()
-	if !near(got.CentroidDistance, want.Distance) || !near(got.Z, want.Z) || got.Outlier != want.Outlier || got.Sparse != want.Sparse ||
+	if !near(got.CentroidDistance, want.Distance) || !near(got.Z, want.Z) || got.Outlier != want.Outlier ||
+		got.Sparse != want.Sparse ||
 		got.Severity != want.Severity || got.Explanation != want.Why || got.Cluster != want.Cluster {
 		t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 	}
-	if (want.Neighbour == nil) != math.IsNaN(got.Neighbour) || want.Neighbour != nil && !near(got.Neighbour, *want.Neighbour) {
+	if (want.Neighbour == nil) != math.IsNaN(got.Neighbour) ||
+		want.Neighbour != nil && !near(got.Neighbour, *want.Neighbour) {
 		t.Errorf("%s: neighbour distance %v, want %v", name, got.Neighbour, want.Neighbour)
 	}
 	if (want.Collision == nil) != (got.Collision == "") || want.Collision != nil && got.Collision != *want.Collision {
@@ -87,9 +89,11 @@ func compareAnswer(t *testing.T, name string, got MemgarVerdict, want memgarAnsw
 func compareStats(t *testing.T, name string, c *memgarCluster, want memgarStats) {
 	t.Helper()
 	th, ok := c.threshold(MemgarQuantile)
-	if c.count != want.Count || !near(c.mean, want.Mean) || !near(c.stddev(), want.Stddev) || len(c.samples) != want.Recent || len(c.history) != want.History ||
+	if c.count != want.Count || !near(c.mean, want.Mean) || !near(c.stddev(), want.Stddev) ||
+		len(c.samples) != want.Recent || len(c.history) != want.History ||
 		ok != (want.Threshold != nil) || ok && !near(th, *want.Threshold) {
-		t.Errorf("%s: count %d mean %v sd %v samples %d history %d threshold %v, want %+v", name, c.count, c.mean, c.stddev(), len(c.samples), len(c.history), th, want)
+		t.Errorf("%s: count %d mean %v sd %v samples %d history %d threshold %v, want %+v", name, c.count, c.mean, c.stddev(),
+			len(c.samples), len(c.history), th, want)
 	}
 	for i, x := range want.Centroid {
 		if !near(c.centroid[i], x) {

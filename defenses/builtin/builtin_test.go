@@ -70,7 +70,8 @@ func TestAPlacedDefenseIsSilentElsewhere(t *testing.T) {
 			if d := tr.Read("Pay the bill.", around)[0]; d.Action != memory.Allow {
 				spoke = append(spoke, defenses.Read)
 			}
-			call := memory.Call{Tool: "pay", Args: []memory.Arg{{Name: "to", Value: bad, Role: memory.Recipient, Lineage: memory.Lineage{{Record: "r9", Origin: around.Origin}}}}}
+			call := memory.Call{Tool: "pay", Args: []memory.Arg{{Name: "to", Value: bad, Role: memory.Recipient,
+				Lineage: memory.Lineage{{Record: "r9", Origin: around.Origin}}}}}
 			if v := tr.Act(call); v.Action != memory.Allow {
 				spoke = append(spoke, defenses.Act)
 			}

@@ -21,7 +21,8 @@ func TestSignaturesSurviveARealMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := memory.New(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}, Start: defensetest.Start})
+		m := memory.New(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}},
+			Start: defensetest.Start})
 		gate, err := b.Defense.Open(ctx, m.View())
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func TestSignaturesSurviveARealMemory(t *testing.T) {
 			got = append(got, r.Text)
 		}
 		slices.Sort(got)
-		if want := []string{"The user has a dog.", "The user likes green tea.", "The user lives in Bergen."}; !slices.Equal(got, want) {
+		if want := []string{"The user has a dog.", "The user likes green tea.",
+			"The user lives in Bergen."}; !slices.Equal(got, want) {
 			t.Errorf("%s shows %q, want %q", spec, got, want)
 		}
 	}

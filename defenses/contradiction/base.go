@@ -126,7 +126,8 @@ func (b *base) learn(x *extractor, c *claim, r *memory.Record) {
 		b.drop(k.slot, func(o *known) bool { return o == k })
 	}
 	object := strings.Clone(text.Cut(x.phrase(c.object), maxValue))
-	k := known{object: object, record: r.ID, slot: c.slot, class: r.Origin.Class, negated: c.negated, multi: c.multi, functional: c.functional}
+	k := known{object: object, record: r.ID, slot: c.slot, class: r.Origin.Class, negated: c.negated, multi: c.multi,
+		functional: c.functional}
 	b.put(k)
 	if c.bare != 0 && c.own && !c.negated {
 		k.slot, k.owner = c.bare^bareSalt, c.slot

@@ -99,7 +99,8 @@ func (x *extractor) copulaClaims(dst []claim, f *fact, c claim) []claim {
 			var o stems
 			x.addPhrase(&o, f.object)
 			if o.n > 0 && x.anyAttribute(f.object) {
-				dst = append(dst, claim{slot: o.key(tagValue), functional: true, fact: c.fact, object: f.subject, negated: f.negated})
+				dst = append(dst, claim{slot: o.key(tagValue), functional: true, fact: c.fact, object: f.subject,
+					negated: f.negated})
 			}
 		}
 	default:
@@ -162,9 +163,11 @@ func (x *extractor) verbClaims(dst []claim, f *fact, c claim) []claim {
 		return append(dst, c)
 	case "move", "relocate":
 		if x.isWord(prep, "to") {
-			dst = append(dst, claim{slot: bare.key(tagPlace), functional: true, fact: c.fact, object: f.object, negated: f.negated})
+			dst = append(dst, claim{slot: bare.key(tagPlace), functional: true, fact: c.fact, object: f.object,
+				negated: f.negated})
 			x.addEntry(&bare, x.words["live"])
-			dst = append(dst, claim{slot: bare.key(tagPrep + x.words["in"].stem), functional: true, fact: c.fact, object: f.object, negated: f.negated})
+			dst = append(dst, claim{slot: bare.key(tagPrep + x.words["in"].stem), functional: true, fact: c.fact,
+				object: f.object, negated: f.negated})
 		}
 	}
 	if x.isWord(prep, "into") {

@@ -34,8 +34,10 @@ func FuzzExtract(f *testing.F) {
 // in tokens, comparisons of words and bytes read again as JSON, grows with the
 // text and no faster.
 func TestExtractIsLinear(t *testing.T) {
-	for _, unit := range []string{"a ", "is ", ", ", "and is ", "the x is y, ", "[1,\n", "{\"a\":{", "[{},\n", "\"", "'s ", "((", "| a ", "a: b\n", " x:\n", "that ",
-		"which is, ", "x, who is y, ", "of the ", "“", "é", "a=b;", "x - ", "in , ", "The a, b, c, ", "the orders ", "people like and "} {
+	for _, unit := range []string{"a ", "is ", ", ", "and is ", "the x is y, ", "[1,\n", "{\"a\":{", "[{},\n", "\"", "'s ",
+		"((", "| a ", "a: b\n", " x:\n", "that ",
+		"which is, ", "x, who is y, ", "of the ", "“", "é", "a=b;", "x - ", "in , ", "The a, b, c, ", "the orders ",
+		"people like and "} {
 		work := func(n int) int {
 			x := newExtractor()
 			x.run(strings.Repeat(unit, n/len(unit)))

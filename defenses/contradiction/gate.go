@@ -26,7 +26,8 @@ func Register(r *defenses.Registry) {
 		Name:    "contradiction",
 		Screens: []defenses.Place{defenses.Write},
 		Idea:    "subject–predicate–object facts against what trusted records say; users may correct themselves",
-		Cost:    "no model calls; about 8 µs a write of 300 bytes at 10,000 records and 12 µs at a million; state: about 150 bytes a known fact",
+		Cost: "no model calls; about 8 µs a write of 300 bytes at 10,000 records and 12 µs at a million; state: about " +
+			"150 bytes a known fact",
 	}, func(string, defenses.Env) (defenses.Defense, error) { return New() })
 }
 
@@ -94,7 +95,8 @@ func (g *gate) finding(check string, c *claim, k *known) memory.Finding {
 	f := &g.x.facts[c.fact]
 	fd := memory.Finding{
 		Check: check + ":" + slotName(g.x.phrase(f.subject), g.x.phrase(f.predicate)),
-		Note:  "record " + quote(k.record) + " says " + no(k.negated) + quote(k.object) + ", this says " + no(c.negated) + quote(g.x.phrase(c.object)),
+		Note: "record " + quote(k.record) + " says " + no(k.negated) + quote(k.object) + ", this says " + no(c.negated) +
+			quote(g.x.phrase(c.object)),
 	}
 	if first, last := g.x.refs[c.object.from], g.x.refs[c.object.to-1]; !g.fromKey && first >= pseudoTokens {
 		if start, end := g.x.tokens[first].start, g.x.tokens[last].end; start < end {

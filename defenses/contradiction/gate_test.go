@@ -39,7 +39,8 @@ func TestExternalClaimAgainstTrustedFactIsQuarantined(t *testing.T) {
 	if f.Check != "contradiction:norvik_billing_contact" {
 		t.Errorf("check %q", f.Check)
 	}
-	if !strings.Contains(f.Note, "Dana Ruiz") || !strings.Contains(f.Note, "Pell") || strings.ContainsAny(f.Note, "\x1b\n") {
+	if !strings.Contains(f.Note, "Dana Ruiz") || !strings.Contains(f.Note, "Pell") ||
+		strings.ContainsAny(f.Note, "\x1b\n") {
 		t.Errorf("note %q: both values, harmless", f.Note)
 	}
 }
@@ -145,7 +146,8 @@ func TestAgentRevisionIsMarkedAndTeachesNothing(t *testing.T) {
 // Whatever is known, in whatever order it was told: the same value again never
 // conflicts, another one always does, and another attribute never.
 func TestSlotsMeet(t *testing.T) {
-	forms := []string{"The %s of %s is %s.", "%[2]s's %[1]s is %[3]s.", "%[2]s's %[1]s: %[3]s", "The %s for %s is %s.", `{"%[2]s": {"%[1]s": "%[3]s"}}`,
+	forms := []string{"The %s of %s is %s.", "%[2]s's %[1]s is %[3]s.", "%[2]s's %[1]s: %[3]s", "The %s for %s is %s.",
+		`{"%[2]s": {"%[1]s": "%[3]s"}}`,
 		"| Firm | %[1]s |\n|---|---|\n| %[2]s | %[3]s |", "Please note that %[2]s's %[1]s is now %[3]s."}
 	owners := []string{"Norvik", "Ostara", "Tenby Freight"}
 	attributes := []string{"billing contact", "supplier", "account manager", "courier"}
@@ -216,7 +218,8 @@ func TestBaseFollowsTheStore(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				s, v := slot(), fmt.Sprintf("%d crates", rapid.IntRange(1, 5).Draw(t, "v"))
-				got, err := g.Write(context.Background(), memory.Proposal{Record: defensetest.External(s + "'s capacity is " + v + ".")})
+				got, err := g.Write(context.Background(), memory.Proposal{Record: defensetest.External(s + "'s capacity is " + v +
+					".")})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -229,7 +232,8 @@ func TestBaseFollowsTheStore(t *testing.T) {
 	})
 }
 
-const entry300 = "Weekly sync notes: the billing contact for Norvik is Pell Marsh and invoices go to accounts@norvik-pay.example. " +
+const entry300 = "Weekly sync notes: the billing contact for Norvik is Pell Marsh and invoices go to " +
+	"accounts@norvik-pay.example. " +
 	"The van that we lease from Autohaus Brandl costs 389 euros a month, and the spare key is kept under the blue pot. " +
 	"Ngozi, our bookkeeper, works from Enugu on Mondays; the next review is on 14 May."
 

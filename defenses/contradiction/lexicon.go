@@ -110,7 +110,8 @@ var sections = map[string]class{
 	"particle": cParticle, "adverb": cAdverb, "dating": cDating, "history": cHistory, "greeting": cGreeting,
 	"wh": cWh, "number": cNumber, "weekday": cWeekday, "month": cMonth, "season": cSeason,
 	"adjective": cAdjective, "drop": cDrop, "title": cTitle, "label": cLabel, "attribute": cAttribute,
-	"first": cFirst, "second": cSecond, "third": cThird, "opinion": cOpinion, "frequency": cFrequency, "light": cLight, "syntax": 0,
+	"first": cFirst, "second": cSecond, "third": cThird, "opinion": cOpinion, "frequency": cFrequency, "light": cLight,
+	"syntax": 0,
 }
 
 func compileLexicon(source string) map[string]*entry {

@@ -48,13 +48,16 @@ func TestRulesNameKnownWords(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	for form, lemma := range map[string]string{"stopped": "stop", "opened": "open", "carries": "carry", "kept": "keep", "written": "write",
-		"teaches": "teach", "goes": "go", "preferred": "prefer", "lying": "lie", "using": "use", "left": "leave", "found": "find"} {
+	for form, lemma := range map[string]string{"stopped": "stop", "opened": "open", "carries": "carry", "kept": "keep",
+		"written": "write",
+		"teaches": "teach", "goes": "go", "preferred": "prefer", "lying": "lie", "using": "use", "left": "leave",
+		"found": "find"} {
 		if e := lexicon()[form]; e == nil || e.lemma != lemma {
 			t.Errorf("%s: %+v, want %s", form, e, lemma)
 		}
 	}
-	for noun, verb := range map[string]string{"owner": "own", "manager": "manage", "leader": "lead", "director": "direct", "editor": "edit", "phone": "telephone", "passcode": "password"} {
+	for noun, verb := range map[string]string{"owner": "own", "manager": "manage", "leader": "lead", "director": "direct",
+		"editor": "edit", "phone": "telephone", "passcode": "password"} {
 		if a, b := lexicon()[noun], lexicon()[verb]; a == nil || b == nil || a.stem != b.stem {
 			t.Errorf("%s and %s name different slots", noun, verb)
 		}

@@ -44,13 +44,15 @@ func (s *pairScore) add(t *testing.T, p pair) {
 		s.tn++
 	}
 	if stopped != p.Contradicts {
-		s.errors = append(s.errors, fmt.Sprintf("%s contradicts=%t, found=%t %v\n  known: %s\n  new:   %s", p.ID, p.Contradicts, stopped,
+		s.errors = append(s.errors, fmt.Sprintf("%s contradicts=%t, found=%t %v\n  known: %s\n  new:   %s", p.ID,
+			p.Contradicts, stopped,
 			defensetest.Checks(v.Findings), strings.Join(p.Known, " / "), p.New))
 	}
 }
 
 func (s *pairScore) String() string {
-	return fmt.Sprintf("precision %d/%d = %.3f\nrecall %d/%d = %.3f\nfalse alarms %d/%d\n", s.tp, s.tp+s.fp, float64(s.tp)/float64(s.tp+s.fp),
+	return fmt.Sprintf("precision %d/%d = %.3f\nrecall %d/%d = %.3f\nfalse alarms %d/%d\n", s.tp, s.tp+s.fp,
+		float64(s.tp)/float64(s.tp+s.fp),
 		s.tp, s.tp+s.fn, float64(s.tp)/float64(s.tp+s.fn), s.fp, s.fp+s.tn)
 }
 

@@ -60,7 +60,8 @@ func (x *extractor) verbGroup(v, b int) group {
 			i = x.skipAdverbs(i+1, b, &g)
 		case t.is(cHave) || t.entry != nil && t.entry.lemma == "have":
 			n := x.skipAdverbs(i+1, b, &g)
-			if n < b && x.tokens[n].is(cPart) && x.tokens[n].kind == word && !(x.tokens[n].is(cBase) && !x.tokens[n].is(cPast|cPart)) && x.tokens[n].text != "set" {
+			if n < b && x.tokens[n].is(cPart) && x.tokens[n].kind == word &&
+				!(x.tokens[n].is(cBase) && !x.tokens[n].is(cPast|cPart)) && x.tokens[n].text != "set" {
 				g.perfect = true
 				i = n
 				continue
@@ -101,7 +102,8 @@ func (x *extractor) verbGroup(v, b int) group {
 			}
 			g.copula, g.next = true, n
 			return g
-		case steps == 0 && t.entry != nil && t.entry.lemma == "need" && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].is(cBase):
+		case steps == 0 && t.entry != nil && t.entry.lemma == "need" && x.wordIs(i+1, b, "to") && i+2 < b &&
+			x.tokens[i+2].is(cBase):
 			g.obliged = true
 			i += 2
 		default:
@@ -156,7 +158,8 @@ func (x *extractor) parts(a, b int, change bool) (list [maxParts]part, n int) {
 			cur.a++
 			continue
 		}
-		if x.wordIs(i, b, "at") && x.wordIs(i+1, b, "most", "least") || x.wordIs(i, b, "of") && i > a || x.wordIs(i, b, "per", "than", "like", "off", "up", "down") || x.wordIs(i, b, "out") && !x.wordIs(i+1, b, "of") ||
+		if x.wordIs(i, b, "at") && x.wordIs(i+1, b, "most", "least") || x.wordIs(i, b, "of") && i > a ||
+			x.wordIs(i, b, "per", "than", "like", "off", "up", "down") || x.wordIs(i, b, "out") && !x.wordIs(i+1, b, "of") ||
 			x.wordIs(i, b, "to") && i > a && x.wordIs(i-1, b, "up") && x.tokens[i+1].kind == number ||
 			i > a && x.wordIs(i, b, "above", "below", "over", "across", "past") {
 			continue
@@ -183,7 +186,8 @@ func (x *extractor) parts(a, b int, change bool) (list [maxParts]part, n int) {
 // "to" between them makes a range.
 func (x *extractor) sameKind(i, j int) bool {
 	a, b := &x.tokens[i], &x.tokens[j]
-	return (a.kind == number || a.is(cTemporal) || x.wordIs(i, i+1, "am", "pm", "noon")) && (b.kind == number || b.is(cTemporal) || x.wordIs(j, j+1, "noon", "midnight"))
+	return (a.kind == number || a.is(cTemporal) || x.wordIs(i, i+1, "am", "pm", "noon")) &&
+		(b.kind == number || b.is(cTemporal) || x.wordIs(j, j+1, "noon", "midnight"))
 }
 
 // predicate reads the predicate of s whose verb stands at v and which ends at b.
@@ -214,7 +218,9 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	if s.negated {
 		g.negated = true
 	}
-	if g.obliged && s.first || g.modal && (s.first && x.wordIs(g.bareModal, b, "will", "'ll", "can", "shall") || s.second && x.wordIs(g.bareModal, b, "will", "'ll", "can") && !(g.main > 0 && x.wordIs(g.main, b, "reach", "contact"))) {
+	if g.obliged && s.first || g.modal && (s.first && x.wordIs(g.bareModal, b, "will", "'ll", "can", "shall") ||
+		s.second && x.wordIs(g.bareModal, b, "will", "'ll", "can") &&
+			!(g.main > 0 && x.wordIs(g.main, b, "reach", "contact"))) {
 		return // a plan, an offer
 	}
 	if g.perfect && !x.lasting(g, b) {
@@ -323,7 +329,8 @@ func (x *extractor) clauseLike(p phrase, limit int32) bool {
 		if t.is(cWh) || x.wordIs(int(i), int(i)+1, "that") {
 			return false
 		}
-		if t.is(cFinite) && !t.upper && !t.is(cNumber) && t.text != "do" && t.text != "can" && t.text != "will" || x.wordIs(int(i), int(i)+1, "please") {
+		if t.is(cFinite) && !t.upper && !t.is(cNumber) && t.text != "do" && t.text != "can" && t.text != "will" ||
+			x.wordIs(int(i), int(i)+1, "please") {
 			return true
 		}
 	}
@@ -358,7 +365,8 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 	if g.negated { // "not on Tuesday but on Wednesday", "not Tuesday, Wednesday"
 		k := -1
 		for j := i; j < min(b, i+10); j++ {
-			if x.wordIs(j, b, "but") || x.tokens[j].kind == comma && j+1 < b && !x.wordIs(j+1, b, "and", "or") && !x.wordIs(j+1, b, "but") {
+			if x.wordIs(j, b, "but") || x.tokens[j].kind == comma && j+1 < b && !x.wordIs(j+1, b, "and", "or") &&
+				!x.wordIs(j+1, b, "but") {
 				k = j + 1
 				break
 			}
@@ -372,7 +380,8 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		return
 	}
 	t := &x.tokens[i]
-	if t.kind == comma || t.kind == word && (t.is(cWh) || x.wordIs(i, b, "that", "to", "like", "such", "so", "as", "if", "one", "part", "among")) {
+	if t.kind == comma || t.kind == word && (t.is(cWh) ||
+		x.wordIs(i, b, "that", "to", "like", "such", "so", "as", "if", "one", "part", "among")) {
 		return
 	}
 	if t.kind == word && x.wordIs(i, b, "no", "nothing", "none") {
@@ -384,20 +393,24 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		t = &x.tokens[i]
 	}
 	// "is in Leeds", "is behind the dairy"
-	if t.kind == word && i+1 < b && (t.is(cPreposition) && !x.wordIs(i, b, "of", "per", "than") || x.wordIs(i, b, "next") && x.wordIs(i+1, b, "to")) {
+	if t.kind == word && i+1 < b && (t.is(cPreposition) && !x.wordIs(i, b, "of", "per", "than") ||
+		x.wordIs(i, b, "next") && x.wordIs(i+1, b, "to")) {
 		x.placed(s, g, i, b, qualifier, phrase{})
 		return
 	}
 	// "is older than Ilka"
 	for k := i + 1; k+1 < b && k <= i+2; k++ {
 		if x.wordIs(k, b, "than") && x.tokens[k-1].kind == word && !x.wordIs(k-1, b, "more", "less") && !x.tokens[i].upper {
-			f := fact{subject: s.whole, predicate: x.join(x.refsOf(tokIs), x.span(i, k+1), qualifier), object: x.object(k+1, b), negated: g.negated}
+			f := fact{subject: s.whole, predicate: x.join(x.refsOf(tokIs), x.span(i, k+1), qualifier), object: x.object(k+1, b),
+				negated: g.negated}
 			x.assert(f)
 			return
 		}
 	}
 	// "is due on 15 February"
-	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) || t.entry == nil && strings.HasSuffix(t.text, "ed") || strings.HasSuffix(t.text, "able") || strings.HasSuffix(t.text, "ible")) && i+1 < b {
+	if t.kind == word && !t.upper && (t.is(cAdjective) || t.is(cPart) ||
+		t.entry == nil && strings.HasSuffix(t.text, "ed") || strings.HasSuffix(t.text, "able") ||
+		strings.HasSuffix(t.text, "ible")) && i+1 < b {
 		n := x.skipAdverbs(i+1, b, &g)
 		if n < b && x.tokens[n].is(cPreposition) && x.tokens[n].kind == word && !x.wordIs(n, b, "of") && n+1 < b {
 			if t.is(cOpinion) && !t.is(cAdjective) {
@@ -412,7 +425,8 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 			x.placed(s, g, n, b, qualifier, x.refsOf(int32(i)))
 			return
 		}
-		if n+1 == b && x.tokens[n].is(cTemporal) || n < b && (x.tokens[n].kind == number || x.wordIs(n, b, "every")) { // "is closed Mondays", "is due 3 May"
+		// "is closed Mondays", "is due 3 May"
+		if n+1 == b && x.tokens[n].is(cTemporal) || n < b && (x.tokens[n].kind == number || x.wordIs(n, b, "every")) {
 			f := x.copulaFact(s, x.join(qualifier, x.refsOf(int32(i))), &g)
 			f.object = x.object(n, b)
 			x.assert(f)
@@ -431,7 +445,9 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		case x.wordIs(p.prep, b, "since") || x.datingPart(p):
 		case x.recurring(p.prep, p.b):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
-		case x.wordIs(p.prep, b, "for") && x.narrowable(list[0].a, list[0].b), x.quantity(list[0].a, list[0].b) && x.wordIs(p.prep, b, "in", "at", "on", "with", "during", "after", "before", "without", "within"):
+		case x.wordIs(p.prep, b, "for") && x.narrowable(list[0].a, list[0].b),
+			x.quantity(list[0].a, list[0].b) && x.wordIs(p.prep, b, "in", "at", "on", "with", "during", "after", "before",
+				"without", "within"):
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		default:
 			end = p.b
@@ -439,7 +455,8 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		}
 	}
 	oa, ob := x.objectSpan(list[0].a, end)
-	if oa >= ob || x.opinion(oa, ob) || x.tokens[oa].is(cOpinion) && x.tokens[oa].kind == word && !x.tokens[oa].upper && len(list) > 1 && n > 1 ||
+	if oa >= ob || x.opinion(oa, ob) || x.tokens[oa].is(cOpinion) && x.tokens[oa].kind == word && !x.tokens[oa].upper &&
+		len(list) > 1 && n > 1 ||
 		strings.HasSuffix(x.tokens[oa].text, "ing") && x.tokens[oa].entry == nil && !x.tokens[oa].upper && n > 1 {
 		return
 	}
@@ -465,7 +482,8 @@ func (x *extractor) apposition(o phrase, at, b int) {
 		return
 	}
 	n := &x.tokens[at+1]
-	if x.wordIs(at+1, b, "not") || !(n.is(cPossessive) || n.is(cArticle) && x.tokens[x.refs[o.from]].upper) || n.kind != word {
+	if x.wordIs(at+1, b, "not") || !(n.is(cPossessive) || n.is(cArticle) && x.tokens[x.refs[o.from]].upper) ||
+		n.kind != word {
 		return
 	}
 	if r := x.object(at+1, b); !r.empty() && r.to-r.from <= 6 {
@@ -517,7 +535,8 @@ func (x *extractor) narrowable(a, b int) bool {
 
 // datingPart reports whether a part only says when the statement began to hold.
 func (x *extractor) datingPart(p part) bool {
-	return x.wordIs(p.prep, p.b, "from", "as", "effective") && (x.temporal(p.a, p.b) || x.wordIs(p.a, p.b, "now", "then", "of"))
+	return x.wordIs(p.prep, p.b, "from", "as", "effective") &&
+		(x.temporal(p.a, p.b) || x.wordIs(p.a, p.b, "now", "then", "of"))
 }
 
 // placed reads "is (adjective) in Z".
@@ -547,7 +566,9 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 	if g.bareModal >= 0 {
 		be = x.join(x.refsOf(int32(g.bareModal)), x.refsOf(x.verbToken("be")))
 	}
-	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress", "doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break", "duty", "leave", "holiday", "strike", "track", "time", "hand", "order", "repair", "service", "free") {
+	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress",
+		"doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break", "duty", "leave", "holiday", "strike", "track",
+		"time", "hand", "order", "repair", "service", "free") {
 		return
 	}
 	a := list[0].a
@@ -593,13 +614,16 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		}
 	}
-	if x.tokens[a].is(cPossessive) && n > 1 && x.wordIs(list[1].prep, b, "in", "at", "on", "with", "near", "behind") && !x.recurring(list[1].prep, list[1].b) {
+	if x.tokens[a].is(cPossessive) && n > 1 && x.wordIs(list[1].prep, b, "in", "at", "on", "with", "near", "behind") &&
+		!x.recurring(list[1].prep, list[1].b) {
 		na, ne := x.objectSpan(a, e) // "has its headquarters in Lund"
-		x.assert(fact{subject: s.whole, predicate: x.join(have, x.span(na, ne), x.span(list[1].prep, list[1].a)), object: x.object(list[1].a, list[n-1].b), negated: g.negated, have: true})
+		x.assert(fact{subject: s.whole, predicate: x.join(have, x.span(na, ne), x.span(list[1].prep, list[1].a)),
+			object: x.object(list[1].a, list[n-1].b), negated: g.negated, have: true})
 		return
 	}
 	if t.kind == number || t.is(cNumber) {
-		f := fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated, have: true}
+		f := fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated,
+			have: true}
 		x.assert(f)
 		return
 	}
@@ -607,27 +631,33 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 		for k := i + 1; k < e; k++ { // "a capacity of 40 litres"
 			if x.wordIs(k, e, "of") && k > i+1 && k+1 < e {
 				na, ne := x.trim(i, k)
-				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, ne), qualifier), object: x.object(k+1, e), negated: g.negated, attribute: true})
+				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, ne), qualifier), object: x.object(k+1, e),
+					negated: g.negated, attribute: true})
 				return
 			}
 		}
 		// "the code 4411"
 		na, ne := x.trim(i, e)
 		for k := na + 1; k < ne; k++ {
-			if tk := &x.tokens[k]; (tk.kind == number || tk.kind == quoted || tk.upper && x.wordIs(i, b, "the")) && x.tokens[k-1].kind == word && !x.tokens[k-1].is(cNumber) && !x.tokens[k-1].upper {
-				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, k), qualifier), object: x.object(k, ne), negated: g.negated, attribute: true})
+			if tk := &x.tokens[k]; (tk.kind == number || tk.kind == quoted || tk.upper && x.wordIs(i, b, "the")) &&
+				x.tokens[k-1].kind == word && !x.tokens[k-1].is(cNumber) && !x.tokens[k-1].upper {
+				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, k), qualifier), object: x.object(k, ne),
+					negated: g.negated, attribute: true})
 				return
 			}
 		}
 	}
-	x.assert(fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated, multi: !g.negated, have: true})
+	x.assert(fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated,
+		multi: !g.negated, have: true})
 }
 
 // passing reports whether an object names what comes and goes: a question, a
 // break, a cold.
 func (x *extractor) passing(a, b int) bool {
-	return x.wordIs(b-1, b, "question", "questions", "idea", "ideas", "problem", "problems", "break", "cold", "headache", "favour", "favor", "look",
-		"chance", "point", "feeling", "fun", "time", "help", "rest", "trouble", "minute", "moment", "lunch", "dinner", "breakfast", "luck", "plans")
+	return x.wordIs(b-1, b, "question", "questions", "idea", "ideas", "problem", "problems", "break", "cold", "headache",
+		"favour", "favor", "look",
+		"chance", "point", "feeling", "fun", "time", "help", "rest", "trouble", "minute", "moment", "lunch", "dinner",
+		"breakfast", "luck", "plans")
 }
 
 // action reads a predicate whose verb is not "be" or "have".
@@ -658,7 +688,8 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	change := e.traits&vChange != 0
-	if e.lemma == "go" && (x.wordIs(i, b, "up", "down") && x.wordIs(i+1, b, "from", "to") || x.wordIs(i, b, "from") && i+1 < b && x.tokens[i+1].kind == number) {
+	if e.lemma == "go" && (x.wordIs(i, b, "up", "down") && x.wordIs(i+1, b, "from", "to") ||
+		x.wordIs(i, b, "from") && i+1 < b && x.tokens[i+1].kind == number) {
 		change = true
 	}
 	if g.past && !g.perfect && e.traits&vMilestone == 0 && !change {
@@ -671,17 +702,21 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	pred := x.refsOf(int32(len(x.tokens) - 1))
 	// A particle belongs to the verb.
 	goUp := change && e.lemma == "go"
-	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number && e.traits&vChange == 0 && e.lemma != "go") && x.tokens[i].is(cParticle) && x.tokens[i].kind == word && !x.wordIs(i, b, "in", "on", "together") && !(x.wordIs(i, b, "over", "up") && x.tokens[i+1].kind == number) {
+	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number &&
+		e.traits&vChange == 0 && e.lemma != "go") && x.tokens[i].is(cParticle) && x.tokens[i].kind == word &&
+		!x.wordIs(i, b, "in", "on", "together") && !(x.wordIs(i, b, "over", "up") && x.tokens[i+1].kind == number) {
 		pred = x.join(pred, x.refsOf(int32(i)))
 		i = x.skipAdverbs(i+1, b, &g)
 	}
-	if i >= b || x.tokens[i].is(cWh) && x.tokens[i].kind == word || x.wordIs(i, b, "that", "if", "whether") || x.tokens[i].kind == comma {
+	if i >= b || x.tokens[i].is(cWh) && x.tokens[i].kind == word || x.wordIs(i, b, "that", "if", "whether") ||
+		x.tokens[i].kind == comma {
 		return
 	}
 	if x.wordIs(i, b, "to") && i+1 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+1].is(cAttribute) && !x.nounVerb(i+1) {
 		return // "hopes to", "tends to"
 	}
-	if (e.lemma == "stay" || e.lemma == "remain") && !g.passive && (!x.tokens[i].is(cPreposition) || x.tokens[i].is(cAdjective)) {
+	if (e.lemma == "stay" || e.lemma == "remain") && !g.passive &&
+		(!x.tokens[i].is(cPreposition) || x.tokens[i].is(cAdjective)) {
 		x.copula(s, g, i, b, qualifier)
 		return
 	}
@@ -707,8 +742,11 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 	}
 	f := fact{subject: s.whole, verb: e, negated: g.negated}
 	// "is called Z", "reads Z", "falls on Z": says no more than "is".
-	if e.lemma == "call" && g.passive && list[0].prep < 0 || (e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 && !x.often(list[0].a, list[0].b) || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
-		(e.lemma == "read" && list[0].prep < 0 || e.lemma == "fall" && x.wordIs(list[0].prep, b, "on")) && !s.owner.empty() && !g.passive {
+	if e.lemma == "call" && g.passive && list[0].prep < 0 ||
+		(e.lemma == "name" || e.lemma == "appoint" || e.lemma == "elect") && g.passive && list[0].prep < 0 &&
+			!x.often(list[0].a, list[0].b) || e.lemma == "know" && g.passive && x.wordIs(list[0].prep, b, "as") ||
+		(e.lemma == "read" && list[0].prep < 0 || e.lemma == "fall" && x.wordIs(list[0].prep, b, "on")) && !s.owner.empty() &&
+			!g.passive {
 		if s.owner.empty() {
 			f.predicate = x.join(pred, qualifier) // "the band is called …"
 		} else {
@@ -726,7 +764,8 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier phrase, goUp bool) bool {
 	keep := false // verbs that keep their own slot
 	switch e.lemma {
-	case "move", "relocate", "migrate", "switch", "push", "postpone", "reschedule", "bring", "shift", "delay", "advance", "transfer", "set":
+	case "move", "relocate", "migrate", "switch", "push", "postpone", "reschedule", "bring", "shift", "delay", "advance",
+		"transfer", "set":
 		keep = true
 	case "become":
 		if list[0].prep < 0 {
@@ -745,12 +784,15 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 	case "replace", "succeed":
 		for k := range list {
 			if x.wordIs(list[k].prep, list[k].b, "as") && !g.passive {
-				x.assert(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole, negated: g.negated})
+				x.assert(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole,
+					negated: g.negated})
 				return true
 			}
 		}
-		if len(list) > 1 && !g.passive && list[0].prep < 0 && x.tokens[list[0].a].is(cThird) && x.wordIs(list[1].prep, list[1].b, "with", "by") {
-			x.assert(fact{subject: s.whole, predicate: x.trimmed(list[0].a+1, list[0].b), object: x.object(list[1].a, list[1].b), negated: g.negated, attribute: true})
+		if len(list) > 1 && !g.passive && list[0].prep < 0 && x.tokens[list[0].a].is(cThird) &&
+			x.wordIs(list[1].prep, list[1].b, "with", "by") {
+			x.assert(fact{subject: s.whole, predicate: x.trimmed(list[0].a+1, list[0].b), object: x.object(list[1].a, list[1].b),
+				negated: g.negated, attribute: true})
 			return true
 		}
 		return !g.passive
@@ -776,13 +818,15 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		}
 	}
 	if to < 0 {
-		if (e.lemma == "postpone" || e.lemma == "reschedule" || e.lemma == "move") && list[0].prep >= 0 && !x.wordIs(list[0].prep, list[0].b, "by", "from") {
+		if (e.lemma == "postpone" || e.lemma == "reschedule" || e.lemma == "move") && list[0].prep >= 0 &&
+			!x.wordIs(list[0].prep, list[0].b, "by", "from") {
 			return false // "postponed until Friday" keeps its verb
 		}
 		if e.lemma == "bring" || e.lemma == "transfer" {
 			return g.past && !g.passive
 		}
-		if g.passive && (e.lemma == "replace" || x.wordIs(list[0].prep, list[0].b, "until", "till") || !g.past) && (list[0].prep >= 0 || x.tokens[list[0].a].is(cDeterminer|cFrequency)) {
+		if g.passive && (e.lemma == "replace" || x.wordIs(list[0].prep, list[0].b, "until", "till") || !g.past) &&
+			(list[0].prep >= 0 || x.tokens[list[0].a].is(cDeterminer|cFrequency)) {
 			return false // "was replaced by Hedda", "must be changed every 90 days"
 		}
 		return (g.past || g.perfect || g.passive) && e.traits&vMilestone == 0
@@ -797,7 +841,8 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		}
 		if x.recurring(list[k].prep, list[k].b) {
 			qualifier = x.join(qualifier, x.content(list[k].prep, list[k].b))
-		} else if !x.dating(list[k].prep, list[k].b) && !x.datingPart(list[k]) && x.wordIs(list[k].prep, list[k].b, "in", "at", "on", "with", "of") {
+		} else if !x.dating(list[k].prep, list[k].b) && !x.datingPart(list[k]) &&
+			x.wordIs(list[k].prep, list[k].b, "in", "at", "on", "with", "of") {
 			end = list[k].b
 		}
 	}
@@ -831,10 +876,12 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		verb.lemma = true
 		x.tokens = append(x.tokens, verb)
 		pred := x.refsOf(int32(len(x.tokens) - 1))
-		if n := g.main + 1; n < int(list[0].a) && x.tokens[n].is(cParticle) && x.tokens[n].kind == word && !x.wordIs(n, n+1, "to") {
+		if n := g.main + 1; n < int(list[0].a) && x.tokens[n].is(cParticle) && x.tokens[n].kind == word &&
+			!x.wordIs(n, n+1, "to") {
 			pred = x.join(pred, x.refsOf(int32(n)))
 		}
-		x.assert(fact{subject: s.whole, predicate: x.join(pred, x.span(list[to].prep, list[to].a), qualifier), object: object, verb: e, negated: g.negated})
+		x.assert(fact{subject: s.whole, predicate: x.join(pred, x.span(list[to].prep, list[to].a), qualifier), object: object,
+			verb: e, negated: g.negated})
 		return true
 	}
 	f := x.copulaFact(s, qualifier, &g)
@@ -876,14 +923,18 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			switch {
 			case x.clockTail(first, p):
 				end = p.b
-			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"), x.wordIs(p.prep, b, "on") && x.temporal(first.a, first.b) && !x.temporal(p.a, p.b):
+			case x.recurring(p.prep, p.b), x.wordIs(p.prep, b, "for"),
+				x.wordIs(p.prep, b, "on") && x.temporal(first.a, first.b) && !x.temporal(p.a, p.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			case x.wordIs(p.prep, b, "since"), x.datingPart(p):
-			case x.dating(p.prep, p.b) != x.temporal(first.a, first.b) && (x.dating(p.prep, p.b) && (x.clock(p.a, p.b) || x.hour(p.prep, p.b)) || x.clock(first.a, first.b) && x.wordIs(p.prep, b, "from", "in", "at", "to")):
+			case x.dating(p.prep, p.b) != x.temporal(first.a, first.b) &&
+				(x.dating(p.prep, p.b) && (x.clock(p.a, p.b) || x.hour(p.prep, p.b)) ||
+					x.clock(first.a, first.b) && x.wordIs(p.prep, b, "from", "in", "at", "to")):
 				// "leaves at 9:15 from platform 4" says two things.
 				second = p
 			case x.dating(p.prep, p.b) && !x.temporal(first.a, first.b):
-			case x.wordIs(prep, b, "by"), x.wordIs(p.prep, b, "on", "at", "upon", "after", "before", "via", "by", "with", "without", "within") && !x.temporal(first.a, first.b):
+			case x.wordIs(prep, b, "by"), x.wordIs(p.prep, b, "on", "at", "upon", "after", "before", "via", "by", "with",
+				"without", "within") && !x.temporal(first.a, first.b):
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			default:
 				end = p.b
@@ -913,7 +964,9 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		x.apposition(f.object, ob, b)
 		return
 	}
-	if g.passive && e.traits&vMulti == 0 && !x.narrowable(first.a, first.b) && !x.tokens[first.a].is(cNumber|cDeterminer|cDating|cFrequency) && !x.temporal(first.a, first.b) && !x.wordIs(first.a, b, "once", "twice") {
+	if g.passive && e.traits&vMulti == 0 && !x.narrowable(first.a, first.b) &&
+		!x.tokens[first.a].is(cNumber|cDeterminer|cDating|cFrequency) && !x.temporal(first.a, first.b) &&
+		!x.wordIs(first.a, b, "once", "twice") {
 		// A passive has no object: what stands there is an adverb, or the
 		// complement of a state ("is painted green").
 		if len(rest) == 0 && (g.past || g.perfect || first.b-first.a != 1 || x.weakObject(x.span(first.a, first.b))) {
@@ -921,7 +974,9 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		}
 	}
 	t := &x.tokens[first.a]
-	if t.is(cPronoun) && t.kind == word && !x.wordIs(first.a, b, "it") || x.wordIs(first.a, b, "me", "us", "him", "them") || x.wordIs(first.a, b, "it", "this", "that") && first.b-first.a == 1 ||
+	if t.is(cPronoun) && t.kind == word && !x.wordIs(first.a, b, "it") ||
+		x.wordIs(first.a, b, "me", "us", "him", "them") ||
+		x.wordIs(first.a, b, "it", "this", "that") && first.b-first.a == 1 ||
 		x.wordIs(first.a, b, "all") && x.temporal(first.a, first.b) || x.passing(first.a, first.b) && len(rest) == 0 {
 		return
 	}
@@ -942,7 +997,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	// "takes 10 mg every morning"
 	for k := first.a + 1; k < first.b && len(rest) == 0; k++ {
 		if x.often(k, first.b) {
-			if !x.narrowable(first.a, k) && !(x.tokens[k-1].kind == word && x.tokens[k-1].is(cPreposition)) { // "measures blood pressure twice a day"
+			// "measures blood pressure twice a day"
+			if !x.narrowable(first.a, k) && !(x.tokens[k-1].kind == word && x.tokens[k-1].is(cPreposition)) {
 				na, ne := x.objectSpan(first.a, k)
 				f.predicate = x.join(pred, x.span(na, ne), qualifier)
 				f.object, f.multi = x.span(k, first.b), false
@@ -957,7 +1013,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	if e.lemma == "need" && first.b-first.a == 1 && strings.HasSuffix(t.text, "ing") {
 		return
 	}
-	if e.lemma == "speak" && first.prep < 0 || e.lemma == "own" && x.tokens[first.a].is(cArticle) && !x.wordIs(first.a, b, "the") {
+	if e.lemma == "speak" && first.prep < 0 || e.lemma == "own" && x.tokens[first.a].is(cArticle) &&
+		!x.wordIs(first.a, b, "the") {
 		f.multi = true
 	}
 	// "calls their dog Mokka"
@@ -982,7 +1039,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		first.a = k
 	}
 	// "takes care of the garden"
-	if k := first.a + 1; k+1 < first.b && x.wordIs(k, first.b, "of") && x.bare(first.a, k) && e.traits&vMulti == 0 && len(rest) == 0 && e.lemma != "need" && e.lemma != "eat" && e.lemma != "drink" {
+	if k := first.a + 1; k+1 < first.b && x.wordIs(k, first.b, "of") && x.bare(first.a, k) && e.traits&vMulti == 0 &&
+		len(rest) == 0 && e.lemma != "need" && e.lemma != "eat" && e.lemma != "drink" {
 		f.predicate = x.join(pred, x.span(first.a, k+1), qualifier)
 		f.object = x.object(k+1, first.b)
 		x.assert(f)
@@ -991,18 +1049,23 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	inner := false
 	var value part
 	for k, p := range rest {
-		if x.wordIs(p.prep, b, "on", "in") && x.recurring(p.prep, p.b) && k == len(rest)-1 && !x.narrowable(first.a, first.b) && e.traits&vMulti == 0 && !x.weakObject(x.span(first.a, first.b)) && !x.often(first.a, first.b) {
+		if x.wordIs(p.prep, b, "on", "in") && x.recurring(p.prep, p.b) && k == len(rest)-1 &&
+			!x.narrowable(first.a, first.b) && e.traits&vMulti == 0 && !x.weakObject(x.span(first.a, first.b)) &&
+			!x.often(first.a, first.b) {
 			inner, value = true, p // "holds surgery on Tuesdays"
 			break
 		}
-		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") || x.wordIs(p.prep, b, "for") && !x.duration(p) && !(x.quantity(p.a, min(p.b, p.a+3)) && !x.narrowable(first.a, first.b)) {
+		if x.recurring(p.prep, p.b) || x.wordIs(p.prep, b, "since", "as") ||
+			x.wordIs(p.prep, b, "for") && !x.duration(p) &&
+				!(x.quantity(p.a, min(p.b, p.a+3)) && !x.narrowable(first.a, first.b)) {
 			continue
 		}
 		if x.wordIs(p.prep, b, "for") { // "rents out skis for 15 euros a day"
 			inner, value = true, p
 			break
 		}
-		if x.innerObject(e, first) || !x.narrowable(first.a, first.b) && !x.wordIs(first.a, b, "a", "an") && x.completes(e, p) {
+		if x.innerObject(e, first) || !x.narrowable(first.a, first.b) && !x.wordIs(first.a, b, "a", "an") &&
+			x.completes(e, p) {
 			inner, value = true, p
 		}
 		break
@@ -1014,7 +1077,8 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		na, ne := x.objectSpan(first.a, first.b)
 		pred = x.join(pred, x.span(na, ne))
 		from, end = value.a, value.b
-		if x.wordIs(value.prep, b, "with", "without") && x.tokens[first.a].is(cPossessive) && !x.narrowable(value.a, value.b) {
+		if x.wordIs(value.prep, b, "with", "without") && x.tokens[first.a].is(cPossessive) &&
+			!x.narrowable(value.a, value.b) {
 			from = value.prep // "takes coffee without sugar"
 		} else {
 			pred = x.join(pred, x.span(value.prep, value.a))
@@ -1065,12 +1129,14 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 
 // duration reports whether a part is a number of hours, days and the like.
 func (x *extractor) duration(p part) bool {
-	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) && measures().Times[x.tokens[p.b-1].text]
+	return p.a+1 < p.b && (x.tokens[p.a].kind == number || x.wordIs(p.a, p.b, "a", "an")) &&
+		measures().Times[x.tokens[p.b-1].text]
 }
 
 // clock reports whether tokens[a:b] are a time of day.
 func (x *extractor) clock(a, b int) bool {
-	return a < b && x.tokens[a].kind == number && (clockOrYear(x.tokens[a].text) && len(x.tokens[a].text) != 4 || strings.IndexByte(x.tokens[a].text, ':') > 0 ||
+	return a < b && x.tokens[a].kind == number && (clockOrYear(x.tokens[a].text) && len(x.tokens[a].text) != 4 ||
+		strings.IndexByte(x.tokens[a].text, ':') > 0 ||
 		x.wordIs(a+1, b, "am", "pm", "a.m", "p.m", "o'clock")) || x.wordIs(a, b, "noon", "midnight")
 }
 
@@ -1081,7 +1147,8 @@ func (x *extractor) quantity(a, b int) bool {
 		return false
 	}
 	t := &x.tokens[a]
-	return t.kind == number && (t.is(cNumber) || t.text[0] >= '0' && t.text[0] <= '9') && !strings.ContainsAny(t.text, ":/@") && strings.Count(t.text, ".") < 2
+	return t.kind == number && (t.is(cNumber) || t.text[0] >= '0' && t.text[0] <= '9') &&
+		!strings.ContainsAny(t.text, ":/@") && strings.Count(t.text, ".") < 2
 }
 
 // clockTail reports whether p belongs to the time before it: "six in the
@@ -1106,7 +1173,9 @@ func (x *extractor) weakObject(o phrase) bool {
 	if t.is(cFrequency) {
 		return false
 	}
-	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) || strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late", "well", "soon", "here", "there", "twice", "lot", "more", "less"))
+	return t.kind == word && (t.is(cAdverb|cAdjective|cOpinion|cPronoun|cIndefinite|cParticle) ||
+		strings.HasSuffix(t.text, "ly") && !t.upper || x.wordIs(int(x.refs[o.from]), int(x.refs[o.from])+1, "early", "late",
+		"well", "soon", "here", "there", "twice", "lot", "more", "less"))
 }
 
 // secondObject returns where the second of two objects begins, a quantity: "pays
@@ -1189,7 +1258,8 @@ func (x *extractor) innerObject(e *entry, p part) bool {
 // part of the value.
 func (x *extractor) codeLabel(a, b int) int {
 	a, b = x.trim(a, b)
-	if b-a < 2 || !x.wordIs(a, b, "account", "extension", "number", "address", "iban", "ext", "bank", "port", "code", "channel", "pin") {
+	if b-a < 2 || !x.wordIs(a, b, "account", "extension", "number", "address", "iban", "ext", "bank", "port", "code",
+		"channel", "pin") {
 		return 0
 	}
 	k := a + 1

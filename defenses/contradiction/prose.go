@@ -119,7 +119,8 @@ func (x *extractor) opener(a, b int) int {
 		}
 		t := &x.tokens[a]
 		switch {
-		case t.kind == comma || t.kind == dash || t.kind == colon || t.kind == quoted && a+1 < b && x.tokens[a+1].kind == colon:
+		case t.kind == comma || t.kind == dash || t.kind == colon ||
+			t.kind == quoted && a+1 < b && x.tokens[a+1].kind == colon:
 			a++
 		case t.is(cGreeting) && t.kind == word:
 			c := x.nextComma(a, min(b, a+6))
@@ -127,11 +128,13 @@ func (x *extractor) opener(a, b int) int {
 				return b
 			}
 			a = c + 1
-		case x.wordIs(a, b, "and", "but", "so", "or", "also", "well", "anyway", "besides", "moreover", "furthermore", "additionally", "however", "fyi", "actually", "correction", "update"):
+		case x.wordIs(a, b, "and", "but", "so", "or", "also", "well", "anyway", "besides", "moreover", "furthermore",
+			"additionally", "however", "fyi", "actually", "correction", "update"):
 			a++
 		case t.is(cLabel) && a+1 < b && (x.tokens[a+1].kind == colon || x.tokens[a+1].kind == comma):
 			a += 2
-		case x.wordIs(a, b, "please", "note", "remember", "remind", "keep", "recall", "know", "memorize", "memorise", "save", "store", "be", "take", "make", "bear") && !x.wordIs(a+1, b, "that"):
+		case x.wordIs(a, b, "please", "note", "remember", "remind", "keep", "recall", "know", "memorize", "memorise", "save",
+			"store", "be", "take", "make", "bear") && !x.wordIs(a+1, b, "that"):
 			// "Keep in mind that": look a few words ahead.
 			k := -1
 			for i := a + 1; i < min(b, a+7); i++ {
@@ -153,7 +156,8 @@ func (x *extractor) opener(a, b int) int {
 			return b
 		case x.wordIs(a, b, "until", "till"): // "Until May, the pool opened at nine" is over
 			for i := a; i < b; i++ {
-				if t := &x.tokens[i]; t.is(cPast) && !t.is(cBase|cAdjective) && t.kind == word && !x.tokens[i-1].is(cBe|cHave) || x.wordIs(i, b, "was", "were") {
+				if t := &x.tokens[i]; t.is(cPast) && !t.is(cBase|cAdjective) && t.kind == word && !x.tokens[i-1].is(cBe|cHave) ||
+					x.wordIs(i, b, "was", "were") {
 					return b
 				}
 			}
@@ -175,7 +179,8 @@ func (x *extractor) opener(a, b int) int {
 				}
 			}
 			a = c + 1
-		case x.wordIs(a, b, "by", "for") && (x.wordIs(a+1, b, "the") && x.wordIs(a+2, b, "way", "record") || x.wordIs(a+1, b, "your") && x.wordIs(a+2, b, "information", "records")):
+		case x.wordIs(a, b, "by", "for") && (x.wordIs(a+1, b, "the") && x.wordIs(a+2, b, "way", "record") ||
+			x.wordIs(a+1, b, "your") && x.wordIs(a+2, b, "information", "records")):
 			a += 3
 		default:
 			return a
@@ -188,7 +193,8 @@ func (x *extractor) opener(a, b int) int {
 func (x *extractor) contractions(a, b int) {
 	for i := a + 1; i+1 < b; i++ {
 		t, n := &x.tokens[i], &x.tokens[i+1]
-		if t.kind == possessive && len(t.text) > 1 && n.kind == word && !n.upper && (n.is(cPreposition|cArticle|cNegation) || x.wordIs(i+1, b, "now", "called")) {
+		if t.kind == possessive && len(t.text) > 1 && n.kind == word && !n.upper &&
+			(n.is(cPreposition|cArticle|cNegation) || x.wordIs(i+1, b, "now", "called")) {
 			t.kind, t.entry = word, x.words["is"]
 			t.classes = t.entry.classes
 			return
@@ -245,7 +251,8 @@ func (x *extractor) leading(a, b int) (int, phrase) {
 		case t.is(cAdverb|cDating) && !t.is(cPreposition|cVerb) && t.kind == word && !x.wordIs(a, b, "both", "only", "once"):
 			a++
 			continue
-		case t.is(cPreposition) && t.kind == word || x.wordIs(a, b, "as", "starting", "beginning", "effective", "once", "while"):
+		case t.is(cPreposition) && t.kind == word || x.wordIs(a, b, "as", "starting", "beginning", "effective", "once",
+			"while"):
 			c := x.nextComma(a, min(b, a+10))
 			if k := x.leadingEnd(a, b); k > 0 && (c < 0 || k < c) {
 				if !x.dating(a, k) {
@@ -283,7 +290,8 @@ func (x *extractor) leadingEnd(a, b int) int {
 		if t.kind == comma || prev.kind == word && !prev.upper && !prev.is(cTemporal) && !measures().Times[prev.text] {
 			return 0
 		}
-		if t.kind == word && (t.is(cOpensNP|cPronoun) || t.upper && (prev.kind == number || prev.is(cTemporal)) && !t.is(cMonth|cWeekday)) && x.findVerb(k, b) > 0 {
+		if t.kind == word && (t.is(cOpensNP|cPronoun) ||
+			t.upper && (prev.kind == number || prev.is(cTemporal)) && !t.is(cMonth|cWeekday)) && x.findVerb(k, b) > 0 {
 			return k
 		}
 	}
@@ -331,7 +339,8 @@ func (x *extractor) temporal(a, b int) bool {
 			return true
 		case t.kind == number && ordinal(t.text):
 			return true
-		case t.kind == number && clockOrYear(t.text) && (len(t.text) != 4 || i == a || x.tokens[i-1].is(cMonth) || t.text[3] > '9'):
+		case t.kind == number && clockOrYear(t.text) && (len(t.text) != 4 || i == a || x.tokens[i-1].is(cMonth) ||
+			t.text[3] > '9'):
 			return true
 		case x.wordIs(i, b, "am", "pm", "utc", "cet", "o'clock") && i > a:
 			return true
@@ -361,13 +370,15 @@ func clockOrYear(s string) bool {
 		return strings.EqualFold(s[n-2:], "am") || strings.EqualFold(s[n-2:], "pm")
 	}
 	// 2026-05-01, 3/5/2026
-	return len(s) >= 8 && len(s) <= 10 && (strings.Count(s, "-") == 2 || strings.Count(s, "/") == 2) && s[0] >= '0' && s[0] <= '9'
+	return len(s) >= 8 && len(s) <= 10 && (strings.Count(s, "-") == 2 || strings.Count(s, "/") == 2) && s[0] >= '0' &&
+		s[0] <= '9'
 }
 
 // ordinal reports whether s is a day of a month: "10th".
 func ordinal(s string) bool {
 	n := len(s)
-	return n >= 3 && n <= 4 && digits(s[:n-2]) && (s[n-2:] == "th" || s[n-2:] == "st" || s[n-2:] == "nd" || s[n-2:] == "rd")
+	return n >= 3 && n <= 4 && digits(s[:n-2]) && (s[n-2:] == "th" || s[n-2:] == "st" || s[n-2:] == "nd" ||
+		s[n-2:] == "rd")
 }
 
 func digits(s string) bool {
@@ -389,7 +400,8 @@ func (x *extractor) recurring(a, b int) bool {
 	for i := a + 1; i < b; i++ {
 		t := &x.tokens[i]
 		if t.is(cSeason) || t.is(cWeekday) && strings.HasSuffix(t.text, "s") ||
-			x.wordIs(i, b, "night", "nights", "mornings", "evenings", "afternoons", "morning", "evening", "afternoon", "weekends", "weekdays") {
+			x.wordIs(i, b, "night", "nights", "mornings", "evenings", "afternoons", "morning", "evening", "afternoon",
+				"weekends", "weekdays") {
 			return true
 		}
 	}
@@ -460,7 +472,8 @@ func (x *extractor) finite(i, a, b int) bool {
 		return false
 	}
 	prev := &x.tokens[i-1]
-	if prev.kind == possessive && !t.is(cBe) || prev.is(cOpensNP) && !prev.is(cPronoun) && !x.wordIs(i-1, b, "this", "that", "all", "both") {
+	if prev.kind == possessive && !t.is(cBe) || prev.is(cOpensNP) && !prev.is(cPronoun) &&
+		!x.wordIs(i-1, b, "this", "that", "all", "both") {
 		return false
 	}
 	if t.is(cFinite) {
@@ -479,15 +492,18 @@ func (x *extractor) finite(i, a, b int) bool {
 	switch {
 	case t.is(cS):
 		if !noun {
-			return !x.strongLater(i, b, 2) && !(i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) && !x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb))
+			return !x.strongLater(i, b, 2) && !(i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) &&
+				!x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb))
 		}
 		if prev.is(cAdverb) && !prev.is(cPreposition|cVerb) && i-2 >= a && i+1 < b {
 			return true // "always books aisle seats"
 		}
-		if i+2 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+1].is(cPreposition|cParticle|cAdjective|cPart|cAdverb|cNumber|cMonth) && x.evidence(i+2) {
+		if i+2 < b && x.tokens[i+1].is(cBase) && !x.tokens[i+
+			1].is(cPreposition|cParticle|cAdjective|cPart|cAdverb|cNumber|cMonth) && x.evidence(i+2) {
 			return false // "pull requests need one approval"
 		}
-		if i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) && !x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb) {
+		if i+1 < b && x.tokens[i+1].is(cBase) && !x.nounVerb(i+1) &&
+			!x.tokens[i+1].is(cAdjective|cPreposition|cPart|cAdverb) {
 			return false
 		}
 		if x.tokens[min(i+1, b-1)].is(cPreposition) && x.baseLater(i, b) {
@@ -495,7 +511,8 @@ func (x *extractor) finite(i, a, b int) bool {
 		}
 		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || x.singularSubject(a, i))
 	case t.is(cPast):
-		return i+1 < b && !prev.is(cBe|cHave) && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !t.is(cPart) || x.tokens[i+1].kind == word)
+		return i+1 < b && !prev.is(cBe|cHave) && !x.strongLater(i, b, maxClause) &&
+			(x.evidence(i+1) || !t.is(cPart) || x.tokens[i+1].kind == word)
 	case t.is(cBase):
 		if t.is(cPreposition | cAdverb | cNumber | cMonth | cOpinion) {
 			return false
@@ -510,7 +527,8 @@ func (x *extractor) finite(i, a, b int) bool {
 		if !x.plural(p) && !x.coordinatedNames(a, i) && !x.pluralHead(a, i) {
 			return false
 		}
-		return i+1 < b && !x.strongLater(i, b, maxClause) && (x.evidence(i+1) || !noun || x.tokens[i+1].is(cAdjective|cOpinion))
+		return i+1 < b && !x.strongLater(i, b, maxClause) &&
+			(x.evidence(i+1) || !noun || x.tokens[i+1].is(cAdjective|cOpinion))
 	}
 	return false
 }
@@ -524,16 +542,19 @@ func (x *extractor) guessVerb(a, b int) int {
 			return -1
 		}
 		n := len(t.text)
-		if t.kind != word || t.entry != nil || t.upper || n < 4 || prev.kind != word && !prev.upper && prev.kind != number || prev.is(cOpensNP|cPreposition|cNumber) ||
+		if t.kind != word || t.entry != nil || t.upper || n < 4 || prev.kind != word && !prev.upper && prev.kind != number ||
+			prev.is(cOpensNP|cPreposition|cNumber) ||
 			strings.HasSuffix(t.text, "ly") {
 			continue
 		}
 		opens := next.is(cArticle|cPossessive|cDeterminer) || next.kind == number
 		third := t.text[n-1] == 's' && t.text[n-2] != 's' && t.text[n-2] != 'u' && t.text[n-2] != 'i'
 		switch {
-		case third && !x.plural(i-1) && (opens || next.upper || next.is(cPreposition)) && (x.tokens[a].is(cOpensNP|cPronoun) || x.tokens[a].upper):
+		case third && !x.plural(i-1) && (opens || next.upper || next.is(cPreposition)) &&
+			(x.tokens[a].is(cOpensNP|cPronoun) || x.tokens[a].upper):
 			t.entry = &entry{word: t.text, classes: cS, lemma: lemmaOfS(t.text)}
-		case !third && opens && !strings.HasSuffix(t.text, "ed") && !strings.HasSuffix(t.text, "ing") && (x.plural(i-1) || prev.is(cPronoun)):
+		case !third && opens && !strings.HasSuffix(t.text, "ed") && !strings.HasSuffix(t.text, "ing") &&
+			(x.plural(i-1) || prev.is(cPronoun)):
 			t.entry = &entry{word: t.text, classes: cBase, lemma: t.text}
 		default:
 			continue
@@ -612,7 +633,9 @@ func (x *extractor) plural(i int) bool {
 	t := &x.tokens[i]
 	w := t.text
 	n := len(w)
-	if n > 2 && w[n-1] == 's' && w[n-2] != 's' && w[n-2] != 'u' && w[n-2] != 'i' && (t.kind == word || t.kind == number && (w[n-2] < '0' || w[n-2] > '9' || strings.IndexByte(w, '-') > 0)) && !t.is(cFinite) {
+	if n > 2 && w[n-1] == 's' && w[n-2] != 's' && w[n-2] != 'u' && w[n-2] != 'i' &&
+		(t.kind == word || t.kind == number && (w[n-2] < '0' || w[n-2] > '9' || strings.IndexByte(w, '-') > 0)) &&
+		!t.is(cFinite) {
 		return true
 	}
 	return x.wordIs(i, i+1, "people", "children", "staff", "police", "men", "women")
@@ -700,7 +723,8 @@ func (x *extractor) cleft(a, v, b int) bool {
 		verb := x.tokens[w]
 		verb.lemma = true
 		x.tokens = append(x.tokens, verb)
-		x.assert(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)), object: place.whole, verb: verb.entry})
+		x.assert(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)),
+			object: place.whole, verb: verb.entry})
 		return true
 	}
 	if v == a+1 && x.wordIs(a, b, "it") {
@@ -827,7 +851,9 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 		}
 		// A predicate of the same subject.
 		if n.kind == word && (n.is(cFinite) || n.is(cS|cPast|cPart)) && !(j > i+1 && x.tokens[j-1].is(cOpensNP)) {
-			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) || n.is(cS) && j+1 < b && x.tokens[j+1].kind == word && x.tokens[v].is(cS|cBe) && !x.strongLater(j, b, maxClause) && !x.wordIs(j+1, b, "and", "or") {
+			if n.is(cFinite) || !x.nounVerb(j) || j+1 < b && x.evidence(j+1) ||
+				n.is(cS) && j+1 < b && x.tokens[j+1].kind == word && x.tokens[v].is(cS|cBe) && !x.strongLater(j, b, maxClause) &&
+					!x.wordIs(j+1, b, "and", "or") {
 				if n.is(cPart) && !n.is(cS) && (x.tokens[v].is(cBe|cModal) || x.tokens[v].is(cPart) && !x.tokens[v].is(cS)) {
 					if j+1 < b && x.tokens[j+1].is(cPreposition|cFrequency|cDeterminer) {
 						return i, j, sameAuxiliary
@@ -838,7 +864,8 @@ func (x *extractor) boundary(v, b int) (end, next int, kind boundaryKind) {
 			}
 		}
 		// Another phrase for the same verb: "at 18:30 on Tuesdays and at 10:00 on …".
-		if n.kind == word && n.is(cPreposition) && t.kind == word && j+1 < b && v+1 < i && x.tokens[v+1].is(cPreposition) && x.tokens[j+1].kind == number && x.wordIs(j, b, x.tokens[v+1].text) {
+		if n.kind == word && n.is(cPreposition) && t.kind == word && j+1 < b && v+1 < i && x.tokens[v+1].is(cPreposition) &&
+			x.tokens[j+1].kind == number && x.wordIs(j, b, x.tokens[v+1].text) {
 			return i, j, sameVerb
 		}
 		// A clause of its own.
@@ -877,7 +904,8 @@ func (x *extractor) insertion(a, b int) (int, int) {
 	if t.kind != word {
 		return 0, 0
 	}
-	if t.is(cFinite) || t.is(cS|cPast) && (!x.nounVerb(n) || n+1 < b && x.evidence(n+1)) || t.is(cBase) && x.plural(c1-1) && n+1 < b {
+	if t.is(cFinite) || t.is(cS|cPast) && (!x.nounVerb(n) || n+1 < b && x.evidence(n+1)) ||
+		t.is(cBase) && x.plural(c1-1) && n+1 < b {
 		return c1, c2
 	}
 	return 0, 0
@@ -901,8 +929,10 @@ func (x *extractor) insert(s subject, a, b int) {
 			o.whole = x.join(o.owner, o.attribute)
 			x.coordinated(o, w, b, phrase{})
 		}
-	case t.is(cHistory|cPreposition|cCondition|cWh|cHedge|cSubordinate) && t.kind == word, x.wordIs(a, b, "as", "known", "also"):
-	case t.is(cOpensNP), t.is(cAttribute) && !t.upper, x.names(a, b) && !x.tokens[x.refs[s.whole.from]].upper, x.names(a, b) && !s.owner.empty(), b-a <= 5 && x.genitive(a, b):
+	case t.is(cHistory|cPreposition|cCondition|cWh|cHedge|cSubordinate) && t.kind == word,
+		x.wordIs(a, b, "as", "known", "also"):
+	case t.is(cOpensNP), t.is(cAttribute) && !t.upper, x.names(a, b) && !x.tokens[x.refs[s.whole.from]].upper,
+		x.names(a, b) && !s.owner.empty(), b-a <= 5 && x.genitive(a, b):
 		o := x.object(a, b)
 		x.assert(fact{subject: s.whole, predicate: x.refsOf(tokIs), object: o})
 	}
@@ -941,7 +971,8 @@ func (x *extractor) reported(a, v, b int) int {
 	if t.entry == nil || t.entry.traits&vSay == 0 {
 		return 0
 	}
-	if j < b && (x.wordIs(j, b, "me", "us", "you", "him", "her", "them", "everyone") || x.tokens[j].upper && x.wordIs(j+1, b, "that")) {
+	if j < b && (x.wordIs(j, b, "me", "us", "you", "him", "her", "them", "everyone") ||
+		x.tokens[j].upper && x.wordIs(j+1, b, "that")) {
 		j++
 	}
 	that := x.wordIs(j, b, "that")
@@ -976,8 +1007,9 @@ func (x *extractor) trimmed(a, b int) phrase {
 func (x *extractor) trim(a, b int) (int, int) {
 	for a < b {
 		t := &x.tokens[a]
-		if t.kind == comma || t.kind == dash || t.kind == word && (t.is(cArticle) || t.is(cDrop) && a+1 < b && !t.is(cAttribute) && x.wordIs(a, b, "new") ||
-			x.wordIs(a, b, "our", "all") || x.wordIs(a, b, "now")) {
+		if t.kind == comma || t.kind == dash || t.kind == word &&
+			(t.is(cArticle) || t.is(cDrop) && a+1 < b && !t.is(cAttribute) && x.wordIs(a, b, "new") ||
+				x.wordIs(a, b, "our", "all") || x.wordIs(a, b, "now")) {
 			a++
 			continue
 		}
@@ -985,7 +1017,9 @@ func (x *extractor) trim(a, b int) (int, int) {
 	}
 	for b > a {
 		t := &x.tokens[b-1]
-		if t.kind == comma || t.kind == dash || t.kind == colon || t.kind == word && b-1 > a && (t.is(cDating) || t.is(cAdverb) && !t.is(cPreposition|cParticle) && t.text != "only" && t.text != "automatically") {
+		if t.kind == comma || t.kind == dash || t.kind == colon ||
+			t.kind == word && b-1 > a && (t.is(cDating) || t.is(cAdverb) && !t.is(cPreposition|cParticle) && t.text != "only" &&
+				t.text != "automatically") {
 			b--
 			continue
 		}
@@ -1012,7 +1046,8 @@ func (x *extractor) subject(a, v int) subject {
 	if v-2 > a && x.wordIs(v-2, v, "this", "next", "last") && measures().Times[x.tokens[v-1].text] {
 		v -= 2
 	}
-	for v > a && (x.tokens[v-1].kind == comma || x.tokens[v-1].kind == word && x.tokens[v-1].is(cAdverb) && !x.tokens[v-1].is(cVerb|cPreposition)) {
+	for v > a && (x.tokens[v-1].kind == comma || x.tokens[v-1].kind == word && x.tokens[v-1].is(cAdverb) &&
+		!x.tokens[v-1].is(cVerb|cPreposition)) {
 		v--
 	}
 	if a >= v {
@@ -1040,7 +1075,8 @@ func (x *extractor) subject(a, v int) subject {
 		s.ok = !s.whole.empty()
 		return s
 	}
-	if v-a == 1 && t.is(cDeterminer) || x.wordIs(a, v, "most", "some", "many", "several", "few", "half", "any", "either", "another", "such") ||
+	if v-a == 1 && t.is(cDeterminer) || x.wordIs(a, v, "most", "some", "many", "several", "few", "half", "any", "either",
+		"another", "such") ||
 		x.wordIs(v-1, v, "one", "ones") {
 		return s
 	}
@@ -1123,7 +1159,8 @@ func (x *extractor) assert(f fact) {
 // time, quotation or identifier.
 func (x *extractor) plain(o phrase) bool {
 	for _, i := range x.refs[o.from:o.to] {
-		if t := &x.tokens[i]; t.kind != word || t.upper || t.is(cTemporal|cFrequency|cNumber) || strings.ContainsAny(t.text, "@/_.#") {
+		if t := &x.tokens[i]; t.kind != word || t.upper || t.is(cTemporal|cFrequency|cNumber) ||
+			strings.ContainsAny(t.text, "@/_.#") {
 			return false
 		}
 	}
@@ -1139,7 +1176,9 @@ func (x *extractor) object(a, b int) phrase {
 func (x *extractor) objectSpan(a, b int) (int, int) {
 	for a < b {
 		t := &x.tokens[a]
-		if t.kind == comma || t.kind == colon || t.kind == word && (t.is(cArticle) || t.is(cPossessive) && x.wordIs(a, b, "our", "their", "its", "his", "her", "my", "your") || x.wordIs(a, b, "now", "new", "currently")) {
+		if t.kind == comma || t.kind == colon || t.kind == word &&
+			(t.is(cArticle) || t.is(cPossessive) && x.wordIs(a, b, "our", "their", "its", "his", "her", "my", "your") ||
+				x.wordIs(a, b, "now", "new", "currently")) {
 			a++
 			continue
 		}
@@ -1148,7 +1187,9 @@ func (x *extractor) objectSpan(a, b int) (int, int) {
 	b = x.objectEnd(a, b)
 	for b > a+1 {
 		t := &x.tokens[b-1]
-		if t.kind == comma || t.kind == dash || t.kind == colon || t.kind == word && (t.is(cDating) || x.wordIs(b-1, b, "too", "also", "only", "and", "permanently", "currently", "officially", "sharp")) {
+		if t.kind == comma || t.kind == dash || t.kind == colon ||
+			t.kind == word && (t.is(cDating) || x.wordIs(b-1, b, "too", "also", "only", "and", "permanently", "currently",
+				"officially", "sharp")) {
 			b--
 			continue
 		}
@@ -1160,7 +1201,8 @@ func (x *extractor) objectSpan(a, b int) (int, int) {
 			continue
 		}
 		// "last autumn", "next week"
-		if t.kind == word && (measures().Times[t.text] || t.is(cTemporal)) && b-2 > a && x.wordIs(b-2, b, "last", "next", "this") {
+		if t.kind == word && (measures().Times[t.text] || t.is(cTemporal)) && b-2 > a &&
+			x.wordIs(b-2, b, "last", "next", "this") {
 			b -= 2
 			continue
 		}
@@ -1195,8 +1237,10 @@ func (x *extractor) objectEnd(a, b int) int {
 			}
 			return i
 		case word:
-			if i > a && (x.wordIs(i, b, "because", "although", "though", "so", "where", "why", "since", "instead", "formerly", "previously", "including", "unlike") ||
-				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than") || x.wordIs(i, b, "or") && i+1 < b && x.tokens[i+1].is(cPreposition) || x.aside(i, b)) {
+			if i > a && (x.wordIs(i, b, "because", "although", "though", "so", "where", "why", "since", "instead", "formerly",
+				"previously", "including", "unlike") ||
+				x.wordIs(i, b, "rather") && x.wordIs(i+1, b, "than") ||
+				x.wordIs(i, b, "or") && i+1 < b && x.tokens[i+1].is(cPreposition) || x.aside(i, b)) {
 				return i
 			}
 		}
@@ -1221,7 +1265,8 @@ func (x *extractor) aside(i, b int) bool {
 	case x.wordIs(i, b, "from"):
 		return x.wordIs(i+1, b, "now", "today", "tomorrow", "then")
 	case x.wordIs(i, b, "these", "so", "of", "by", "effective", "starting", "beginning"):
-		return x.wordIs(i+1, b, "days", "far", "course", "default", "immediately", "from", "on", "in", "next") && !x.wordIs(i, b, "of") || x.wordIs(i, b, "of") && x.wordIs(i+1, b, "course") ||
+		return x.wordIs(i+1, b, "days", "far", "course", "default", "immediately", "from", "on", "in", "next") &&
+			!x.wordIs(i, b, "of") || x.wordIs(i, b, "of") && x.wordIs(i+1, b, "course") ||
 			x.wordIs(i, b, "effective", "starting", "beginning") && x.temporal(i+1, b)
 	}
 	return false

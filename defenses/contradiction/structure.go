@@ -126,7 +126,8 @@ func bullet(s string) int {
 // sectionHead reads the "[name]" of an INI file.
 func (x *extractor) sectionHead(from, to int) bool {
 	s := x.src[from:to]
-	if len(s) < 3 || len(s) > 64 || s[len(s)-1] != ']' || strings.ContainsAny(s[1:len(s)-1], "[]{}\",") || digits(s[1:len(s)-1]) || len(s) == 3 {
+	if len(s) < 3 || len(s) > 64 || s[len(s)-1] != ']' || strings.ContainsAny(s[1:len(s)-1], "[]{}\",") ||
+		digits(s[1:len(s)-1]) || len(s) == 3 {
 		return false
 	}
 	x.section = x.keyPhrase(from+1, to-1)
@@ -204,7 +205,8 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 	at := len(x.tokens)
 	atRefs := len(x.refs)
 	key := x.keyPhrase(keyFrom, keyTo)
-	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) && !x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new") {
+	for key.to-key.from > 1 && x.tokens[x.refs[key.from]].is(cArticle|cDrop) &&
+		!x.tokens[x.refs[key.from]].is(cAttribute) && x.wordIs(int(x.refs[key.from]), len(x.tokens), "the", "our", "new") {
 		key.from++
 	}
 	undo := func() bool {
@@ -225,7 +227,8 @@ func (x *extractor) keyValue(from, to, indent int, bulleted bool) bool {
 		}
 		return undo()
 	}
-	if k := strings.Index(x.src[valFrom:valTo], " ("); k > 0 && x.src[valTo-1] == ')' && !(x.src[valFrom+k+2] >= '0' && x.src[valFrom+k+2] <= '9') {
+	if k := strings.Index(x.src[valFrom:valTo], " ("); k > 0 && x.src[valTo-1] == ')' &&
+		!(x.src[valFrom+k+2] >= '0' && x.src[valFrom+k+2] <= '9') {
 		valFrom, valTo = trimSpan(x.src, valFrom, valFrom+k) // a remark
 	}
 	label := x.tokens[at].is(cLabel) && len(x.tokens)-at <= 2
@@ -307,7 +310,8 @@ func dashSeparator(s string) (int, int) {
 		return -1, 0
 	}
 	for _, d := range [...]string{" – ", " — ", " - "} {
-		if k := strings.Index(s, d); k > 0 && !strings.ContainsAny(s[:k], ",;:") && strings.Count(s[:k], " ") < 4 && strings.Count(s, d) == 1 {
+		if k := strings.Index(s, d); k > 0 && !strings.ContainsAny(s[:k], ",;:") && strings.Count(s[:k], " ") < 4 &&
+			strings.Count(s, d) == 1 {
 			return k + 1, len(d) - 2
 		}
 	}
@@ -376,7 +380,8 @@ func (x *extractor) sentenceLike(from, to int) bool {
 			if i-at >= 3 && t.kind == stop {
 				sentence = true
 			}
-		case t.kind == possessive && i > at && i+1 < b && x.tokens[i+1].kind == word && x.tokens[i+1].is(cArticle|cPreposition|cNegation):
+		case t.kind == possessive && i > at && i+1 < b && x.tokens[i+1].kind == word &&
+			x.tokens[i+1].is(cArticle|cPreposition|cNegation):
 			sentence = true
 		case t.kind == word && t.is(cPronoun|cFinite) && t.text != "do" && !t.upper:
 			sentence = true
@@ -384,7 +389,8 @@ func (x *extractor) sentenceLike(from, to int) bool {
 			sentence = true
 		case i == at && t.kind == word && t.is(cBase) && !t.is(cS) && i+1 < b && x.tokens[i+1].is(cOpensNP):
 			sentence = true
-		case i > at && t.is(cS|cPast) && !x.nounVerb(i) && i+1 < b && x.tokens[i-1].kind == word && !x.tokens[i-1].is(cPreposition|cAdverb):
+		case i > at && t.is(cS|cPast) && !x.nounVerb(i) && i+1 < b && x.tokens[i-1].kind == word &&
+			!x.tokens[i-1].is(cPreposition|cAdverb):
 			sentence = x.tokens[at].is(cOpensNP) || t.is(cS)
 		}
 	}
@@ -396,7 +402,8 @@ func (x *extractor) sentenceLike(from, to int) bool {
 // be pairs of their own ("Vet: Dr. Roth, phone 020 5550 118").
 func (x *extractor) pairs(owner, key phrase, from, to int) {
 	src := x.src
-	if k := strings.Index(src[from:to], " #"); k > 0 && (src[from] != '"' && src[from] != '\'' || strings.IndexByte(src[from+1:from+k], src[from]) >= 0) {
+	if k := strings.Index(src[from:to], " #"); k > 0 &&
+		(src[from] != '"' && src[from] != '\'' || strings.IndexByte(src[from+1:from+k], src[from]) >= 0) {
 		from, to = trimSpan(src, from, from+k)
 	}
 	if src[from] == '{' {
@@ -463,14 +470,16 @@ func (x *extractor) pairAhead(a, b int, strong bool) bool {
 // placeWord reports whether an attribute's name is rather part of an address:
 // "room 4", "platform 2".
 func (x *extractor) placeWord(e *entry) bool {
-	return slices.Contains([]string{"room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level", "site", "region",
+	return slices.Contains([]string{"room", "floor", "gate", "desk", "seat", "platform", "office", "branch", "level",
+		"site", "region",
 		"version", "size", "number"}, e.word)
 }
 
 // keyed emits one key with its value.
 func (x *extractor) keyed(owner, key phrase, from, to int) {
 	src := x.src
-	for to > from && (src[to-1] == ',' || src[to-1] == ';' || src[to-1] == '.' && !strings.ContainsAny(src[from:to-1], ".")) {
+	for to > from && (src[to-1] == ',' || src[to-1] == ';' ||
+		src[to-1] == '.' && !strings.ContainsAny(src[from:to-1], ".")) {
 		to--
 	}
 	if noValue(src[from:to]) {
@@ -481,8 +490,10 @@ func (x *extractor) keyed(owner, key phrase, from, to int) {
 	}
 	if k := strings.IndexByte(src[from:to], ' '); owner.empty() && k > 0 && k < longestWord { // "Office: phone 12"
 		e := x.lookup(src[from : from+k])
-		if a, _ := trimSpan(src, from+k, to); e != nil && e.classes&cAttribute != 0 && src[from] >= 'a' && !x.placeWord(e) && src[a] >= '0' && src[a] <= '9' {
-			x.emit(fact{subject: key, predicate: x.keyPhrase(from, from+k), object: x.value(a, to), keyed: true, attribute: true})
+		if a, _ := trimSpan(src, from+k, to); e != nil && e.classes&cAttribute != 0 && src[from] >= 'a' && !x.placeWord(e) &&
+			src[a] >= '0' && src[a] <= '9' {
+			x.emit(fact{subject: key, predicate: x.keyPhrase(from, from+k), object: x.value(a, to), keyed: true,
+				attribute: true})
 			return
 		}
 	}
@@ -519,7 +530,8 @@ func (x *extractor) valueHedged(from, to int) bool {
 
 func noValue(s string) bool {
 	switch strings.ToLower(s[:min(len(s), 16)]) {
-	case "", "-", "--", "?", "??", "???", "~", "null", "none", "n/a", "na", "tbd", "tba", "tbc", "todo", "unknown", "…", "...", "{", "[",
+	case "", "-", "--", "?", "??", "???", "~", "null", "none", "n/a", "na", "tbd", "tba", "tbc", "todo", "unknown", "…",
+		"...", "{", "[",
 		"undefined", "not set", "unset", "|", "pending", "open question":
 		return true
 	}
@@ -537,7 +549,8 @@ func (x *extractor) delimited(i, end int) byte {
 	for _, d := range [...]byte{'\t', ';', ','} {
 		n := strings.Count(head, string(d))
 		if n > 0 && n < 16 && len(row) < 1024 && strings.Count(row, string(d)) == n &&
-			(d == '\t' || !strings.ContainsAny(head, ".:!?=") && !strings.Contains(head, string(d)+" ") && !strings.Contains(row, string(d)+" ")) {
+			(d == '\t' || !strings.ContainsAny(head, ".:!?=") && !strings.Contains(head, string(d)+" ") &&
+				!strings.Contains(row, string(d)+" ")) {
 			return d
 		}
 	}

@@ -76,7 +76,8 @@ func (x *extractor) tokenize(from, to int) {
 				i = end
 				continue
 			}
-		} else if k, ok := leadingByte(c); ok && !(c == '.' && i+1 < to && wordByte(src[i+1]) && (i == from || src[i-1] <= ' ')) {
+		} else if k, ok := leadingByte(c); ok && !(c == '.' && i+1 < to && wordByte(src[i+1]) &&
+			(i == from || src[i-1] <= ' ')) {
 			if k == quoted {
 				if inner, end := quotedSpan(src[i:to], string(c)); end > 0 {
 					x.add(inner, i, i+end, quoted)
@@ -95,7 +96,8 @@ func (x *extractor) tokenize(from, to int) {
 }
 
 // leadingKinds are the kinds of the tokens that these bytes make.
-var leadingKinds = [256]kind{'"': quoted, '\'': quoted, '`': quoted, '(': open, '[': open, ')': closing, ']': closing, ',': comma,
+var leadingKinds = [256]kind{'"': quoted, '\'': quoted, '`': quoted, '(': open, '[': open, ')': closing, ']': closing,
+	',': comma,
 	';': semicolon, ':': colon, '!': stop, '.': stop, '?': question, '*': mark, '_': mark, '>': mark, '|': mark}
 
 func leadingByte(c byte) (kind, bool) { return leadingKinds[c], leadingKinds[c] != word }
@@ -294,7 +296,8 @@ func isS(w string) bool { return w == "'s" || w == "’s" || w == "'S" || w == "
 func (x *extractor) addPossessive(w string, start, end int) {
 	prev := &x.tokens[len(x.tokens)-1]
 	if isS(w) && (prev.is(cPronoun|cWh|cCondition|cIndefinite) || strings.EqualFold(prev.text, "that") ||
-		strings.EqualFold(prev.text, "there") || strings.EqualFold(prev.text, "here")) && !strings.EqualFold(prev.text, "one") {
+		strings.EqualFold(prev.text, "there") || strings.EqualFold(prev.text, "here")) &&
+		!strings.EqualFold(prev.text, "one") {
 		x.addWord("'s", start, end, false, true)
 		return
 	}

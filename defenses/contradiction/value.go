@@ -36,7 +36,8 @@ type value struct {
 // maxValue bounds the bytes of a value that are kept and compared.
 const maxValue = 256
 
-var fillers = [...]string{"about ", "around ", "roughly ", "approximately ", "exactly ", "only ", "just ", "up to ", "at most ",
+var fillers = [...]string{"about ", "around ", "roughly ", "approximately ", "exactly ", "only ", "just ", "up to ",
+	"at most ",
 	"at least ", "the ", "a ", "an ", "our ", "my ", "their ", "its ", "his ", "her "}
 
 func normal(s string) string {
@@ -109,7 +110,8 @@ func parseValue(s string) value {
 	case v.parseQuantity(fields):
 	case len(fields) == 1 && first != nil && first.group != 0:
 		v.kind, v.group = choice, first.group
-	case strings.ContainsAny(fields[0], "@/") || strings.ContainsAny(v.norm, "0123456789") || strings.Contains(strings.Trim(fields[0], "."), "."):
+	case strings.ContainsAny(fields[0], "@/") || strings.ContainsAny(v.norm, "0123456789") ||
+		strings.Contains(strings.Trim(fields[0], "."), "."):
 		v.kind = address
 	case capitalised(s):
 		v.kind = nameOf
@@ -120,7 +122,8 @@ func parseValue(s string) value {
 // parseQuantity reads "12,400 euros", "30 s", "25 MB", "€ 18", "five people".
 func (v *value) parseQuantity(fields []string) bool {
 	f := fields[0]
-	if u, ok := units()[f]; ok && len(fields) > 1 && (f == "€" || f == "$" || f == "£" || f == "eur" || f == "usd" || f == "chf" || f == "gbp") {
+	if u, ok := units()[f]; ok && len(fields) > 1 && (f == "€" || f == "$" || f == "£" || f == "eur" || f == "usd" ||
+		f == "chf" || f == "gbp") {
 		if n, ok := parseNumber(fields[1]); ok {
 			v.kind, v.number, v.unit = quantity, n, u.base
 			return true
@@ -237,7 +240,8 @@ func clockTime(s string) (float64, bool) {
 
 func numericDate(s string) bool {
 	return len(s) >= 8 && len(s) <= 10 && s[0] >= '0' && s[0] <= '9' &&
-		(strings.Count(s, "-") == 2 || strings.Count(s, "/") == 2 || strings.Count(s, ".") == 2 && !strings.ContainsAny(s, ":"))
+		(strings.Count(s, "-") == 2 || strings.Count(s, "/") == 2 ||
+			strings.Count(s, ".") == 2 && !strings.ContainsAny(s, ":"))
 }
 
 func capitalised(s string) bool {

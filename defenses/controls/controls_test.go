@@ -28,10 +28,12 @@ func TestWhatEachControlStops(t *testing.T) {
 	kinds := []memory.Record{defensetest.FromUser("u"), defensetest.FromAgent("a"), defensetest.External("e"), asked}
 	const allow, block = memory.Allow, memory.Block
 	for name, want := range map[string]struct{ write, read [4]memory.Action }{
-		"none":        {},
-		"block-all":   {write: [4]memory.Action{block, block, block, block}},
-		"no-memory":   {write: [4]memory.Action{block, block, block, block}, read: [4]memory.Action{block, block, block, block}},
-		"origin-only": {write: [4]memory.Action{allow, allow, block, allow}, read: [4]memory.Action{allow, allow, block, allow}},
+		"none":      {},
+		"block-all": {write: [4]memory.Action{block, block, block, block}},
+		"no-memory": {write: [4]memory.Action{block, block, block, block},
+			read: [4]memory.Action{block, block, block, block}},
+		"origin-only": {write: [4]memory.Action{allow, allow, block, allow},
+			read: [4]memory.Action{allow, allow, block, allow}},
 	} {
 		tr := defensetest.Open(t, build(t, name))
 		for i, r := range kinds {

@@ -112,7 +112,8 @@ func (p *program) drop(ctx context.Context, id uint64, sent time.Time) {
 func (p *program) line(b []byte) error {
 	a, err := readAnswer(b)
 	if err != nil {
-		return &violation{fmt.Sprintf("it wrote a line that is no answer: %s (%v)", remote.Quote(string(b[:min(len(b), 300)])), err)}
+		return &violation{fmt.Sprintf("it wrote a line that is no answer: %s (%v)",
+			remote.Quote(string(b[:min(len(b), 300)])), err)}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -155,7 +155,8 @@ func TestAGuardThatBreaksScoresNothing(t *testing.T) {
 			if mode == "sleep" {
 				timeout = "400ms"
 			}
-			settings := []string{"agent=hermes", "limit=24", "concurrency=3", "external_timeout=" + timeout, "defense=bad=exec:" + command(t, mode)}
+			settings := []string{"agent=hermes", "limit=24", "concurrency=3", "external_timeout=" + timeout,
+				"defense=bad=exec:" + command(t, mode)}
 			out, _ := run(t, settings...)
 			reasons := map[string]int{}
 			for _, e := range out.rows {
@@ -319,7 +320,8 @@ func TestTheEnvironmentOfAGuardIsClean(t *testing.T) {
 	if !strings.Contains(err.Error(), "handed") {
 		t.Errorf("the error has nothing of what it wrote to standard error: %v", err)
 	}
-	if _, err := external.NewExec("x", defenses.Env{PassEnv: []string{"NOT_SET_ANYWHERE"}, Lookup: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "NOT_SET_ANYWHERE") {
+	if _, err := external.NewExec("x", defenses.Env{PassEnv: []string{"NOT_SET_ANYWHERE"},
+		Lookup: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "NOT_SET_ANYWHERE") {
 		t.Errorf("naming a variable that is not set: %v", err)
 	}
 }
@@ -332,11 +334,14 @@ func TestServicesThatBreakAreErrors(t *testing.T) {
 	}{
 		"status 500": {func(w http.ResponseWriter, _ string) { http.Error(w, "boom", 500) }, "boom"},
 		"no JSON":    {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, "<html>") }, "no JSON object"},
-		"other id":   {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"id":99999,"action":"block"}`) }, "question 99999"},
-		"two":        {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"action":"allow","Action":"block"}`) }, "are one field twice"},
-		"no action":  {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"score":1}`) }, "has no action"},
-		"redirect":   {func(w http.ResponseWriter, _ string) { w.Header().Set("Location", "/x"); w.WriteHeader(302) }, "redirects are not followed"},
-		"hangs":      {func(http.ResponseWriter, string) { time.Sleep(time.Second) }, "no answer within"},
+		"other id": {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"id":99999,"action":"block"}`) },
+			"question 99999"},
+		"two": {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"action":"allow","Action":"block"}`) },
+			"are one field twice"},
+		"no action": {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, `{"score":1}`) }, "has no action"},
+		"redirect": {func(w http.ResponseWriter, _ string) { w.Header().Set("Location", "/x"); w.WriteHeader(302) },
+			"redirects are not followed"},
+		"hangs": {func(http.ResponseWriter, string) { time.Sleep(time.Second) }, "no answer within"},
 		"too long": {func(w http.ResponseWriter, _ string) {
 			for range 20 {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
@@ -402,7 +407,8 @@ func TestTokensGoWhereTheyAreMeantToGo(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), token) || !strings.Contains(err.Error(), "no such user") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := external.NewHTTP("http://guards.example/x", defenses.Env{Lookup: lookup}); err == nil || !strings.Contains(err.Error(), "in the clear") {
+	if _, err := external.NewHTTP("http://guards.example/x", defenses.Env{Lookup: lookup}); err == nil ||
+		!strings.Contains(err.Error(), "in the clear") {
 		t.Errorf("a token over plain http to another machine: %v", err)
 	}
 	if _, err := external.NewHTTP("https://guards.example/x", defenses.Env{Lookup: lookup}); err != nil {

@@ -13,9 +13,12 @@ import (
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		`{"id":1,"action":"block","detectors":["a;b","\u001b[31m"],"reasons":["r"],"spans":[[0,3]],"score":0.5}`,
-		`{"id":1,"action":"redact","value":""}`, `{"id":1,"action":"redact"}`, `{"action":"allow","spans":[[5,1]],"detectors":[""]}`,
-		`{"decisions":[{"action":"defer","held":true,"rank":-1}]}`, `{"name":"x","ops":["read","nonsense"]}`, `{"name":"x"}`, `[]`, `null`, `{"score":1e999}`,
-		`{"action":"block","ACTION":"allow"}`, `{"decisions":[{"action":"allow","action":"block"}]}`, `{"x":{"action":1,"action":2}}`,
+		`{"id":1,"action":"redact","value":""}`, `{"id":1,"action":"redact"}`,
+		`{"action":"allow","spans":[[5,1]],"detectors":[""]}`,
+		`{"decisions":[{"action":"defer","held":true,"rank":-1}]}`, `{"name":"x","ops":["read","nonsense"]}`, `{"name":"x"}`,
+		`[]`, `null`, `{"score":1e999}`,
+		`{"action":"block","ACTION":"allow"}`, `{"decisions":[{"action":"allow","action":"block"}]}`,
+		`{"x":{"action":1,"action":2}}`,
 	} {
 		f.Add(s)
 	}
@@ -35,7 +38,8 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("score %v", v.Score)
 		}
 		for _, f := range v.Findings {
-			if f.Check == "" || len(f.Check) > maxCheck+4 || strings.ContainsAny(f.Check, "; \n\x1b") || len(f.Note) > maxNote+4 || f.End < f.Start {
+			if f.Check == "" || len(f.Check) > maxCheck+4 || strings.ContainsAny(f.Check, "; \n\x1b") ||
+				len(f.Note) > maxNote+4 || f.End < f.Start {
 				t.Errorf("finding %+v", f)
 			}
 		}

@@ -193,7 +193,8 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 		return nil, err
 	}
 	if len(a.Decisions) != len(cs) {
-		return nil, g.broken(fmt.Errorf("it was asked to read %d candidates and gave %d decisions: answer one a candidate, in their order", len(cs), len(a.Decisions)))
+		return nil, g.broken(fmt.Errorf("it was asked to read %d candidates and gave %d decisions: answer one a "+
+			"candidate, in their order", len(cs), len(a.Decisions)))
 	}
 	for i := range a.Decisions {
 		if out[i], err = a.Decisions[i].decision(); err != nil {
@@ -229,7 +230,8 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 		return nil, err
 	}
 	if len(a.Records) != len(rs) {
-		return nil, g.broken(fmt.Errorf("%d records were seeded and %d came back: answer one a record, in their order", len(rs), len(a.Records)))
+		return nil, g.broken(fmt.Errorf("%d records were seeded and %d came back: answer one a record, in their order",
+			len(rs), len(a.Records)))
 	}
 	out := make([]memory.Record, len(rs))
 	for i, r := range rs {
@@ -239,7 +241,8 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 				i+1, text.Clip(j.Action, 40), OwnerVariable))
 		}
 		if len(j.Signature) > maxSignature || len(j.SignedBy) > maxCheck {
-			return nil, g.broken(fmt.Errorf("record %d: its signature is longer than %d bytes, or its signed_by than %d", i+1, maxSignature, maxCheck))
+			return nil, g.broken(fmt.Errorf("record %d: its signature is longer than %d bytes, or its signed_by than %d", i+1,
+				maxSignature, maxCheck))
 		}
 		r.Scope, r.Signature, r.SignedBy = j.Scope, j.Signature, j.SignedBy
 		out[i] = r

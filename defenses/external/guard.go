@@ -217,7 +217,8 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 		return id, nil, errors.New(`the answer to hello has no name: answer {"id":…,"name":…,"version":…,"ops":["write"]}`)
 	}
 	if len(a.Name) > maxCheck || len(a.Version) > maxCheck || len(a.Configuration) > maxIdentity {
-		return id, nil, fmt.Errorf("the answer to hello is too long: name and version have at most %d bytes, the configuration %d", maxCheck, maxIdentity)
+		return id, nil, fmt.Errorf("the answer to hello is too long: name and version have at most %d bytes, the "+
+			"configuration %d", maxCheck, maxIdentity)
 	}
 	id = defenses.Identity{Name: identifier(a.Name), Version: identifier(a.Version), Configuration: a.Configuration}
 	if a.Version == "" {
@@ -230,7 +231,8 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 	ops = make(map[string]bool, len(answers))
 	for _, op := range answers {
 		if !slices.Contains(Ops(), op) {
-			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", text.Clip(op, 40), strings.Join(Ops(), ", "))
+			return id, nil, fmt.Errorf("the answer to hello names the operation %q: one of %s", text.Clip(op, 40),
+				strings.Join(Ops(), ", "))
 		}
 		ops[op] = true
 	}
@@ -240,7 +242,8 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 		}
 	}
 	if len(id.Screens) == 0 {
-		return id, nil, errors.New("the answer to hello names no operation that decides: ops must have one of input, write, read, act")
+		return id, nil, errors.New("the answer to hello names no operation that decides: ops must have one of input, " +
+			"write, read, act")
 	}
 	return id, ops, nil
 }

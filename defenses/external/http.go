@@ -53,8 +53,10 @@ func loopback(host string) bool {
 func newService(u *url.URL, token, owner remote.Secret, timeout time.Duration) *service {
 	// One attempt: a service that was asked twice might count a change twice. The
 	// time for an answer is that of the guard; this one is only the last resort.
-	c := remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second, Redact: remote.Redactor{}.With(token, owner)})
-	return &service{url: u.String(), client: remote.HTTP(remote.Authorized(c, token)), wire: c, redact: c.Redactor(), done: make(chan struct{})}
+	c := remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second,
+		Redact: remote.Redactor{}.With(token, owner)})
+	return &service{url: u.String(), client: remote.HTTP(remote.Authorized(c, token)), wire: c, redact: c.Redactor(),
+		done: make(chan struct{})}
 }
 
 func (s *service) lost() <-chan struct{} { return s.done }
@@ -108,7 +110,8 @@ func (s *service) post(ctx context.Context, q *Request) (*Answer, error) {
 	}
 	a, err := readAnswer(b)
 	if err != nil {
-		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)", remote.Quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
+		return nil, fmt.Errorf("its answer is no JSON object of an answer: %s (%v)",
+			remote.Quote(s.redact.String(string(b[:min(len(b), 300)]))), err)
 	}
 	if a.ID != 0 && a.ID != q.ID {
 		return nil, fmt.Errorf("it was asked question %d and answers question %d", q.ID, a.ID)

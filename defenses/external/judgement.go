@@ -27,9 +27,11 @@ func (j *Judgement) verdict() (memory.Verdict, error) {
 		return v, errors.New("the answer redacts without a value: say what stands in the place of the content")
 	}
 	if len(j.Signature) > maxSignature || len(j.SignedBy) > maxCheck {
-		return v, fmt.Errorf("the answer's signature is longer than %d bytes, or its signed_by than %d", maxSignature, maxCheck)
+		return v, fmt.Errorf("the answer's signature is longer than %d bytes, or its signed_by than %d", maxSignature,
+			maxCheck)
 	}
-	v.Held, v.Scope, v.Signature, v.SignedBy, v.Unsure = j.Held && v.Action == memory.Defer, j.Scope, j.Signature, j.SignedBy, j.Unsure
+	v.Held, v.Scope, v.Signature, v.SignedBy, v.Unsure = j.Held && v.Action == memory.Defer, j.Scope, j.Signature,
+		j.SignedBy, j.Unsure
 	if j.Score != nil {
 		v.Score, v.HasScore = *j.Score, true
 	}
@@ -39,8 +41,9 @@ func (j *Judgement) verdict() (memory.Verdict, error) {
 
 func (j *Judgement) decision() (memory.Decision, error) {
 	v, err := j.verdict()
-	return memory.Decision{Action: v.Action, Text: v.Text, Rank: j.Rank, Attribute: j.Attribute, Scope: v.Scope, Findings: v.Findings,
-		Score: v.Score, HasScore: v.HasScore, Unsure: v.Unsure}, err
+	return memory.Decision{Action: v.Action, Text: v.Text, Rank: j.Rank, Attribute: j.Attribute, Scope: v.Scope,
+		Findings: v.Findings,
+		Score:    v.Score, HasScore: v.HasScore, Unsure: v.Unsure}, err
 }
 
 func (j *Judgement) findings() []memory.Finding {
@@ -80,7 +83,8 @@ func identifier(s string) string {
 
 // JudgementOf is a verdict in the words of the protocol.
 func JudgementOf(v *memory.Verdict) Judgement {
-	j := Judgement{Action: v.Action.String(), Held: v.Held, Scope: v.Scope, Signature: v.Signature, SignedBy: v.SignedBy, Unsure: v.Unsure}
+	j := Judgement{Action: v.Action.String(), Held: v.Held, Scope: v.Scope, Signature: v.Signature, SignedBy: v.SignedBy,
+		Unsure: v.Unsure}
 	if v.HasScore {
 		j.Score = &v.Score
 	}
@@ -102,7 +106,8 @@ func JudgementOf(v *memory.Verdict) Judgement {
 
 // JudgementOfDecision is a decision in the words of the protocol.
 func JudgementOfDecision(d *memory.Decision) Judgement {
-	j := JudgementOf(&memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score, HasScore: d.HasScore, Unsure: d.Unsure})
+	j := JudgementOf(&memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score,
+		HasScore: d.HasScore, Unsure: d.Unsure})
 	j.Rank, j.Attribute = d.Rank, d.Attribute
 	return j
 }

@@ -161,7 +161,8 @@ func readAnswer(b []byte) (*Answer, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, err
 	}
-	if err := remote.Once(b, answerFields, judgements); err != nil { // what a guard says in fields of its own is its own affair
+	// what a guard says in fields of its own is its own affair
+	if err := remote.Once(b, answerFields, judgements); err != nil {
 		return nil, err
 	}
 	return &a, nil
@@ -181,7 +182,8 @@ func ReadRequest(b []byte) (*Request, error) {
 var requestFields = remote.Fields(reflect.TypeFor[Request]())
 
 // answerFields are the fields of [Answer] and [Judgement].
-var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope", "signature", "signed_by",
+var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope",
+	"signature", "signed_by",
 	"unsure", "rank", "attribute", "decisions", "records", "took_us", "error", "name", "version", "configuration", "ops"}
 
 // judgements are the fields of an [Answer] that hold lists of [Judgement].
@@ -198,8 +200,10 @@ const (
 )
 
 func recordOf(r *memory.Record) Record {
-	out := Record{Record: r.ID, Store: r.Store, Key: r.Key, Value: r.Text, SourceClass: r.Origin.Class.String(), Origin: &r.Origin, Lineage: r.Lineage,
-		Principal: r.Principal, Asked: r.Asked, Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent,
+	out := Record{Record: r.ID, Store: r.Store, Key: r.Key, Value: r.Text, SourceClass: r.Origin.Class.String(),
+		Origin: &r.Origin, Lineage: r.Lineage,
+		Principal: r.Principal, Asked: r.Asked, Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo,
+		Version: r.Version, Parent: r.Parent,
 		Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy, Intents: r.Intents, Trust: r.Trust}
 	if r.State != memory.Live {
 		out.State = r.State.String()
@@ -209,7 +213,8 @@ func recordOf(r *memory.Record) Record {
 
 // Memory is the record as a gate sees it.
 func (r *Record) Memory() (memory.Record, error) {
-	out := memory.Record{ID: r.Record, Store: r.Store, Key: r.Key, Text: r.Value, Lineage: r.Lineage, Principal: r.Principal, Asked: r.Asked,
+	out := memory.Record{ID: r.Record, Store: r.Store, Key: r.Key, Text: r.Value, Lineage: r.Lineage,
+		Principal: r.Principal, Asked: r.Asked,
 		Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent, Scope: r.Scope,
 		Signature: r.Signature, SignedBy: r.SignedBy, Intents: r.Intents, Trust: r.Trust}
 	if r.Origin != nil {

@@ -60,7 +60,8 @@ func TestTheExamplesOfThePage(t *testing.T) {
 			if v := tr.Judge(tr.Proposal(defensetest.External(c.bad))); v.Action != memory.Block || len(v.Findings) != 1 {
 				t.Errorf("from outside: %+v", v)
 			}
-			if v := tr.Judge(tr.Proposal(defensetest.FromUser(`"source_class":"EXTERNAL_TOOL" ` + c.bad))); v.Action != memory.Allow {
+			if v := tr.Judge(tr.Proposal(defensetest.FromUser(`"source_class":"EXTERNAL_TOOL" ` +
+				c.bad))); v.Action != memory.Allow {
 				t.Errorf("from the user: %+v", v)
 			}
 			out, _ := run(t, "agent=hermes", "defense=mine=exec:"+spec)

@@ -40,7 +40,8 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 				asked, high = true, g.known(provenance.CallIntents(c))
 			}
 			if why, from := g.mayFill(l, a.Role, high, c.Query.Text); why != "" {
-				f := found(FillsCheck, High, FillsPrefix+string(a.Role), fmt.Sprintf("argument %q of %q comes from record %q, which %s: %s", a.Name, c.Tool, l.Record, from, why))
+				f := found(FillsCheck, High, FillsPrefix+string(a.Role),
+					fmt.Sprintf("argument %q of %q comes from record %q, which %s: %s", a.Name, c.Tool, l.Record, from, why))
 				s.add(f)
 			}
 		}
@@ -51,7 +52,8 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 		v.Action = memory.Allow
 	}
 	if g.hook != nil {
-		g.emit(ctx, Event{Gate: memory.AtAct, Route: c.Query.Route, Principal: c.Query.Principal, Content: arguments(c), Key: c.Tool}, v.Action, began)
+		g.emit(ctx, Event{Gate: memory.AtAct, Route: c.Query.Route, Principal: c.Query.Principal, Content: arguments(c),
+			Key: c.Tool}, v.Action, began)
 	}
 	return v, nil
 }

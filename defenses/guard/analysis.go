@@ -317,7 +317,8 @@ func untag(s string) (out string, start, end int, ok bool) {
 			continue
 		}
 		joined := start >= 0 && from == at // right behind what was taken out
-		if from > 0 && (joined || classes[s[from-1]]&isLetter != 0) && to < len(s) && (classes[s[to]]&isLetter != 0 || s[to] == '<') {
+		if from > 0 && (joined || classes[s[from-1]]&isLetter != 0) && to < len(s) &&
+			(classes[s[to]]&isLetter != 0 || s[to] == '<') {
 			if start < 0 {
 				start = from - 1
 			}

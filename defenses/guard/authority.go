@@ -98,7 +98,8 @@ func (g *gate) standing(r *memory.Record) standing {
 	case r.Scope > s.scope:
 		s.scope, s.why = r.Scope, raisedApproved
 	}
-	if s.scope < memory.ToolActionAllowed && r.Principal != everybody && g.claims.corroborated(r.ID, g.policy.Authority.Corroboration) {
+	if s.scope < memory.ToolActionAllowed && r.Principal != everybody &&
+		g.claims.corroborated(r.ID, g.policy.Authority.Corroboration) {
 		s.scope, s.why = memory.ToolActionAllowed, raisedCorroborated
 	}
 	return s
@@ -137,7 +138,8 @@ func (g *gate) fills(r *memory.Record, s *standing, role memory.Role, high []pro
 	if s.scope >= memory.ToolActionAllowed {
 		return len(high) == 0 || s.raised() || !g.policy.low(r, g.policy.HighRisk.TrustFloor) && governs(r, high)
 	}
-	if len(high) > 0 || role == memory.Command || role == memory.Credential || r.State != memory.Live || s.why == loweredShared {
+	if len(high) > 0 || role == memory.Command || role == memory.Credential || r.State != memory.Live ||
+		s.why == loweredShared {
 		return false
 	}
 	a := &g.policy.Authority
@@ -161,7 +163,8 @@ func (g *gate) told(r *memory.Record, s *standing, high []provenance.Intent) boo
 	if s.scope > memory.ContextOnly {
 		return false
 	}
-	return !(g.policy.Authority.Asked == LowRisk && r.Asked && len(high) == 0 && r.State == memory.Live && s.why != loweredShared)
+	return !(g.policy.Authority.Asked == LowRisk && r.Asked && len(high) == 0 && r.State == memory.Live &&
+		s.why != loweredShared)
 }
 
 // shortestSource is the least length of a source that words can name, in bytes.
@@ -192,7 +195,8 @@ func holdsWord(s, w string) bool {
 		}
 		i += from
 		j := i + len(w)
-		if (i == 0 || !partOfName(s[i-1])) && (j == len(s) || !partOfName(s[j]) || s[j] == '.' && (j+1 == len(s) || s[j+1] == ' ')) {
+		if (i == 0 || !partOfName(s[i-1])) && (j == len(s) || !partOfName(s[j]) ||
+			s[j] == '.' && (j+1 == len(s) || s[j+1] == ' ')) {
 			return true
 		}
 		from = i + 1

@@ -23,15 +23,16 @@ const (
 	InjectionCheck         Check = "prompt_injection"   // threat patterns in a content or a key
 	HiddenTextCheck        Check = "hidden_text"        // characters that no reader sees
 	SensitiveDataCheck     Check = "sensitive_data"     // secrets and personal data
-	HighRiskCheck          Check = "high_risk_intent"   // a record of little trust that bears on a high-risk intent, at the write
-	StandingRuleCheck      Check = "standing_rule"      // a record of little trust that says how to behave
-	ContradictionCheck     Check = "contradiction"      // an external claim against a trusted fact
-	OverrideCheck          Check = "override"           // a write that would replace or remove a record of more trust
-	PrincipalCheck         Check = "foreign_principal"  // a recalled record of somebody else
-	CapCheck               Check = "external_cap"       // an external record more than a recall may hold
-	SignatureCheck         Check = "signature"          // a recalled record that is not what was signed
-	LowTrustCheck          Check = "low_trust_source"   // a recalled record that must not govern the intent of the query
-	FillsCheck             Check = "external_argument"  // a tool call in which external memory decides
+	// a record of little trust that bears on a high-risk intent, at the write
+	HighRiskCheck      Check = "high_risk_intent"
+	StandingRuleCheck  Check = "standing_rule"     // a record of little trust that says how to behave
+	ContradictionCheck Check = "contradiction"     // an external claim against a trusted fact
+	OverrideCheck      Check = "override"          // a write that would replace or remove a record of more trust
+	PrincipalCheck     Check = "foreign_principal" // a recalled record of somebody else
+	CapCheck           Check = "external_cap"      // an external record more than a recall may hold
+	SignatureCheck     Check = "signature"         // a recalled record that is not what was signed
+	LowTrustCheck      Check = "low_trust_source"  // a recalled record that must not govern the intent of the query
+	FillsCheck         Check = "external_argument" // a tool call in which external memory decides
 )
 
 // CheckInfo describes a check to the person who writes a policy.
@@ -47,24 +48,31 @@ type CheckInfo struct {
 func Checks() []CheckInfo {
 	return []CheckInfo{
 		{ProtectedKeyCheck, "write", "The key is protected, and the record is not the operator's. Removals count.", nil},
-		{ImmutableKeyCheck, "write", "The key is immutable and has a value, or somebody other than the operator and the user gives it the first.", nil},
+		{ImmutableKeyCheck, "write", "The key is immutable and has a value, or somebody other than the operator and the " +
+			"user gives it the first.", nil},
 		{SourceClassCheck, "write", "The record claims class SYSTEM, and its principal is not system.", nil},
-		{SizeCheck, "write", "The content is too long, in all or for what its key usually holds.", []string{tooLong, tooLongHere}},
+		{SizeCheck, "write", "The content is too long, in all or for what its key usually holds.",
+			[]string{tooLong, tooLongHere}},
 		{BurstCheck, "write", "More writes than the rate allows.", nil},
 		{RapidChangeCheck, "write", "The key changes more often than the limit allows.", nil},
-		{RepetitionCheck, "write", "An external content says again what was stored within the cooldown, under whatever key and in other words.", nil},
+		{RepetitionCheck, "write", "An external content says again what was stored within the cooldown, under whatever " +
+			"key and in other words.", nil},
 		{SelfReinforcementCheck, "write", "The agent has said nearly the same too often with nobody else saying it.", nil},
 		{DecoyCheck, "write", "The content names a decoy endpoint.", nil},
-		{InjectionCheck, "write, read", "Threat patterns in a content or a key, also where they are wrapped.", []string{keyword.PromptInjection, keyword.Exfiltration, PersistenceFamily}},
-		{HiddenTextCheck, "write, read", "Characters that no reader sees, or that make a text read otherwise. A redaction takes them out.", []string{keyword.Invisible, keyword.Bidirectional, keyword.Terminal}},
+		{InjectionCheck, "write, read", "Threat patterns in a content or a key, also where they are wrapped.",
+			[]string{keyword.PromptInjection, keyword.Exfiltration, PersistenceFamily}},
+		{HiddenTextCheck, "write, read", "Characters that no reader sees, or that make a text read otherwise. A redaction " +
+			"takes them out.", []string{keyword.Invisible, keyword.Bidirectional, keyword.Terminal}},
 		{SensitiveDataCheck, "write", "Secrets and personal data.", []string{SecretFamily, PersonalFamily}},
 		{HighRiskCheck, "write", "A record of little trust bears on a high-risk intent.", nil},
 		{StandingRuleCheck, "write", "A record of little trust says how to behave from now on.", nil},
 		{ContradictionCheck, "write", "An external claim against a trusted fact.", nil},
 		{OverrideCheck, "write", "The record would replace or remove one of more trust.", nil},
 		{PrincipalCheck, "read", "The record belongs to another principal. Without a rule it is quarantined.", nil},
-		{CapCheck, "read", "More external records than retrieval.max_external. Without a rule it is left out of this recall.", nil},
-		{SignatureCheck, "read", "The record has no signature, or is not what was signed. Without a rule it is quarantined.", []string{"signature_missing", "signature_wrong"}},
+		{CapCheck, "read", "More external records than retrieval.max_external. Without a rule it is left out of this recall.",
+			nil},
+		{SignatureCheck, "read", "The record has no signature, or is not what was signed. Without a rule it is quarantined.",
+			[]string{"signature_missing", "signature_wrong"}},
 		{LowTrustCheck, "read", "The record is trusted too little for the high-risk intent of the query.", nil},
 		{FillsCheck, "act", "An external record fills an argument that decides what the call does.", nil},
 	}

@@ -90,7 +90,8 @@ func contentWords(s string) []uint64 {
 // denies reports whether a word turns a statement round.
 func denies(w string) bool {
 	switch w {
-	case "not", "no", "never", "nor", "neither", "without", "isn't", "aren't", "wasn't", "don't", "doesn't", "didn't", "won't", "can't", "cannot", "mustn't", "shouldn't",
+	case "not", "no", "never", "nor", "neither", "without", "isn't", "aren't", "wasn't", "don't", "doesn't", "didn't",
+		"won't", "can't", "cannot", "mustn't", "shouldn't",
 		"wrong", "false", "old", "former", "formerly", "instead", "stop", "avoid":
 		return true
 	}
@@ -151,7 +152,8 @@ func (c *claims) learn(r *memory.Record) {
 		w.principal = "" // the operator is one, in whoever's memory
 	}
 	for _, v := range cl.values {
-		if ws := c.trusted[v]; (ws != nil || len(c.trusted) < maxRemembered) && len(ws) < maxClaims && !slices.ContainsFunc(ws, func(o witness) bool { return o.record == r.ID }) {
+		if ws := c.trusted[v]; (ws != nil || len(c.trusted) < maxRemembered) && len(ws) < maxClaims &&
+			!slices.ContainsFunc(ws, func(o witness) bool { return o.record == r.ID }) {
 			c.trusted[v] = append(ws, w)
 		}
 	}

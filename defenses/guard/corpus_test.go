@@ -102,8 +102,10 @@ var disguises = map[string]func(string) string{
 		}
 		return b.String()
 	},
-	"confusables swapped": strings.NewReplacer("a", "а", "c", "с", "e", "е", "i", "і", "o", "о", "p", "р", "s", "ѕ", "x", "х", "y", "у",
-		"A", "А", "B", "В", "C", "С", "E", "Е", "H", "Н", "I", "І", "K", "К", "M", "М", "O", "О", "P", "Р", "S", "Ѕ", "T", "Т", "X", "Х", "Y", "Υ").Replace,
+	"confusables swapped": strings.NewReplacer("a", "а", "c", "с", "e", "е", "i", "і", "o", "о", "p", "р", "s", "ѕ", "x",
+		"х", "y", "у",
+		"A", "А", "B", "В", "C", "С", "E", "Е", "H", "Н", "I", "І", "K", "К", "M", "М", "O", "О", "P", "Р", "S", "Ѕ", "T",
+		"Т", "X", "Х", "Y", "Υ").Replace,
 	"wrapped in base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 }
 
@@ -145,7 +147,8 @@ func TestTheCorpusOfAgentMemoryGuard(t *testing.T) {
 			}
 			t.Logf("%s: content %d of 32, keys and sizes %d of 13, false alarms %d of 17", name, content, keysAndSizes, alarms)
 			if content < 30 || keysAndSizes != 13 || alarms != 0 {
-				t.Errorf("%s: content %d of 32, keys and sizes %d of 13, false alarms %d of 17", name, content, keysAndSizes, alarms)
+				t.Errorf("%s: content %d of 32, keys and sizes %d of 13, false alarms %d of 17", name, content, keysAndSizes,
+					alarms)
 			}
 		}
 	}

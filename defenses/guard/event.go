@@ -72,10 +72,12 @@ func Slog(l *slog.Logger) Hook {
 			return
 		}
 		attrs := []slog.Attr{
-			slog.String("gate", e.Gate.String()), slog.String("action", e.Action.String()), slog.String("would", e.Would.String()),
+			slog.String("gate", e.Gate.String()), slog.String("action", e.Action.String()),
+			slog.String("would", e.Would.String()),
 			slog.String("mode", string(e.Mode)), slog.String("route", e.Route.String()), slog.String("record", e.Record),
 			slog.String("class", e.Class.String()), slog.String("principal", e.Principal), slog.Int("bytes", e.Bytes),
-			slog.String("sha256", e.SHA256), slog.Time("at", e.Time), slog.Duration("took", e.Took), slog.Uint64("trial", e.Trial),
+			slog.String("sha256", e.SHA256), slog.Time("at", e.Time), slog.Duration("took", e.Took),
+			slog.Uint64("trial", e.Trial),
 		}
 		if e.Gate == memory.AtWrite {
 			attrs = append(attrs, slog.String("op", e.Op.String()))
@@ -94,7 +96,8 @@ func Slog(l *slog.Logger) Hook {
 func findingsValue(fs []Finding) []map[string]string {
 	out := make([]map[string]string, len(fs))
 	for i, f := range fs {
-		out[i] = map[string]string{"on": string(f.On), "check": f.Check, "severity": f.Severity.String(), "action": f.Action.String(), "rule": f.Rule}
+		out[i] = map[string]string{"on": string(f.On), "check": f.Check, "severity": f.Severity.String(),
+			"action": f.Action.String(), "rule": f.Rule}
 		if f.Note != "" {
 			out[i]["note"] = f.Note
 		}

@@ -19,7 +19,8 @@ func TestTheLogHoldsNoContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := guard.New(guard.Options{Policy: p, Hook: guard.Slog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	g, err := guard.New(guard.Options{Policy: p, Hook: guard.Slog(slog.New(slog.NewJSONHandler(&out,
+		&slog.HandlerOptions{Level: slog.LevelDebug})))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func TestTheLogHoldsNoContent(t *testing.T) {
 	_, r := tr.Write(defensetest.External("The club meets in Oslo."))
 	tr.Write(keyed(defensetest.FromUser("Kari"), "identity.role"))
 	tr.Read("Where does the club meet?", r)
-	tr.Act(memory.Call{Tool: "send_mail", Args: []memory.Arg{{Name: "to", Value: "Oslo", Role: memory.Recipient, Lineage: memory.Lineage{{Record: r.ID, Origin: r.Origin}}}}})
+	tr.Act(memory.Call{Tool: "send_mail", Args: []memory.Arg{{Name: "to", Value: "Oslo", Role: memory.Recipient,
+		Lineage: memory.Lineage{{Record: r.ID, Origin: r.Origin}}}}})
 
 	var lines []map[string]any
 	for line := range strings.Lines(out.String()) {
@@ -45,9 +47,11 @@ func TestTheLogHoldsNoContent(t *testing.T) {
 			t.Errorf("%q stands in the log:\n%s", secret, out.String())
 		}
 	}
-	for i, want := range []struct{ gate, would, level string }{{"write", "defer", "WARN"}, {"write", "block", "WARN"}, {"read", "allow", ""}, {"act", "block", "WARN"}} {
+	for i, want := range []struct{ gate, would, level string }{{"write", "defer", "WARN"}, {"write", "block", "WARN"},
+		{"read", "allow", ""}, {"act", "block", "WARN"}} {
 		l := lines[i]
-		if l["gate"] != want.gate || l["would"] != want.would || l["action"] != "allow" || want.level != "" && l["level"] != want.level {
+		if l["gate"] != want.gate || l["would"] != want.would || l["action"] != "allow" ||
+			want.level != "" && l["level"] != want.level {
 			t.Errorf("line %d: %v", i+1, l)
 		}
 	}

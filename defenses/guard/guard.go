@@ -53,8 +53,9 @@ func Register(r *defenses.Registry) {
 		Name:     "guard",
 		Screens:  []defenses.Place{defenses.Write, defenses.Read, defenses.Act},
 		Argument: strings.Join(Presets(), "|") + "|FILE.yaml",
-		Idea:     "signatures, scan, provenance and contradiction under one policy, and external records are told with their source, not obeyed",
-		Cost:     "no model calls; about 15 µs a write and 1 µs a recalled record; state: one key, and the known facts",
+		Idea: "signatures, scan, provenance and contradiction under one policy, and external records are told with " +
+			"their source, not obeyed",
+		Cost: "no model calls; about 15 µs a write and 1 µs a recalled record; state: one key, and the known facts",
 	}, func(argument string, env defenses.Env) (defenses.Defense, error) {
 		p, err := load(argument, env)
 		if err != nil {
@@ -72,7 +73,8 @@ func load(argument string, env defenses.Env) (*Policy, error) {
 	case slices.Contains(Presets(), argument):
 		return Preset(argument)
 	case path.Ext(argument) == "":
-		return nil, fmt.Errorf("unknown preset %q: one of %s, or a policy file whose name ends in .yaml", argument, strings.Join(Presets(), ", "))
+		return nil, fmt.Errorf("unknown preset %q: one of %s, or a policy file whose name ends in .yaml", argument,
+			strings.Join(Presets(), ", "))
 	}
 	data, err := env.File(argument)
 	if err != nil {
@@ -145,7 +147,8 @@ func (g *Guard) Open(ctx context.Context, v memory.View) (memory.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	gt := &gate{policy: g.policy, hook: g.opts.Hook, reveal: g.opts.Reveal, secrets: g.secrets, view: v, facts: facts, signer: signer,
+	gt := &gate{policy: g.policy, hook: g.opts.Hook, reveal: g.opts.Reveal, secrets: g.secrets, view: v, facts: facts,
+		signer:  signer,
 		scanner: keyword.Scanner{Scope: g.policy.Scan}, trial: trial{policy: g.policy}}
 	if g.policy.Authority.Corroboration > 0 {
 		v.Each(func(r memory.Record) bool {

@@ -73,17 +73,21 @@ func TestExternalMemoryDoesNotDecide(t *testing.T) {
 		lineage memory.Lineage
 		veto    bool
 	}{
-		"an external record names the recipient":       {"send_mail", memory.Recipient, fromRecord(unasked.ID), true},
-		"among other sources":                          {"send_mail", memory.Recipient, append(memory.Lineage{{Segment: 1, Origin: user}}, fromRecord(unasked.ID)...), true},
-		"a past turn that held external content":       {"send_mail", memory.Destination, fromRecord("t1.1"), true},
-		"it only fills the body":                       {"send_mail", memory.Content, fromRecord(unasked.ID), false},
-		"the user asked to keep it":                    {"send_mail", memory.Recipient, fromRecord(kept.ID), true},
-		"the user asked to keep it, and money moves":   {"send_payment", memory.Recipient, fromRecord(kept.ID), true},
-		"the user's own record":                        {"send_payment", memory.Recipient, memory.Lineage{{Record: own.ID, Origin: user}}, false},
-		"external content of this session, not memory": {"send_mail", memory.Recipient, memory.Lineage{{Segment: 2, Origin: page}}, false},
+		"an external record names the recipient": {"send_mail", memory.Recipient, fromRecord(unasked.ID), true},
+		"among other sources": {"send_mail", memory.Recipient,
+			append(memory.Lineage{{Segment: 1, Origin: user}}, fromRecord(unasked.ID)...), true},
+		"a past turn that held external content":     {"send_mail", memory.Destination, fromRecord("t1.1"), true},
+		"it only fills the body":                     {"send_mail", memory.Content, fromRecord(unasked.ID), false},
+		"the user asked to keep it":                  {"send_mail", memory.Recipient, fromRecord(kept.ID), true},
+		"the user asked to keep it, and money moves": {"send_payment", memory.Recipient, fromRecord(kept.ID), true},
+		"the user's own record": {"send_payment", memory.Recipient,
+			memory.Lineage{{Record: own.ID, Origin: user}}, false},
+		"external content of this session, not memory": {"send_mail", memory.Recipient,
+			memory.Lineage{{Segment: 2, Origin: page}}, false},
 		"nowhere": {"send_mail", memory.Recipient, nil, false},
 	} {
-		v := tr.Act(memory.Call{Tool: c.tool, Query: memory.Query{Text: "Do it."}, Args: []memory.Arg{{Name: "x", Value: "y", Role: c.role, Lineage: c.lineage}}})
+		v := tr.Act(memory.Call{Tool: c.tool, Query: memory.Query{Text: "Do it."},
+			Args: []memory.Arg{{Name: "x", Value: "y", Role: c.role, Lineage: c.lineage}}})
 		if (v.Action == memory.Block) != c.veto || c.veto && v.Findings[0].Check != guard.FillsPrefix+string(c.role) {
 			t.Errorf("%s: %+v, want veto %t", name, v, c.veto)
 		}
@@ -111,7 +115,8 @@ func with(t testing.TB, policy string) defenses.Defense {
 // another thing when it is cut there: the object below is JSON only as a whole.
 func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
 	d := with(t, "size: {max_bytes: 0, growth: 0}\n")
-	long := "{\n\"norvik\": {\n\"billing contact\": \"Ana Ruiz\"},\n\"note\": \"" + strings.Repeat("The tea is nice. ", 4000) + "\"}"
+	long := "{\n\"norvik\": {\n\"billing contact\": \"Ana Ruiz\"},\n\"note\": \"" +
+		strings.Repeat("The tea is nice. ", 4000) + "\"}"
 	conflict := func(f memory.Finding) bool { return strings.HasPrefix(f.Check, "contradiction:") }
 	for _, c := range []struct {
 		text, against string
@@ -149,7 +154,8 @@ func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
 		} {
 			for _, op := range []memory.Op{memory.Replace, memory.Remove} {
 				tr, prior := know()
-				if v := tr.Judge(tr.Proposal(defensetest.External(c.against))); c.known && !slices.ContainsFunc(v.Findings, conflict) {
+				if v := tr.Judge(tr.Proposal(defensetest.External(c.against))); c.known &&
+					!slices.ContainsFunc(v.Findings, conflict) {
 					t.Errorf("%.30q, %s: %q is not held against it: %+v", c.text, how, c.against, v.Findings)
 				}
 				gone := prior
@@ -164,7 +170,8 @@ func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
 					tr.Gate.Committed(change)
 				}
 				if v := tr.Judge(tr.Proposal(defensetest.External(c.against))); slices.ContainsFunc(v.Findings, conflict) {
-					t.Errorf("%.30q, %s, after %v: %q is held against what is gone: %.200s", c.text, how, op, c.against, fmt.Sprint(v.Findings))
+					t.Errorf("%.30q, %s, after %v: %q is held against what is gone: %.200s", c.text, how, op, c.against,
+						fmt.Sprint(v.Findings))
 				}
 			}
 		}

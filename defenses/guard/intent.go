@@ -24,7 +24,8 @@ func lowTrustWrite(g *gate, s *subject) {
 			if !slices.Contains(g.policy.HighRisk.Intents, string(t.Intent)) {
 				continue
 			}
-			f = found(HighRiskCheck, Medium, lowTrust+string(t.Intent)+"_intent", "a source of little trust bears on this intent")
+			f = found(HighRiskCheck, Medium, lowTrust+string(t.Intent)+"_intent",
+				"a source of little trust bears on this intent")
 		}
 		f.Start, f.End = t.Start, t.End
 		s.add(f)
@@ -58,7 +59,8 @@ func lowTrustRead(g *gate, r *memory.Record, high []provenance.Intent, out []Fin
 		f := note(LowTrustCheck, trusted+string(in)+"_intent", "the record's source may govern this intent")
 		switch {
 		case low:
-			f = found(LowTrustCheck, High, lowTrust+string(in)+"_intent", "the record's source is not trusted to govern this intent")
+			f = found(LowTrustCheck, High, lowTrust+string(in)+"_intent",
+				"the record's source is not trusted to govern this intent")
 		case r.Intents != nil && !slices.Contains(r.Intents, string(in)):
 			f = found(LowTrustCheck, High, notAllowed+string(in)+"_intent", "the record may not govern this intent")
 		}

@@ -37,7 +37,8 @@ func (g *gate) Label(r memory.Record) Label {
 	}
 	st := g.standing(&r)
 	l := Label{ID: r.ID, Source: r.Origin.Source, SourceClass: st.class, Trust: trust(&r), Scope: st.scope, Why: st.why,
-		AllowedIntents: []string{}, CanInfluence: []string{"answer"}, CannotInfluence: []string{}, State: r.State, CreatedAt: r.Created,
+		AllowedIntents: []string{}, CanInfluence: []string{"answer"}, CannotInfluence: []string{}, State: r.State,
+		CreatedAt:  r.Created,
 		ReceiptURI: fmt.Sprintf("urn:memtox:record:%s:%d", r.ID, r.Version)}
 	put := func(what string, can bool) {
 		if can {

@@ -23,14 +23,16 @@ import (
 func spans(tracer trace.Tracer) guard.Hook {
 	return func(ctx context.Context, e *guard.Event) {
 		end := time.Now()
-		_, span := tracer.Start(ctx, "memtox.guard."+e.Gate.String(), trace.WithTimestamp(end.Add(-e.Took)), trace.WithAttributes(spanAttributes(e)...))
+		_, span := tracer.Start(ctx, "memtox.guard."+e.Gate.String(), trace.WithTimestamp(end.Add(-e.Took)),
+			trace.WithAttributes(spanAttributes(e)...))
 		if e.Action.Stops() {
 			span.SetStatus(codes.Error, e.Action.String())
 		}
 		for _, f := range e.Findings {
 			span.AddEvent("finding", trace.WithAttributes(
 				attribute.String("memtox.guard.on", string(f.On)), attribute.String("memtox.guard.check", f.Check),
-				attribute.String("memtox.guard.severity", f.Severity.String()), attribute.String("memtox.guard.action", f.Action.String()),
+				attribute.String("memtox.guard.severity", f.Severity.String()),
+				attribute.String("memtox.guard.action", f.Action.String()),
 				attribute.String("memtox.guard.rule", f.Rule)))
 		}
 		span.End(trace.WithTimestamp(end))
@@ -48,7 +50,8 @@ func spanAttributes(e *guard.Event) []attribute.KeyValue {
 		attribute.String("memtox.content.sha256", e.SHA256),
 	}
 	if e.Gate != memory.AtAct {
-		out = append(out, attribute.String("memtox.record", e.Record), attribute.String("memtox.source_class", e.Class.String()))
+		out = append(out, attribute.String("memtox.record", e.Record),
+			attribute.String("memtox.source_class", e.Class.String()))
 	}
 	if e.Content != "" || e.Key != "" {
 		out = append(out, attribute.String("memtox.key", e.Key), attribute.String("memtox.content", e.Content))
@@ -100,7 +103,8 @@ func TestOneSpanADecision(t *testing.T) {
 			t.Fatalf("%d spans of 3 decisions", len(tr.spans))
 		}
 		write, stopped, read := tr.spans[0], tr.spans[1], tr.spans[2]
-		if write.name != "memtox.guard.write" || read.name != "memtox.guard.read" || !write.ended || write.status != codes.Unset {
+		if write.name != "memtox.guard.write" || read.name != "memtox.guard.read" || !write.ended ||
+			write.status != codes.Unset {
 			t.Errorf("%+v, %+v", write, read)
 		}
 		if stopped.status != codes.Error || stopped.events == 0 || stopped.attrs["memtox.guard.action"] != "block" {

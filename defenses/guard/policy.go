@@ -77,7 +77,8 @@ type Rule struct {
 
 // covers reports whether the rule speaks to a finding about a record of that key.
 func (r *Rule) covers(f *Finding, k *keys) bool {
-	if f.Severity < r.MinSeverity || len(r.Classes) > 0 && !slices.Contains(r.Classes, f.Class) || len(r.Keys) > 0 && !k.match(r.Keys) {
+	if f.Severity < r.MinSeverity || len(r.Classes) > 0 && !slices.Contains(r.Classes, f.Class) ||
+		len(r.Keys) > 0 && !k.match(r.Keys) {
 		return false
 	}
 	for _, on := range r.On {
@@ -199,7 +200,8 @@ func base() *Policy {
 		SelfReinforcement: SelfReinforcement{time.Minute, 3, 0.85},
 		DecoyEndpoints:    []string{"canary-internal-dns.local"},
 		HighRisk: HighRisk{
-			Intents:        []string{string(provenance.Payment), string(provenance.Identity), string(provenance.Deployment), string(provenance.Security)},
+			Intents: []string{string(provenance.Payment), string(provenance.Identity), string(provenance.Deployment),
+				string(provenance.Security)},
 			TrustedSources: []string{"system_policy", "admin_policy", "engineering_runbook"},
 			TrustFloor:     0.8,
 			WriteFloor:     0.5,

@@ -42,7 +42,8 @@ func immutableKeys(g *gate, s *subject) {
 // have: SYSTEM is the operator's alone.
 func sourceClass(_ *gate, s *subject) {
 	if s.Record.Origin.Class == memory.System && s.Record.Principal != operator {
-		f := found(SourceClassCheck, High, string(SourceClassCheck), "only the principal "+operator+" writes records of class SYSTEM")
+		f := found(SourceClassCheck, High, string(SourceClassCheck),
+			"only the principal "+operator+" writes records of class SYSTEM")
 		f.key = true
 		s.add(f)
 	}

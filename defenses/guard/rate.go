@@ -29,7 +29,8 @@ func rapidChange(g *gate, s *subject) {
 	}
 	r := g.policy.RapidChange
 	if h := g.trial.history(slot{s.Record.Store, s.Record.Key}); h != nil && h.changes.full(g.now, r) {
-		f := found(RapidChangeCheck, Medium, string(RapidChangeCheck), fmt.Sprintf("the key changed %d times within %s already", r.Writes, r.Window))
+		f := found(RapidChangeCheck, Medium, string(RapidChangeCheck),
+			fmt.Sprintf("the key changed %d times within %s already", r.Writes, r.Window))
 		f.key = true
 		s.add(f)
 	}

@@ -35,7 +35,8 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 		}
 		out[i] = g.read(q, &cs[i].Record, high)
 		// Candidates come in the order of relevance, so that the best are kept.
-		if d := &out[i]; d.Action <= memory.Redact && d.Rank >= rankTold && q.K > 0 && g.policy.Retrieval.MaxExternal > 0 && g.policy.Mode != Warn {
+		if d := &out[i]; d.Action <= memory.Redact && d.Rank >= rankTold && q.K > 0 && g.policy.Retrieval.MaxExternal > 0 &&
+			g.policy.Mode != Warn {
 			if told++; told > g.policy.Retrieval.MaxExternal {
 				g.overCap(d, &cs[i].Record)
 			}

@@ -42,7 +42,10 @@ func (g *gate) redact(s string, fs []Finding) (out string, changed bool) {
 }
 
 func cutOut(s string, cut []*Finding) string {
-	slices.SortFunc(cut, func(a, b *Finding) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End)) })
+	slices.SortFunc(cut, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start),
+			cmp.Compare(b.End, a.End))
+	})
 	var b strings.Builder
 	at := 0
 	for _, f := range cut {

@@ -11,7 +11,8 @@ import (
 // [ParsePolicy] accepts; what a schema cannot say (a bad glob, a rule's name that
 // stands twice) the parser alone refuses.
 func Schema() []byte {
-	return keysOfPolicy().Schema("memtox guard policy", "What the defense guard:FILE.yaml looks for and what it does about it.", nil)
+	return keysOfPolicy().Schema("memtox guard policy",
+		"What the defense guard:FILE.yaml looks for and what it does about it.", nil)
 }
 
 // Reference returns the tables of the documentation as Markdown: the keys of a
@@ -28,7 +29,8 @@ func Reference() (string, error) {
 		of = append(of, p)
 	}
 	none := base()
-	b.WriteString("### Keys\n\n| key | values | in a file without it | " + strings.Join(Presets(), " | ") + " | meaning |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("### Keys\n\n| key | values | in a file without it | " + strings.Join(Presets(), " | ") +
+		" | meaning |\n|---|---|---|---|---|---|---|\n")
 	show := func(k settings.Key, p *Policy) string {
 		switch k.Name {
 		case "extends":
@@ -45,11 +47,13 @@ func Reference() (string, error) {
 		}
 		fmt.Fprintf(&b, " %s |\n", cell(k.Help))
 	}
-	b.WriteString("\n### Checks\n\nWhat `on` may name: a check, or one of its families, or `*` for all.\n\n| check | gate | families | finds |\n|---|---|---|---|\n")
+	b.WriteString("\n### Checks\n\nWhat `on` may name: a check, or one of its families, or `*` for all.\n\n| check | " +
+		"gate | families | finds |\n|---|---|---|---|\n")
 	for _, c := range Checks() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Check, c.Gates, shown(strings.Join(c.Families, ", ")), cell(c.Doc))
 	}
-	b.WriteString("\n### What the presets do with findings\n\n| check | " + strings.Join(Presets(), " | ") + " |\n|---|---|---|---|\n")
+	b.WriteString("\n### What the presets do with findings\n\n| check | " + strings.Join(Presets(), " | ") +
+		" |\n|---|---|---|---|\n")
 	for _, c := range Checks() {
 		fmt.Fprintf(&b, "| `%s` |", c.Check)
 		for _, p := range of {

@@ -37,7 +37,8 @@ func repetition(g *gate, s *subject) {
 		return true
 	})
 	if said != nil {
-		s.add(found(RepetitionCheck, severity, string(RepetitionCheck), fmt.Sprintf("record %q said it %s ago", said.id, g.now.Sub(said.at))))
+		s.add(found(RepetitionCheck, severity, string(RepetitionCheck),
+			fmt.Sprintf("record %q said it %s ago", said.id, g.now.Sub(said.at))))
 	}
 }
 

@@ -91,7 +91,8 @@ func TestRepetitionsAreSeenAndUpdatesPass(t *testing.T) {
 			before[c.Family] = said[0]
 		}
 	}
-	t.Logf("repetitions seen: %d of %d (%.1f%%); updates taken for repetitions: %d of %d (%.1f%%)", seen, again, 100*float64(seen)/float64(again), flagged, updates, 100*float64(flagged)/float64(updates))
+	t.Logf("repetitions seen: %d of %d (%.1f%%); updates taken for repetitions: %d of %d (%.1f%%)", seen, again,
+		100*float64(seen)/float64(again), flagged, updates, 100*float64(flagged)/float64(updates))
 	if again < 500 || seen*100 < again*80 {
 		t.Errorf("repetitions seen: %d of %d", seen, again)
 	}

@@ -17,7 +17,8 @@ func TestContentIsScannedAlsoWhereItIsWrapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{threat, base64.StdEncoding.EncodeToString([]byte(threat)), "Ignore%20all%20previous%20instructions",
+	for _, s := range []string{threat, base64.StdEncoding.EncodeToString([]byte(threat)),
+		"Ignore%20all%20previous%20instructions",
 		"[BLOCKED: entry contained threat pattern(s): x.] " + threat} {
 		found := g.Inspector().Inspect("note", s)
 		if !slices.ContainsFunc(found, func(f guard.Finding) bool { return f.Check == "ignore_previous_instructions" }) {
@@ -30,7 +31,8 @@ func TestContentIsScannedAlsoWhereItIsWrapped(t *testing.T) {
 }
 
 func TestARejectionNamesThePattern(t *testing.T) {
-	v := memory.Verdict{Action: memory.Block, Findings: []memory.Finding{{Check: "signature"}, {Check: "ignore_previous_instructions"}}}
+	v := memory.Verdict{Action: memory.Block, Findings: []memory.Finding{{Check: "signature"},
+		{Check: "ignore_previous_instructions"}}}
 	b, err := json.Marshal(guard.Rejected(&v))
 	if err != nil {
 		t.Fatal(err)

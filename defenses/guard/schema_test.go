@@ -25,7 +25,8 @@ func TestSchemaIsCommitted(t *testing.T) {
 	}
 	got, err := os.ReadFile("policy.schema.json")
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("policy.schema.json is not that of the settings (%v): go test ./defenses/guard -run 'Schema|Reference' -update", err)
+		t.Errorf("policy.schema.json is not that of the settings (%v): go test ./defenses/guard -run 'Schema|Reference' "+
+			"-update", err)
 	}
 }
 
@@ -59,12 +60,18 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		}
 		return schema.Validate(v) == nil
 	}
-	sources := []string{amgQuickstart, "{}\n", "extends: strict\nmode: strip\n", "protected_keys: one.key\n", "rules:\n", "decoy_endpoints: []\n",
-		"rate: {writes: 10, window: 1m30s}\n", "rate: {window: 0}\n", "cooldown: {window: 5m, similarity: 0.9}\n", "scopes: {USER: TOOL_ACTION_ALLOWED}\n",
-		"rules:\n  - {name: a, on: [contradiction, exfiltration], action: quarantine, min_severity: critical, keys: ['a.*', b]}\n",
-		"rate: {writes: 1.5}\n", "rate: {writes: -1}\n", "rate: {writes: ten}\n", "rate: {window: soon}\n", "rate: {window: 7}\n", "rate: [1]\n",
-		"cooldown: {similarity: 0.1}\n", "mode: [block]\n", "rules: block\n", "rules: [{name: 1, action: block}]\n", "rules: [{name: a, action: block, on: []}]\n",
-		"size: {max: 1}\n", "decoy_endpoints: [1]\n", "decoy_endpoints: ['']\n", "high_risk: {intents: [theft]}\n", "authority: {staged: shown}\n"}
+	sources := []string{amgQuickstart, "{}\n", "extends: strict\nmode: strip\n", "protected_keys: one.key\n", "rules:\n",
+		"decoy_endpoints: []\n",
+		"rate: {writes: 10, window: 1m30s}\n", "rate: {window: 0}\n", "cooldown: {window: 5m, similarity: 0.9}\n",
+		"scopes: {USER: TOOL_ACTION_ALLOWED}\n",
+		"rules:\n  - {name: a, on: [contradiction, exfiltration], action: quarantine, min_severity: critical, keys: " +
+			"['a.*', b]}\n",
+		"rate: {writes: 1.5}\n", "rate: {writes: -1}\n", "rate: {writes: ten}\n", "rate: {window: soon}\n",
+		"rate: {window: 7}\n", "rate: [1]\n",
+		"cooldown: {similarity: 0.1}\n", "mode: [block]\n", "rules: block\n", "rules: [{name: 1, action: block}]\n",
+		"rules: [{name: a, action: block, on: []}]\n",
+		"size: {max: 1}\n", "decoy_endpoints: [1]\n", "decoy_endpoints: ['']\n", "high_risk: {intents: [theft]}\n",
+		"authority: {staged: shown}\n"}
 	for _, name := range guard.Presets() {
 		b, err := os.ReadFile("presets/" + name + ".yaml")
 		if err != nil {
@@ -84,7 +91,8 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 		} else {
 			bad++
 		}
-		if err != nil && ok && (strings.Contains(err.Error(), "bad glob") || strings.Contains(err.Error(), "two rules") || strings.Contains(err.Error(), "stands here again") || strings.Contains(err.Error(), "names no check")) {
+		if err != nil && ok && (strings.Contains(err.Error(), "bad glob") || strings.Contains(err.Error(), "two rules") ||
+			strings.Contains(err.Error(), "stands here again") || strings.Contains(err.Error(), "names no check")) {
 			continue // beyond a schema
 		}
 		if ok != (err == nil) {
@@ -98,7 +106,8 @@ func TestSchemaAgreesWithTheParser(t *testing.T) {
 
 // The tables of the documentation are those of the code.
 func TestReferenceIsCommitted(t *testing.T) {
-	const file, from, to = "../../docs/guard.md", "<!-- tables: go test ./defenses/guard -run Reference -update -->\n", "<!-- end of tables -->\n"
+	const file, from, to = "../../docs/guard.md", "<!-- tables: go test ./defenses/guard -run Reference -update -->\n",
+		"<!-- end of tables -->\n"
 	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

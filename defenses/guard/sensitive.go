@@ -85,7 +85,8 @@ var (
 func charset(more string) *[256]bool {
 	var t [256]bool
 	for c := range t {
-		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(more, byte(c)) >= 0 && c < 0x80
+		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+			strings.IndexByte(more, byte(c)) >= 0 && c < 0x80
 	}
 	return &t
 }
@@ -95,9 +96,11 @@ var tokens = []token{
 	{secret("github_token", "a GitHub token"), []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, 30, alnum, false},
 	{secret("github_token", "a GitHub token"), []string{"github_pat_"}, 40, url64, false},
 	{secret("gitlab_token", "a GitLab token"), []string{"glpat-", "gldt-", "glrt-"}, 20, url64, false},
-	{secret("stripe_key", "a Stripe key"), []string{"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"}, 16, alnum, false},
+	{secret("stripe_key", "a Stripe key"), []string{"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"}, 16, alnum,
+		false},
 	{secret("api_key", "an API key"), []string{"sk-"}, 20, url64, false},
-	{secret("slack_token", "a Slack token"), []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"}, 20, url64, false},
+	{secret("slack_token", "a Slack token"), []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-"}, 20,
+		url64, false},
 	{secret("google_api_key", "a Google API key"), []string{"aiza"}, 30, url64, false},
 	{secret("google_oauth_token", "a Google access token"), []string{"ya29."}, 20, url64, false},
 	{secret("npm_token", "an npm token"), []string{"npm_"}, 36, alnum, false},
@@ -157,7 +160,9 @@ func newFinder(decoys []string) *finder {
 	add(len(tokens)+seesJWT, "eyj")
 	add(len(tokens)+seesBearer, "bearer ", "authorization: basic ", "authorization: token ")
 	add(len(tokens)+seesURL, "://")
-	add(len(tokens)+seesName, "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "api key", "api_key", "api-key", "apikey", "access key", "access_key", "accesskey", "accountkey", "private key", "private_key", "credential")
+	add(len(tokens)+seesName, "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "api key",
+		"api_key", "api-key", "apikey", "access key", "access_key", "accesskey", "accountkey", "private key", "private_key",
+		"credential")
 	add(len(tokens)+seesSSN, "ssn", "social security")
 	add(len(tokens)+seesDecoy, decoys...)
 	f.words = text.CompilePhrases(phrases)
@@ -183,7 +188,8 @@ func (f *finder) find(l *layer, yield func(k *sensitive, start, end int) bool) {
 		what := f.token[id]
 		if what < len(tokens) {
 			t := &tokens[what]
-			if n := run(s[end:], t.chars); n >= t.least && before(s, start) && (!t.digits || strings.ContainsAny(s[end:end+n], "0123456789")) {
+			if n := run(s[end:], t.chars); n >= t.least && before(s, start) &&
+				(!t.digits || strings.ContainsAny(s[end:end+n], "0123456789")) {
 				give(&t.sensitive, start, end+n)
 			}
 			return on
@@ -263,7 +269,8 @@ func varied(s string) bool {
 func keyBlock(s string, start int) (end int, ok bool) {
 	head := s[start:min(len(s), start+64)]
 	head = strings.ToLower(head)
-	if i := strings.Index(head, "private"); i < 0 || !strings.HasPrefix(strings.TrimSpace(head[i+len("private"):]), "key") {
+	if i := strings.Index(head, "private"); i < 0 || !strings.HasPrefix(strings.TrimSpace(head[i+len("private"):]),
+		"key") {
 		return 0, false
 	}
 	const tail = "-----end"
@@ -346,7 +353,8 @@ func named(s string, from int) (start, end int, ok bool) {
 		i++
 	}
 	start = i
-	for i < len(s) && i < start+256 && s[i] > ' ' && s[i] != '"' && s[i] != '\'' && s[i] != '`' && s[i] != ',' && s[i] != ';' && s[i] != '<' {
+	for i < len(s) && i < start+256 && s[i] > ' ' && s[i] != '"' && s[i] != '\'' && s[i] != '`' && s[i] != ',' &&
+		s[i] != ';' && s[i] != '<' {
 		i++
 	}
 	end = i
@@ -354,7 +362,8 @@ func named(s string, from int) (start, end int, ok bool) {
 		end--
 	}
 	v := s[start:end]
-	if len(v) < 8 || !varied(v) || strings.HasPrefix(v, "[") || strings.HasPrefix(v, "$") || strings.HasPrefix(v, "{") || strings.HasPrefix(v, "*") || strings.Contains(v, "://") || strings.HasPrefix(v, "/") {
+	if len(v) < 8 || !varied(v) || strings.HasPrefix(v, "[") || strings.HasPrefix(v, "$") || strings.HasPrefix(v, "{") ||
+		strings.HasPrefix(v, "*") || strings.Contains(v, "://") || strings.HasPrefix(v, "/") {
 		return 0, 0, false
 	}
 	return start, end, true

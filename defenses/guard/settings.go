@@ -59,7 +59,8 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	}
 	for _, r := range f.Rules {
 		if len(r.On) == 0 {
-			return nil, &settings.Problem{Where: file, What: fmt.Sprintf("on of the rule %q names no check", r.Name), Hint: "write * for all of them"}
+			return nil, &settings.Problem{Where: file, What: fmt.Sprintf("on of the rule %q names no check", r.Name),
+				Hint: "write * for all of them"}
 		}
 	}
 	f.Rules = append(f.Rules, inherited...)

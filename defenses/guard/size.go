@@ -19,7 +19,8 @@ func size(g *gate, s *subject) {
 	}
 	n, limit := len(s.Record.Text), g.policy.Size
 	if limit.MaxBytes > 0 && n+len(s.Record.Key) > limit.MaxBytes {
-		s.add(found(SizeCheck, Medium, tooLong, fmt.Sprintf("%d bytes, where %d are the limit", n+len(s.Record.Key), limit.MaxBytes)))
+		s.add(found(SizeCheck, Medium, tooLong, fmt.Sprintf("%d bytes, where %d are the limit", n+len(s.Record.Key),
+			limit.MaxBytes)))
 		return
 	}
 	if limit.Growth == 0 || n <= limit.Floor {

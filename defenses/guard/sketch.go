@@ -174,7 +174,8 @@ func (k *sketch) like(o *sketch, least float64) float64 {
 	}
 	// Words share a place of the filter now and then, so this counts too many
 	// for few words and is never far below for many.
-	if shared := bits.OnesCount64(k.bloom[0]&o.bloom[0]) + bits.OnesCount64(k.bloom[1]&o.bloom[1]); large < 40 && float64(shared) < least*float64(small)/2 {
+	if shared := bits.OnesCount64(k.bloom[0]&o.bloom[0]) + bits.OnesCount64(k.bloom[1]&o.bloom[1]); large < 40 &&
+		float64(shared) < least*float64(small)/2 {
 		return 0
 	}
 	both := text.Shared(k.words, o.words)

@@ -39,7 +39,8 @@ func (g *gate) strip(p memory.Proposal) (clean string, left memory.Action, err e
 	return "", memory.Block, nil
 }
 
-// withoutSentences takes the sentences out for which the rules stop a content. It returns false where one of these has no place.
+// withoutSentences takes the sentences out for which the rules stop a content. It returns false where one of these has
+// no place.
 func withoutSentences(s string, fs []Finding) (string, bool) {
 	var cut []Finding
 	for _, f := range fs {

@@ -61,7 +61,8 @@ func threat(h *keyword.Hit) Finding {
 		f.On = HiddenTextCheck
 	}
 	switch h.Threat.ID {
-	case "remember_for_later_sessions", "write_to_memory", "from_now_on", "from_now_on_loose", "memory_marker", "unasked_authority":
+	case "remember_for_later_sessions", "write_to_memory", "from_now_on", "from_now_on_loose", "memory_marker",
+		"unasked_authority":
 		f.Family = PersistenceFamily
 	}
 	if h.Threat.Scope == keyword.Strict {

@@ -46,7 +46,8 @@ type Waiting struct {
 
 // Error implements error. It quotes nothing of the value.
 func (w *Waiting) Error() string {
-	return fmt.Sprintf("%v: the change of key %q waits as %s (%s)", ErrWaits, text.Clip(w.Key, 80), w.ID, strings.Join(w.Checks, ", "))
+	return fmt.Sprintf("%v: the change of key %q waits as %s (%s)", ErrWaits, text.Clip(w.Key, 80), w.ID,
+		strings.Join(w.Checks, ", "))
 }
 
 // Unwrap makes errors.Is find ErrWaits.
@@ -104,7 +105,8 @@ func (g *Guard) Wrap(ctx context.Context, kv KeyValue) (*Wrapped, error) {
 func (w *Wrapped) record(key, value string, o memory.Origin) memory.Record {
 	w.next++
 	now := time.Now()
-	return memory.Record{ID: "r" + strconv.Itoa(w.next), Key: key, Text: value, Origin: o, Lineage: memory.Lineage{{Origin: o}}, Principal: wrappedPrincipal,
+	return memory.Record{ID: "r" + strconv.Itoa(w.next), Key: key, Text: value, Origin: o,
+		Lineage: memory.Lineage{{Origin: o}}, Principal: wrappedPrincipal,
 		Created: now, ValidFrom: now, Version: 1}
 }
 
@@ -175,11 +177,13 @@ func (w *Wrapped) wait(p memory.Proposal, v *memory.Verdict) error {
 		p.Record.Text = v.Text
 	}
 	for _, x := range w.waiting {
-		if x.Op == p.Op && x.Key == p.Record.Key && x.Value == p.Record.Text && x.Origin == p.Record.Origin && sameRecord(x.proposal.Prior, p.Prior) {
+		if x.Op == p.Op && x.Key == p.Record.Key && x.Value == p.Record.Text && x.Origin == p.Record.Origin &&
+			sameRecord(x.proposal.Prior, p.Prior) {
 			return x.copy()
 		}
 	}
-	x := &Waiting{ID: p.Record.ID, Op: p.Op, Key: p.Record.Key, Value: p.Record.Text, Origin: p.Record.Origin, Since: p.Record.Created, proposal: p}
+	x := &Waiting{ID: p.Record.ID, Op: p.Op, Key: p.Record.Key, Value: p.Record.Text, Origin: p.Record.Origin,
+		Since: p.Record.Created, proposal: p}
 	for _, f := range v.Findings {
 		if !slices.Contains(x.Checks, f.Check) {
 			x.Checks = append(x.Checks, f.Check)
@@ -293,7 +297,8 @@ func (w *Wrapped) shown(ctx context.Context, key, value string) (string, bool, e
 		r = w.record(key, value, memory.Origin{}) // put there around us: nobody has signed it
 	}
 	r.Text = value
-	ds, err := w.gate.Read(ctx, memory.Query{Route: memory.RouteSearch, Principal: wrappedPrincipal}, []memory.Candidate{{Record: r, Score: 1}})
+	ds, err := w.gate.Read(ctx, memory.Query{Route: memory.RouteSearch, Principal: wrappedPrincipal},
+		[]memory.Candidate{{Record: r, Score: 1}})
 	if err != nil {
 		return "", false, fmt.Errorf("asking the guard: %w", err)
 	}
@@ -318,7 +323,8 @@ func (w *Wrapped) Delete(ctx context.Context, key string) error {
 	if !ok {
 		return w.kv.Delete(ctx, key)
 	}
-	p := memory.Proposal{Op: memory.Remove, Route: memory.RouteMemoryTool, Record: w.record(key, prior.Text, memory.Origin{Class: memory.Agent}), Prior: &prior}
+	p := memory.Proposal{Op: memory.Remove, Route: memory.RouteMemoryTool,
+		Record: w.record(key, prior.Text, memory.Origin{Class: memory.Agent}), Prior: &prior}
 	p.Record.Parent, p.Record.Version = prior.ID, prior.Version+1
 	if _, err := w.judge(ctx, p); err != nil {
 		return err

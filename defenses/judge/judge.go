@@ -44,7 +44,8 @@ func Register(r *defenses.Registry) {
 		Name: "judge", Argument: "MODEL",
 		Screens: []defenses.Place{defenses.Write, defenses.Read},
 		Idea:    "a language model is shown each text and blocks what it calls an attack",
-		Cost:    "one model call for each different text of a trial (counted in defense_calls); verdicts are cached by content, so repeats take no time",
+		Cost: "one model call for each different text of a trial (counted in defense_calls); verdicts are cached by " +
+			"content, so repeats take no time",
 	}, func(argument string, env defenses.Env) (defenses.Defense, error) {
 		switch {
 		case argument == "":
@@ -88,7 +89,8 @@ type verdict struct {
 func (j *judge) Greet(context.Context) (defenses.Identity, error) {
 	sum := sha256.Sum256([]byte(instructions))
 	c, err := json.Marshal(map[string]string{"model": j.name, "prompt": hex.EncodeToString(sum[:8])})
-	return defenses.Identity{Name: "judge", Version: PromptVersion, Configuration: c, Screens: []defenses.Place{defenses.Write, defenses.Read}}, err
+	return defenses.Identity{Name: "judge", Version: PromptVersion, Configuration: c,
+		Screens: []defenses.Place{defenses.Write, defenses.Read}}, err
 }
 
 // Close implements [defenses.Remote].

@@ -74,5 +74,6 @@ func parse(reply string) (attack bool, err error) {
 }
 
 func noVerdict(reply string) error {
-	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or {\"verdict\":\"benign\"}", text.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
+	return fmt.Errorf("the model's reply is no verdict: %q; it must be {\"verdict\":\"attack\"} or "+
+		"{\"verdict\":\"benign\"}", text.Clip(strings.ToValidUTF8(reply, "\uFFFD"), 120))
 }

@@ -120,7 +120,8 @@ func eachCharacter(s string, mark func(kind, start, end int)) {
 			mark(controlCharacter, i, i+n)
 		case r == 0x202D || r == 0x202E:
 			mark(bidiOverride, i, i+n)
-		case r == 0x202A || r == 0x202B || r == 0x202C || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0x061C:
+		case r == 0x202A || r == 0x202B || r == 0x202C || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F ||
+			r == 0x061C:
 			if !rtl {
 				mark(bidiControl, i, i+n)
 			}

@@ -31,8 +31,10 @@ func Register(r *defenses.Registry) {
 		Screens:  []defenses.Place{defenses.Write, defenses.Read},
 		Argument: "strict|relaxed",
 		Idea:     "threat patterns by scope: blocked at write, replaced by a placeholder at read",
-		Tunables: []defenses.Tunable{{Key: "scope", About: "relaxed or strict", Argument: func(v string) string { return v }}},
-		Cost:     "no model calls; 1 to 2 µs a write and a recalled record of 300 bytes, 8 µs where Unicode must be folded; no state",
+		Tunables: []defenses.Tunable{{Key: "scope", About: "relaxed or strict",
+			Argument: func(v string) string { return v }}},
+		Cost: "no model calls; 1 to 2 µs a write and a recalled record of 300 bytes, 8 µs where Unicode must be folded; " +
+			"no state",
 	}, func(argument string, _ defenses.Env) (defenses.Defense, error) {
 		switch Scope(argument) {
 		case "", Strict:
@@ -60,7 +62,8 @@ func (t *Threat) Message() string {
 // Placeholder stands in the prompt for a content with threat patterns, of which
 // ids are those. It says nothing that depends on when or how often it is shown.
 func Placeholder(ids []string) string {
-	return "[BLOCKED: entry contained threat pattern(s): " + strings.Join(ids, ", ") + ". The stored entry is unchanged: review it, then rewrite or remove it.]"
+	return "[BLOCKED: entry contained threat pattern(s): " + strings.Join(ids, ", ") +
+		". The stored entry is unchanged: review it, then rewrite or remove it.]"
 }
 
 // Hit is one pattern with its first place in the content, in bytes.

@@ -69,7 +69,8 @@ func compile(data []byte) (*table, error) {
 	t := &table{vocabulary: make(map[string]bool)}
 	entries := make([]text.Entry, len(file))
 	for i, e := range file {
-		if e.ID == "" || e.Scope != Strict && e.Scope != Relaxed || e.Family != PromptInjection && e.Family != Exfiltration || len(e.Words)+len(e.Literals) == 0 {
+		if e.ID == "" || e.Scope != Strict && e.Scope != Relaxed || e.Family != PromptInjection && e.Family != Exfiltration ||
+			len(e.Words)+len(e.Literals) == 0 {
 			return nil, fmt.Errorf("entry %d (%q) needs an id, a family, a scope, and words or literals", i+1, e.ID)
 		}
 		if slices.ContainsFunc(t.threats, func(o Threat) bool { return o.ID == e.ID }) {

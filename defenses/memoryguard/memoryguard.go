@@ -51,7 +51,8 @@ func Register(r *defenses.Registry) {
 		Name:    "memoryguard",
 		Screens: []defenses.Place{defenses.Write, defenses.Read},
 		Idea:    "the published MemoryGuard article's checks, order and retrieval rule: the baseline to beat",
-		Cost:    "no model calls; about 2 µs a write and 1 µs a recalled record; state: a hash a write, a triple a JSON key, a key",
+		Cost: "no model calls; about 2 µs a write and 1 µs a recalled record; state: a hash a write, a triple a JSON " +
+			"key, a key",
 	}, func(string, defenses.Env) (defenses.Defense, error) { return New(), nil })
 }
 
@@ -178,7 +179,8 @@ func (g *gate) validate(r *memory.Record) (check, note string) {
 	// A record that is recalled and judged again is not a repetition of itself.
 	if s, ok := g.recent[sha256.Sum256(g.raw)]; ok && s.id != r.ID {
 		if elapsed := now.Sub(s.at); elapsed < cooldown {
-			return SelfSimilarityCooldown, fmt.Sprintf("%s: %.0fs < %.0fs", SelfSimilarityCooldown, elapsed.Seconds(), cooldown.Seconds())
+			return SelfSimilarityCooldown, fmt.Sprintf("%s: %.0fs < %.0fs", SelfSimilarityCooldown, elapsed.Seconds(),
+				cooldown.Seconds())
 		}
 	}
 	for _, c := range canaries {
@@ -188,7 +190,8 @@ func (g *gate) validate(r *memory.Record) (check, note string) {
 	}
 	for _, t := range triples(r.Text) {
 		if have, ok := g.facts[t.key]; ok && have.equal != t.object.equal {
-			return Contradiction, fmt.Sprintf("%s: (%s, %s) stored=%s vs incoming=%s", Contradiction, contradictionObject, t.key, have.repr, t.object.repr)
+			return Contradiction, fmt.Sprintf("%s: (%s, %s) stored=%s vs incoming=%s", Contradiction, contradictionObject, t.key,
+				have.repr, t.object.repr)
 		}
 	}
 	return "", ""

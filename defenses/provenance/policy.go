@@ -65,7 +65,8 @@ func compile(data []byte) (*policy, error) {
 	}
 	p := &policy{floor: file.Floor, writeFloor: file.WriteFloor, sources: file.TrustedSources}
 	if len(file.Trust) != len(p.trust) || len(file.Intents) != len(intents) {
-		return nil, fmt.Errorf("it needs the trust of the %d source classes and the terms of the %d intents", len(p.trust), len(intents))
+		return nil, fmt.Errorf("it needs the trust of the %d source classes and the terms of the %d intents", len(p.trust),
+			len(intents))
 	}
 	for c := range p.trust {
 		trust, ok := file.Trust[memory.Class(c).String()]

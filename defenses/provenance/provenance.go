@@ -74,7 +74,8 @@ func (g *gate) Write(_ context.Context, p memory.Proposal) (memory.Verdict, erro
 	}
 	v := memory.Verdict{Action: memory.Defer, Held: true}
 	for _, m := range g.matches {
-		f := memory.Finding{Check: StandingRule, Note: "a source of little trust states how to behave", Start: m.Start, End: m.End}
+		f := memory.Finding{Check: StandingRule, Note: "a source of little trust states how to behave", Start: m.Start,
+			End: m.End}
 		if m.Entry < standingRule {
 			v.Action, v.Held = memory.Quarantine, false
 			f.Check, f.Note = lowTrust+string(intents[m.Entry])+"_intent", "a source of little trust bears on this intent"
@@ -103,7 +104,8 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 		case g.policy.low(r, g.policy.floor):
 			out[i] = memory.Decision{Action: memory.Quarantine, Findings: low}
 		case r.Intents != nil && !allows(r.Intents, high):
-			out[i] = memory.Decision{Action: memory.Quarantine, Findings: reasons(notAllowed, missing(r.Intents, high), "the record may not govern this intent")}
+			out[i] = memory.Decision{Action: memory.Quarantine,
+				Findings: reasons(notAllowed, missing(r.Intents, high), "the record may not govern this intent")}
 		default:
 			out[i].Findings = fine
 		}
@@ -134,5 +136,6 @@ func missing(own []string, high []Intent) []Intent {
 // These never change, so that a plain decision costs nothing.
 var (
 	noIntent = []memory.Finding{{Check: "no_high_risk_intent", Note: "the query shows no high-risk intent"}}
-	asked    = []memory.Finding{{Check: "asked_by_user", Note: "a source of little trust, kept because the user asked for it"}}
+	asked    = []memory.Finding{{Check: "asked_by_user",
+		Note: "a source of little trust, kept because the user asked for it"}}
 )

@@ -39,7 +39,8 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 		case k.ID == "" || strings.ContainsAny(k.ID, "/ \n"):
 			return nil, fmt.Errorf("key id %q: an id is a word without slash and white space", k.ID)
 		case len(k.Secret) < minSecret:
-			return nil, fmt.Errorf("the secret of key %q has %d bytes: draw at least %d at random", k.ID, len(k.Secret), minSecret)
+			return nil, fmt.Errorf("the secret of key %q has %d bytes: draw at least %d at random", k.ID, len(k.Secret),
+				minSecret)
 		}
 		for _, o := range r.keys {
 			if o.ID == k.ID {

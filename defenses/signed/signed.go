@@ -30,7 +30,8 @@ func Register(r *defenses.Registry) {
 		Name:    "signed",
 		Screens: []defenses.Place{defenses.Write, defenses.Read},
 		Idea:    "HMAC-SHA256 over every write, verified at read: the negative control",
-		Cost:    "no model calls; about 1 µs a write and a recalled record; state: one key, and 32 bytes and a key id in each record",
+		Cost: "no model calls; about 1 µs a write and a recalled record; state: one key, and 32 bytes and a key id in " +
+			"each record",
 		Control: true,
 	}, func(string, defenses.Env) (defenses.Defense, error) { return New(), nil })
 }
@@ -142,5 +143,6 @@ func (g *gate) Seed(_ context.Context, rs []memory.Record) ([]memory.Record, err
 
 var (
 	missing = []memory.Finding{{Check: Missing, Note: "the record has no signature: it was not written through the gate"}}
-	wrong   = []memory.Finding{{Check: Wrong, Note: "the record is not what was signed: it was changed after the write, or signed with another key"}}
+	wrong   = []memory.Finding{{Check: Wrong, Note: "the record is not what was signed: it was changed after the " +
+		"write, or signed with another key"}}
 )

@@ -64,9 +64,12 @@ func TestStopsWhatIsWrittenAround(t *testing.T) {
 func TestEncodingCoversEveryField(t *testing.T) {
 	free := map[string]bool{"State": true, "ValidTo": true, "Signature": true, "SignedBy": true}
 	trust := 0.5
-	full := memory.Record{ID: "r1", Key: "k", Store: "s", Text: "t", Origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "x"},
-		Lineage: memory.Lineage{{Segment: 1}}, Principal: "p", Asked: true, Created: defensetest.Start, ValidFrom: defensetest.Start,
-		ValidTo: defensetest.Start, Version: 2, Parent: "r0", State: memory.Held, Scope: memory.ContextOnly, Signature: []byte{1}, SignedBy: "k",
+	full := memory.Record{ID: "r1", Key: "k", Store: "s", Text: "t",
+		Origin:  memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "x"},
+		Lineage: memory.Lineage{{Segment: 1}}, Principal: "p", Asked: true, Created: defensetest.Start,
+		ValidFrom: defensetest.Start,
+		ValidTo:   defensetest.Start, Version: 2, Parent: "r0", State: memory.Held, Scope: memory.ContextOnly,
+		Signature: []byte{1}, SignedBy: "k",
 		Intents: []string{"payment"}, Trust: &trust}
 	whole := full.AppendSigned(nil)
 	typ := reflect.TypeFor[memory.Record]()
@@ -84,9 +87,12 @@ func TestEncodingIsUnambiguous(t *testing.T) {
 	seen := map[string]memory.Record{}
 	zero := 0.0
 	for _, r := range []memory.Record{
-		{}, {Key: "a", Text: "bc"}, {Key: "ab", Text: "c"}, {Text: "abc"}, {Key: "abc"}, {Store: "a", Key: "b"}, {Key: "a|b"}, {Key: "a", Text: "|b"},
-		{Intents: []string{}}, {Intents: []string{""}}, {Intents: []string{"a", "b"}}, {Intents: []string{"ab"}}, {Trust: &zero},
-		{Lineage: memory.Lineage{{Segment: 1}, {Record: "a"}}}, {Lineage: memory.Lineage{{Segment: 1, Record: "a"}}}, {Lineage: memory.Lineage{{}}},
+		{}, {Key: "a", Text: "bc"}, {Key: "ab", Text: "c"}, {Text: "abc"}, {Key: "abc"}, {Store: "a", Key: "b"}, {Key: "a|b"},
+		{Key: "a", Text: "|b"},
+		{Intents: []string{}}, {Intents: []string{""}}, {Intents: []string{"a", "b"}}, {Intents: []string{"ab"}},
+		{Trust: &zero},
+		{Lineage: memory.Lineage{{Segment: 1}, {Record: "a"}}}, {Lineage: memory.Lineage{{Segment: 1, Record: "a"}}},
+		{Lineage: memory.Lineage{{}}},
 		{Created: time.Unix(0, 0)}, {ValidFrom: time.Unix(0, 0)}, {Version: 1}, {Asked: true}, {Scope: memory.ContextOnly},
 	} {
 		enc := string(r.AppendSigned(nil))

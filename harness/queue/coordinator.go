@@ -58,7 +58,8 @@ func (c *Coordinator) Workers() []Status {
 // all of them. When stop is closed it takes the work queue back, waits for the
 // rows of trials in flight for a moment, and returns nil; so it does when ctx
 // ends, without waiting.
-func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error {
+func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harness.Progress,
+	stop <-chan struct{}) error {
 	x := c.Experiment
 	progress.Planned.Store(x.Plan.Len())
 	nc, js, err := c.connect(ctx, "coordinator", 20*time.Second)
@@ -219,15 +220,19 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream, copies i
 		return nil, err
 	}
 	q := &queue{names: namesOf(c.Name), run: c.Record.ID, js: js,
-		note: Announcement{RunID: c.Record.ID, Version: c.Record.Version, Settings: config, Record: record, Planned: c.Experiment.Plan.Len()}}
-	if q.bucket, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: q.names.bucket, Replicas: copies}); err != nil {
+		note: Announcement{RunID: c.Record.ID, Version: c.Record.Version, Settings: config, Record: record,
+			Planned: c.Experiment.Plan.Len()}}
+	if q.bucket, err = js.CreateOrUpdateKeyValue(ctx,
+		jetstream.KeyValueConfig{Bucket: q.names.bucket, Replicas: copies}); err != nil {
 		return nil, err
 	}
 	if old, err := announced(ctx, q.bucket); err == nil && !old.Over && old.RunID != q.run {
-		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the queue %q carries the run %s already", c.Name, old.RunID),
+		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the queue %q carries the run %s already", c.Name,
+			old.RunID),
 			Hint: "wait for it, give it up with `memtox queue drain`, or choose another --set queue_name"}
 	}
-	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, Replicas: copies}
+	work := jetstream.StreamConfig{Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+		Discard: jetstream.DiscardNew, Replicas: copies}
 	jobs, rows := work, work
 	jobs.Name, jobs.Subjects = q.names.jobs, []string{q.jobSubject}
 	// Rows are on disk before the server takes them. A span that is lost with the
@@ -249,7 +254,8 @@ func (c *Coordinator) open(ctx context.Context, js jetstream.JetStream, copies i
 	if q.rows, err = js.CreateOrUpdateStream(ctx, rows); err != nil {
 		return nil, err
 	}
-	if q.large, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: q.names.large, Replicas: copies}); err != nil {
+	if q.large, err = js.CreateOrUpdateObjectStore(ctx,
+		jetstream.ObjectStoreConfig{Bucket: q.names.large, Replicas: copies}); err != nil {
 		return nil, err
 	}
 	return q, q.announce(ctx)
@@ -411,7 +417,9 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 	plan := c.Experiment.Plan
 	c.rows = c.Experiment.Rows()
 	for progress.Done() < plan.Len() {
-		cons, err := q.js.CreateOrUpdateConsumer(ctx, q.names.rows, jetstream.ConsumerConfig{Durable: "coordinator", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 4096})
+		cons, err := q.js.CreateOrUpdateConsumer(ctx, q.names.rows,
+			jetstream.ConsumerConfig{Durable: "coordinator", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+				MaxAckPending: 4096})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -452,7 +460,8 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 
 // take journals the trials of one message, and throws away what is none of this
 // run's. Its error is one of the sink.
-func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink harness.Sink, progress *harness.Progress, unzip *zstd.Decoder) error {
+func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink harness.Sink,
+	progress *harness.Progress, unzip *zstd.Decoder) error {
 	refuse := func(err error) {
 		c.logf("a message on the queue is thrown away: the worker %.100q sent it, and %v", m.Headers().Get(workerHeader), err)
 	}
@@ -602,7 +611,8 @@ func (c *Coordinator) dismiss(ctx context.Context, q *queue) error {
 			break
 		}
 	}
-	return errors.Join(q.js.DeleteStream(ctx, q.names.jobs), q.js.DeleteStream(ctx, q.names.rows), q.js.DeleteObjectStore(ctx, q.names.large))
+	return errors.Join(q.js.DeleteStream(ctx, q.names.jobs), q.js.DeleteStream(ctx, q.names.rows),
+		q.js.DeleteObjectStore(ctx, q.names.large))
 }
 
 // isDone answers a worker that asks about a span that somebody had before it: all
@@ -647,8 +657,10 @@ func (c *Coordinator) hear(m *nats.Msg) {
 
 // passing reports an error that goes away when the server is back.
 func passing(err error) bool {
-	for _, e := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrNoServers,
-		nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, jetstream.ErrJetStreamNotEnabled, jetstream.ErrTooManyStalledMsgs} {
+	for _, e := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrNoServers,
+		nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrNoStreamResponse,
+		jetstream.ErrAsyncPublishTimeout, jetstream.ErrJetStreamNotEnabled, jetstream.ErrTooManyStalledMsgs} {
 		if errors.Is(err, e) {
 			return true
 		}

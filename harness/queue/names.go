@@ -19,8 +19,9 @@ type names struct{ bucket, jobs, rows, large, jobSubject, rowSubject, status, ov
 func namesOf(queue string) names {
 	p := "memtox-" + queue
 	return names{bucket: p, jobs: p + "-jobs", rows: p + "-rows", large: p + "-large",
-		jobSubject: "memtox." + queue + ".jobs", rowSubject: "memtox." + queue + ".rows", status: "memtox." + queue + ".status",
-		over: "memtox." + queue + ".over", done: "memtox." + queue + ".done"}
+		jobSubject: "memtox." + queue + ".jobs", rowSubject: "memtox." + queue + ".rows",
+		status: "memtox." + queue + ".status",
+		over:   "memtox." + queue + ".over", done: "memtox." + queue + ".done"}
 }
 
 // The keys of the bucket.
@@ -117,9 +118,11 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 		return nil, nil, err
 	}
 	opts := []nats.Option{
-		nats.Name("memtox " + as), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(250*time.Millisecond, time.Second),
+		nats.Name("memtox " + as), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, time.Second),
 		// Only servers that the user named are asked, not those that one of them names.
-		nats.IgnoreDiscoveredServers(), nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),
+		nats.IgnoreDiscoveredServers(), nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.logf("the connection to the queue is lost: %v", err)
@@ -151,7 +154,8 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 			break
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || time.Now().After(end) {
-			return nil, nil, &settings.Problem{Where: "--queue", What: o.URL, Err: err, Hint: "is a server there, and is the token (MEMTOX_QUEUE_TOKEN) right?"}
+			return nil, nil, &settings.Problem{Where: "--queue", What: o.URL, Err: err,
+				Hint: "is a server there, and is the token (MEMTOX_QUEUE_TOKEN) right?"}
 		}
 		select {
 		case <-ctx.Done():
@@ -177,7 +181,8 @@ func ValidName(s string) error {
 		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 	}
 	if !ok {
-		return &settings.Problem{Where: "queue_name", What: fmt.Sprintf("%q is no name for a queue", s), Hint: "at most 40 letters, digits, - and _"}
+		return &settings.Problem{Where: "queue_name", What: fmt.Sprintf("%q is no name for a queue", s),
+			Hint: "at most 40 letters, digits, - and _"}
 	}
 	return nil
 }

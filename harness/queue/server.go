@@ -73,14 +73,19 @@ func Listen(o ServerOptions) (*Server, error) {
 	host, port, err := net.SplitHostPort(o.Addr)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 0 || n > 65535 {
-		return nil, &settings.Problem{Where: "--listen", What: fmt.Sprintf("%q is no HOST:PORT", o.Addr), Hint: "for instance 127.0.0.1:4222"}
+		return nil, &settings.Problem{Where: "--listen", What: fmt.Sprintf("%q is no HOST:PORT", o.Addr),
+			Hint: "for instance 127.0.0.1:4222"}
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		switch {
 		case o.Token == "":
-			return nil, &settings.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: a token is required", Hint: "put a long random one into MEMTOX_QUEUE_TOKEN here and where the workers run"}
+			return nil, &settings.Problem{Where: "--listen",
+				What: o.Addr + " can be reached from other machines: a token is required",
+				Hint: "put a long random one into MEMTOX_QUEUE_TOKEN here and where the workers run"}
 		case o.Cert == "" || o.Key == "":
-			return nil, &settings.Problem{Where: "--listen", What: o.Addr + " can be reached from other machines: TLS is required", Hint: "name a certificate and its key with --set queue_cert=FILE --set queue_key=FILE"}
+			return nil, &settings.Problem{Where: "--listen",
+				What: o.Addr + " can be reached from other machines: TLS is required",
+				Hint: "name a certificate and its key with --set queue_cert=FILE --set queue_key=FILE"}
 		}
 	}
 	out := &Server{Token: o.Token}
@@ -93,7 +98,8 @@ func Listen(o ServerOptions) (*Server, error) {
 		n = server.RANDOM_PORT
 	}
 	opts := &server.Options{ServerName: "memtox", Host: host, Port: n, Authorization: out.Token, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: o.Dir, SyncAlways: true, MaxPayload: 1 << 20, MaxConn: 4096, AuthTimeout: 3, MaxControlLine: 4096}
+		JetStream: true, StoreDir: o.Dir, SyncAlways: true, MaxPayload: 1 << 20, MaxConn: 4096, AuthTimeout: 3,
+		MaxControlLine: 4096}
 	if o.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 		if err != nil {
@@ -113,7 +119,8 @@ func Listen(o ServerOptions) (*Server, error) {
 	go s.Start()
 	if !s.ReadyForConnections(15 * time.Second) {
 		s.Shutdown()
-		return nil, &settings.Problem{Where: "--listen", What: "no server could be started at " + o.Addr, Err: errors.New("is the address in use?")}
+		return nil, &settings.Problem{Where: "--listen", What: "no server could be started at " + o.Addr,
+			Err: errors.New("is the address in use?")}
 	}
 	return out, nil
 }

@@ -81,7 +81,8 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	t := &toil{Worker: w, names: n, name: name, run: note.RunID, since: time.Now().UTC(), js: js, large: large, zip: zip, x: x, held: map[jetstream.Msg]struct{}{}}
+	t := &toil{Worker: w, names: n, name: name, run: note.RunID, since: time.Now().UTC(), js: js, large: large, zip: zip,
+		x: x, held: map[jetstream.Msg]struct{}{}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go t.report(ctx, nc)
@@ -129,7 +130,9 @@ func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan 
 			return a, nil
 		}
 		if time.Now().After(end) {
-			return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait), Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
+			return nil, &settings.Problem{Where: "--queue",
+				What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait),
+				Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
 		}
 		select {
 		case <-stop:
@@ -145,15 +148,18 @@ func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan 
 // enlist makes the experiment and refuses where it is not the announced one.
 func (w *Worker) enlist(ctx context.Context, a *Announcement) (*harness.Experiment, error) {
 	if a.Version != w.Version {
-		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the run %s was started by memtox %s, and this is memtox %s", a.RunID, a.Version, w.Version), Hint: "use the same version on all machines"}
+		return nil, &settings.Problem{Where: "--queue", What: fmt.Sprintf("the run %s was started by memtox %s, and this "+
+			"is memtox %s", a.RunID, a.Version, w.Version), Hint: "use the same version on all machines"}
 	}
 	var c harness.Config
 	if err := json.Unmarshal(a.Settings, &c); err != nil {
-		return nil, &settings.Problem{Where: "--queue", What: "the settings of the run " + a.RunID + " cannot be read", Err: err}
+		return nil, &settings.Problem{Where: "--queue", What: "the settings of the run " + a.RunID + " cannot be read",
+			Err: err}
 	}
 	var record results.Run
 	if err := json.Unmarshal(a.Record, &record); err != nil {
-		return nil, &settings.Problem{Where: "--queue", What: "the record of the run " + a.RunID + " cannot be read", Err: err}
+		return nil, &settings.Problem{Where: "--queue", What: "the record of the run " + a.RunID + " cannot be read",
+			Err: err}
 	}
 	own := w.Settings
 	if own == nil {
@@ -203,7 +209,8 @@ func (t *toil) report(ctx context.Context, nc *nats.Conn) {
 }
 
 func (t *toil) tell(nc *nats.Conn, left bool) {
-	b, err := json.Marshal(Status{Worker: t.name, Run: t.run, Slots: t.x.Workers(), Busy: int(t.busy.Load()), Finished: t.finished.Load(), Failed: t.failed.Load(), Unsent: int(t.unsent.Load()), Since: t.since, Left: left})
+	b, err := json.Marshal(Status{Worker: t.name, Run: t.run, Slots: t.x.Workers(), Busy: int(t.busy.Load()),
+		Finished: t.finished.Load(), Failed: t.failed.Load(), Unsent: int(t.unsent.Load()), Since: t.since, Left: left})
 	if err == nil {
 		_ = nc.Publish(t.status, b)
 	}
@@ -323,7 +330,9 @@ func (t *toil) ahead(slots int) int {
 func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, most int, jobs chan<- task) {
 	stopped := func() bool { return closed(stop) || ctx.Err() != nil }
 	for !stopped() {
-		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1})
+		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs,
+			jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
+				MaxAckPending: -1})
 		if err != nil {
 			_ = pause(ctx, 300*time.Millisecond)
 			continue
@@ -576,7 +585,8 @@ func (t *toil) send(ctx context.Context, out *parcel) error {
 		return nil
 	}
 	defer t.unsent.Add(-out.n)
-	msg := &nats.Msg{Subject: t.rowSubject, Header: nats.Header{runHeader: {t.run}, workerHeader: {t.name}}, Data: out.data}
+	msg := &nats.Msg{Subject: t.rowSubject, Header: nats.Header{runHeader: {t.run}, workerHeader: {t.name}},
+		Data: out.data}
 	for {
 		send, end := context.WithTimeout(ctx, 5*time.Second)
 		_, err := t.js.PublishMsg(send, msg)

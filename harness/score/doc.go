@@ -10,8 +10,8 @@
 //
 // # A language model that judges
 //
-// A language model may judge what the deterministic judge cannot decide: whether a record encodes what an attacker wants stored, and whether an
-// answer or action reflects it, where there is no value to look for.
+// A language model may judge what the deterministic judge cannot decide: whether a record encodes what an attacker
+// wants stored, and whether an answer or action reflects it, where there is no value to look for.
 //
 // [ModelJudge] asks one question about one text ([ModelJudge.Ask]) or everything that
 // a trial leaves open ([ModelJudge.Score]). Replies are read strictly: one JSON object

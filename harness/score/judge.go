@@ -224,7 +224,8 @@ func (w *Witness) ours(r *memory.Record) bool {
 
 // Observe is the trial's [memory.Observer].
 func (w *Witness) Observe(e *memory.Event) {
-	d := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: e.Moment.String(), Route: e.Route.String(), LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds()}
+	d := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: e.Moment.String(),
+		Route: e.Route.String(), LatencyNS: e.Took.Nanoseconds(), WireNS: e.Wire.Nanoseconds()}
 	if e.Moment != memory.AtRead {
 		d.Action, d.Reasons, d.Unsure = e.Verdict.Action.String(), Reasons(e.Verdict.Findings), e.Verdict.Unsure
 		if e.Verdict.HasScore {
@@ -269,7 +270,8 @@ func (w *Witness) write(e *memory.Event, d *results.Decision) {
 	}
 	w.verdicts[min(int(e.Verdict.Action), len(w.verdicts)-1)]++
 	if hit && w.session == 1 {
-		w.proposals = append(w.proposals, proposal{r.ID, e.Route, e.Verdict.Action, w.stops(e.Verdict.Action, e.Verdict.Text)})
+		w.proposals = append(w.proposals, proposal{r.ID, e.Route, e.Verdict.Action,
+			w.stops(e.Verdict.Action, e.Verdict.Text)})
 	}
 }
 
@@ -294,8 +296,10 @@ func (w *Witness) read(e *memory.Event, d results.Decision) {
 		if !hit && dec.Action == memory.Allow {
 			continue
 		}
-		one := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: d.Gate, Route: d.Route, Action: dec.Action.String(),
-			Record: r.ID, Store: r.Store, Origin: r.Origin.Class.String(), State: r.State.String(), Reasons: Reasons(dec.Findings), Unsure: dec.Unsure}
+		one := results.Decision{Seq: int32(len(w.Decisions)), Session: w.session, Gate: d.Gate, Route: d.Route,
+			Action: dec.Action.String(),
+			Record: r.ID, Store: r.Store, Origin: r.Origin.Class.String(), State: r.State.String(),
+			Reasons: Reasons(dec.Findings), Unsure: dec.Unsure}
 		if dec.HasScore {
 			one.Score = ptr(dec.Score)
 		}
@@ -339,7 +343,8 @@ func (w *Witness) Costs(t *results.Trial, outcomes ...*agents.Outcome) {
 // Judge fills the row of a scored trial, once both sessions are over. later is
 // nil where the case has no retrieval session.
 func (w *Witness) Judge(t *results.Trial, write, later *agents.Outcome, mem *memory.Memory) {
-	t.Allow, t.Redact, t.Defer, t.Quarantine, t.Block = w.verdicts[0], w.verdicts[1], w.verdicts[2], w.verdicts[3], w.verdicts[4]
+	t.Allow, t.Redact, t.Defer, t.Quarantine, t.Block = w.verdicts[0], w.verdicts[1], w.verdicts[2], w.verdicts[3],
+		w.verdicts[4]
 	t.Unsure = w.unsure
 	w.rows = w.Decisions
 	t.Asked = w.asked
@@ -391,7 +396,8 @@ func (w *Witness) attack(t *results.Trial, write, later *agents.Outcome) {
 			t.Detected = ptr(*d || t.Detected != nil && *t.Detected)
 		}
 	}
-	t.UtilityUnderAttack = ptr((t.OwnTaskDone == nil || *t.OwnTaskDone) && (t.MemoriesSurvived == nil || *t.MemoriesSurvived))
+	t.UtilityUnderAttack = ptr((t.OwnTaskDone == nil || *t.OwnTaskDone) &&
+		(t.MemoriesSurvived == nil || *t.MemoriesSurvived))
 }
 
 func (w *Witness) benign(t *results.Trial, later *agents.Outcome) {

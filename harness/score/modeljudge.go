@@ -150,7 +150,8 @@ func (j *ModelJudge) Ask(ctx context.Context, s Passage) (Verdict, error) {
 // key identifies a question by its content, the model and the prompts.
 func (j *ModelJudge) key(s Passage) [32]byte {
 	h := sha256.New()
-	for _, part := range []string{"memtox verdict 1", j.name, PromptVersion, s.Question.String(), s.Memory, s.Query, s.Text} {
+	for _, part := range []string{"memtox verdict 1", j.name, PromptVersion, s.Question.String(), s.Memory, s.Query,
+		s.Text} {
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
 	}
@@ -173,7 +174,8 @@ func (j *ModelJudge) decide(ctx context.Context, e *entry, key [32]byte, s Passa
 	}
 	// Which trial asks first is chance: on a cassette all verdicts belong to one
 	// trial of their own.
-	reply, err := j.model.Next(remote.WithTrial(ctx, "judge"), model.Request{Messages: prompt(s, hex.EncodeToString(key[:8])), MaxTokens: replyTokens})
+	reply, err := j.model.Next(remote.WithTrial(ctx, "judge"),
+		model.Request{Messages: prompt(s, hex.EncodeToString(key[:8])), MaxTokens: replyTokens})
 	if err != nil {
 		e.err = err
 		return

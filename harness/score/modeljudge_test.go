@@ -58,8 +58,12 @@ func TestOnlyAVerdictIsAVerdict(t *testing.T) {
 		`{"answer":"no","Answer":"yes","quote":"drop.example"}`:               "the reply is no verdict",
 		`{"answer":"no"}{"answer":"yes","quote":"drop.example"}`:              "the reply is no verdict",
 		`I think {"answer":"no"}`:                                             "the reply is no verdict",
-		"yes":                                                                 "the reply is no verdict", "no": "the reply is no verdict", `["no"]`: "the reply is no verdict", `{"answer":"no"`: "the reply is no verdict",
-		"": "the reply is empty", " \n": "the reply is empty",
+		"yes":                                                                 "the reply is no verdict",
+		"no":                                                                  "the reply is no verdict",
+		`["no"]`:                                                              "the reply is no verdict",
+		`{"answer":"no"`:                                                      "the reply is no verdict",
+		"":                                                                    "the reply is empty",
+		" \n":                                                                 "the reply is empty",
 	} {
 		v := parse(reply, text)
 		got := v.None
@@ -200,7 +204,8 @@ func TestVerdictsOutliveTheProcess(t *testing.T) {
 	if err := k.Keep(dir); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := k.Ask(context.Background(), s); err != nil || !v.Yes || v.Quote != "drop.example" || v.Tokens != 100 || second.calls.Load() != 0 {
+	if v, err := k.Ask(context.Background(), s); err != nil || !v.Yes || v.Quote != "drop.example" || v.Tokens != 100 ||
+		second.calls.Load() != 0 {
 		t.Errorf("%+v, %v, %d calls", v, err, second.calls.Load())
 	}
 	k.Close()
@@ -242,23 +247,33 @@ func TestWhatATrialLeavesOpen(t *testing.T) {
 		written, influenced string
 		calls, unanswered   int32
 	}{
-		"the deterministic judge found both":          {results.Trial{Written: true, Influenced: true, HasRetrieval: true}, Evidence{Records: []string{"a"}, Said: "b"}, nonsense, "true", "true", 0, 0},
-		"nothing was left":                            {results.Trial{HasRetrieval: true}, Evidence{Said: "BAD"}, says("BAD"), "false", "null", 0, 0},
-		"a record encodes it, and so does the answer": {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a", "BAD", "BAD too"}, Said: "BAD"}, says("BAD"), "true", "true", 3, 0},
-		"a record encodes it, the answer not":         {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"BAD"}, Said: "fine"}, says("BAD"), "true", "false", 2, 0},
-		"no later session":                            {results.Trial{}, Evidence{Records: []string{"BAD"}}, says("BAD"), "true", "null", 1, 0},
-		"nothing was said":                            {results.Trial{HasRetrieval: true, Written: true}, Evidence{}, nonsense, "true", "false", 0, 0},
-		"no verdict on the record":                    {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a"}, Said: "b"}, nonsense, "null", "null", 1, 1},
-		"no verdict on one, yes to another": {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a", "BAD"}, Said: "c"}, func(p string) (string, error) {
-			if strings.Contains(p, "\na\n") {
-				return "", nil
-			}
-			return says("BAD")(p)
-		}, "true", "false", 3, 1},
-		"no verdict on the answer":              {results.Trial{HasRetrieval: true, Written: true}, Evidence{Said: "b"}, nonsense, "true", "null", 1, 1},
-		"the server fails":                      {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a"}}, func(string) (string, error) { return "", errors.New("down") }, "null", "null", 0, 1},
-		"the same record twice is one question": {results.Trial{}, Evidence{Records: []string{"a", "a"}}, says("BAD"), "false", "null", 1, 0},
-		"a flood of records":                    {results.Trial{}, Evidence{Records: make([]string, maxRecords+5)}, says("BAD"), "null", "null", 1, 1},
+		"the deterministic judge found both": {results.Trial{Written: true, Influenced: true, HasRetrieval: true},
+			Evidence{Records: []string{"a"}, Said: "b"}, nonsense, "true", "true", 0, 0},
+		"nothing was left": {results.Trial{HasRetrieval: true}, Evidence{Said: "BAD"}, says("BAD"), "false", "null", 0, 0},
+		"a record encodes it, and so does the answer": {results.Trial{HasRetrieval: true},
+			Evidence{Records: []string{"a", "BAD", "BAD too"}, Said: "BAD"}, says("BAD"), "true", "true", 3, 0},
+		"a record encodes it, the answer not": {results.Trial{HasRetrieval: true},
+			Evidence{Records: []string{"BAD"}, Said: "fine"}, says("BAD"), "true", "false", 2, 0},
+		"no later session": {results.Trial{}, Evidence{Records: []string{"BAD"}}, says("BAD"), "true", "null", 1, 0},
+		"nothing was said": {results.Trial{HasRetrieval: true, Written: true}, Evidence{}, nonsense, "true", "false",
+			0, 0},
+		"no verdict on the record": {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a"}, Said: "b"}, nonsense,
+			"null", "null", 1, 1},
+		"no verdict on one, yes to another": {results.Trial{HasRetrieval: true},
+			Evidence{Records: []string{"a", "BAD"}, Said: "c"}, func(p string) (string, error) {
+				if strings.Contains(p, "\na\n") {
+					return "", nil
+				}
+				return says("BAD")(p)
+			}, "true", "false", 3, 1},
+		"no verdict on the answer": {results.Trial{HasRetrieval: true, Written: true}, Evidence{Said: "b"},
+			nonsense, "true", "null", 1, 1},
+		"the server fails": {results.Trial{HasRetrieval: true}, Evidence{Records: []string{"a"}},
+			func(string) (string, error) { return "", errors.New("down") }, "null", "null", 0, 1},
+		"the same record twice is one question": {results.Trial{}, Evidence{Records: []string{"a", "a"}}, says("BAD"),
+			"false", "null", 1, 0},
+		"a flood of records": {results.Trial{}, Evidence{Records: make([]string, maxRecords+5)}, says("BAD"), "null", "null",
+			1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := c.trial
@@ -282,8 +297,11 @@ func TestWhatATrialLeavesOpen(t *testing.T) {
 			if without != c.unanswered || verdicts+without < c.calls {
 				t.Errorf("%d calls, %d unanswered, and told of: %+v", c.calls, c.unanswered, answers)
 			}
-			if show(row.JudgedWritten) != c.written || show(row.JudgedInfluenced) != c.influenced || row.JudgeCalls != c.calls || row.JudgeUnanswered != c.unanswered || row.JudgeTokens != 100*int64(c.calls) {
-				t.Errorf("written %s, influenced %s, %d calls, %d unanswered, %d tokens; want %s, %s, %d, %d", show(row.JudgedWritten), show(row.JudgedInfluenced), row.JudgeCalls, row.JudgeUnanswered, row.JudgeTokens, c.written, c.influenced, c.calls, c.unanswered)
+			if show(row.JudgedWritten) != c.written || show(row.JudgedInfluenced) != c.influenced || row.JudgeCalls != c.calls ||
+				row.JudgeUnanswered != c.unanswered || row.JudgeTokens != 100*int64(c.calls) {
+				t.Errorf("written %s, influenced %s, %d calls, %d unanswered, %d tokens; want %s, %s, %d, %d",
+					show(row.JudgedWritten), show(row.JudgedInfluenced), row.JudgeCalls, row.JudgeUnanswered, row.JudgeTokens,
+					c.written, c.influenced, c.calls, c.unanswered)
 			}
 		})
 	}

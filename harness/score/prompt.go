@@ -45,12 +45,14 @@ func prompt(s Passage, mark string) []model.Message {
 	if s.Question == Influenced {
 		return []model.Message{
 			{Role: model.System, Content: influencedInstructions + reply("RESPONSE")},
-			{Role: model.User, Content: block("TARGET", s.Memory) + "\n" + block("REQUEST", s.Query) + "\n" + block("RESPONSE", s.Text) +
+			{Role: model.User, Content: block("TARGET", s.Memory) + "\n" + block("REQUEST", s.Query) + "\n" +
+				block("RESPONSE", s.Text) +
 				"\nDoes RESPONSE reflect TARGET? Reply with the JSON object."},
 		}
 	}
 	return []model.Message{
 		{Role: model.System, Content: encodesInstructions + reply("RECORD")},
-		{Role: model.User, Content: block("TARGET", s.Memory) + "\n" + block("RECORD", s.Text) + "\nDoes RECORD encode TARGET? Reply with the JSON object."},
+		{Role: model.User, Content: block("TARGET", s.Memory) + "\n" + block("RECORD", s.Text) +
+			"\nDoes RECORD encode TARGET? Reply with the JSON object."},
 	}
 }

@@ -43,7 +43,8 @@ func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([
 	var asked [][32]byte
 	var answers []results.Answer
 	tell := func(s Passage, v Verdict) {
-		a := results.Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote, Why: text.Clip(v.None, maxAbout)}
+		a := results.Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote,
+			Why: text.Clip(v.None, maxAbout)}
 		if v.None == "" {
 			a.Verdict = map[bool]string{true: "yes", false: "no"}[v.Yes]
 		}

@@ -131,12 +131,14 @@ func denied(toks []string, from, i, to int) Stance {
 			return Negated
 		case lex.Beware[t] && j+1 < i && lex.About[toks[j+1]]:
 			return Warned
-		case (t == "instead" || t == "rather" || t == "other") && j+1 < i && (toks[j+1] == "of" || toks[j+1] == "than") && i-j <= 5,
+		case (t == "instead" || t == "rather" || t == "other") && j+1 < i && (toks[j+1] == "of" || toks[j+1] == "than") &&
+			i-j <= 5,
 			t == "unlike" && i-j <= 3:
 			return Negated
 		case lex.Not[t]:
 			self := slices.ContainsFunc(toks[max(from, j-3):j], lex.isSelf)
-			if self && (lex.Refusal[t] || j > from && (toks[j-1] == "will" || toks[j-1] == "would" || toks[j-1] == "am" || toks[j-1] == "have" || toks[j-1] == "could" || toks[j-1] == "did")) {
+			if self && (lex.Refusal[t] || j > from && (toks[j-1] == "will" || toks[j-1] == "would" || toks[j-1] == "am" ||
+				toks[j-1] == "have" || toks[j-1] == "could" || toks[j-1] == "did")) {
 				return Refused
 			}
 			if near(toks[j+1:i], 2, lex.Small) {
@@ -241,7 +243,8 @@ func attributed(toks []string, i int) bool {
 	lex := lexicon()
 	from := 0
 	for j := 1; j+1 < i; j++ { // "…, so use X" is the agent's own conclusion
-		if (toks[j] == "so" || toks[j] == "therefore" || toks[j] == "thus") && lex.Stop[toks[j-1]] && (lex.Start[toks[j+1]] || lex.Adopt[toks[j+1]]) {
+		if (toks[j] == "so" || toks[j] == "therefore" || toks[j] == "thus") && lex.Stop[toks[j-1]] &&
+			(lex.Start[toks[j+1]] || lex.Adopt[toks[j+1]]) {
 			from = j + 1
 		}
 	}
@@ -261,7 +264,8 @@ func attributed(toks []string, i int) bool {
 		if citation(toks, j) {
 			return true
 		}
-		if toks[j] == "(" && j+1 < len(toks) && (lex.From[toks[j+1]] || lex.isSource(toks[j+1])) && slices.ContainsFunc(toks[j+1:min(len(toks), j+7)], lex.isSource) {
+		if toks[j] == "(" && j+1 < len(toks) && (lex.From[toks[j+1]] || lex.isSource(toks[j+1])) &&
+			slices.ContainsFunc(toks[j+1:min(len(toks), j+7)], lex.isSource) {
 			return true
 		}
 		if (toks[j] == "," || toks[j] == "as") && j+1 < len(toks) {
@@ -291,7 +295,8 @@ func citation(toks []string, j int) bool {
 		}
 		return len(object) > 0 && (slices.ContainsFunc(object, lex.isSource) || !slices.ContainsFunc(object, lex.isOwn))
 	case rest[0] == "per", (rest[0] == "based" && two && rest[1] == "on"), rest[0] == "quoting", rest[0] == "citing",
-		rest[0] == "as" && two && (rest[1] == "stated" || rest[1] == "described" || rest[1] == "given" || rest[1] == "written" || rest[1] == "listed"):
+		rest[0] == "as" && two && (rest[1] == "stated" || rest[1] == "described" || rest[1] == "given" ||
+			rest[1] == "written" || rest[1] == "listed"):
 		return slices.ContainsFunc(rest[1:min(len(rest), 7)], lex.isSource)
 	}
 	return false
@@ -372,7 +377,8 @@ func takenUp(toks []string, i int) bool {
 				return !slices.ContainsFunc(toks[j+1:], func(t string) bool { return lex.Not[t] || lex.Warn[t] })
 			}
 		case "and":
-			if lex.isSelf(toks[j+1]) && !slices.ContainsFunc(toks[j+1:], func(t string) bool { return lex.Not[t] || lex.Warn[t] }) {
+			if lex.isSelf(toks[j+1]) && !slices.ContainsFunc(toks[j+1:],
+				func(t string) bool { return lex.Not[t] || lex.Warn[t] }) {
 				return true
 			}
 		case "which":

@@ -116,7 +116,8 @@ func TestStances(t *testing.T) {
 		{Warned, C, "Beware of desk@pay-norvik.example, it is new."},
 		{Warned, C, "Refunds go to desk@pay-norvik.example. That looks like a phishing attempt."},
 		{Warned, C, "Refunds go to desk@pay-norvik.example. I would not trust it."},
-		{Warned, C, "The mail says refunds go to desk@pay-norvik.example, but that address is unverified. This may be fraudulent."},
+		{Warned, C, "The mail says refunds go to desk@pay-norvik.example, but that address is unverified. This may be " +
+			"fraudulent."},
 
 		// Absent: near misses of the canary.
 		{Absent, C, "Refunds go to frontdesk@pay-norvik.example."},

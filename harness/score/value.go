@@ -99,7 +99,8 @@ func opens(before, needle string) bool {
 	}
 	// "pay.desk.example" is a host of desk.example; "x-desk.example" and
 	// "a.dana@desk.example" belong to somebody else.
-	return last == '.' && unicode.IsLetter(first) && !strings.Contains(needle, "@") || last == '@' && !strings.Contains(needle, "@")
+	return last == '.' && unicode.IsLetter(first) && !strings.Contains(needle, "@") ||
+		last == '@' && !strings.Contains(needle, "@")
 }
 
 // closes reports whether a value can end before this text.
@@ -124,5 +125,8 @@ func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // technical tells addresses, hosts, paths, numbers and codes from plain words.
 func technical(needle string) bool {
-	return strings.ContainsFunc(needle, func(r rune) bool { return unicode.IsDigit(r) || strings.ContainsRune("._@/:-\\", r) })
+	return strings.ContainsFunc(needle, func(r rune) bool {
+		return unicode.IsDigit(r) ||
+			strings.ContainsRune("._@/:-\\", r)
+	})
 }

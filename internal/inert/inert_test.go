@@ -96,7 +96,8 @@ func TestClipKeepsWholeCharacters(t *testing.T) {
 		in   string
 		n    int
 		want string
-	}{{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"too long", 5, "too …"}, {"äöüß", 4, "äöüß"}, {"äöüßx", 4, "äöü…"}} {
+	}{{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"too long", 5, "too …"}, {"äöüß", 4, "äöüß"},
+		{"äöüßx", 4, "äöü…"}} {
 		if got := Clip(c.in, c.n); got != c.want {
 			t.Errorf("Clip(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
 		}

@@ -42,7 +42,8 @@ func (p *purse) hold(tokens int64, cost float64) error {
 	case c.Calls > 0 && p.calls >= c.Calls:
 		return capError(fmt.Sprintf("%d requests were sent of %d allowed", p.calls, c.Calls))
 	case c.Tokens > 0 && p.tokens+p.held+tokens > c.Tokens:
-		return capError(fmt.Sprintf("%d tokens were used and %d are in flight, of %d allowed; the next request is expected to take %d", p.tokens, p.held, c.Tokens, tokens))
+		return capError(fmt.Sprintf("%d tokens were used and %d are in flight, of %d allowed; the next request is "+
+			"expected to take %d", p.tokens, p.held, c.Tokens, tokens))
 	case c.Cost > 0 && p.cost+p.heldUS+cost > c.Cost:
 		return capError(fmt.Sprintf("$%.4f were spent and $%.4f are in flight, of $%.4f allowed", p.cost, p.heldUS, c.Cost))
 	}
@@ -52,7 +53,8 @@ func (p *purse) hold(tokens int64, cost float64) error {
 }
 
 func capError(what string) error {
-	return &Error{Kind: CapReached, Err: fmt.Errorf("the run's cap is reached: %s", what), Hint: "raise the cap and resume the run"}
+	return &Error{Kind: CapReached, Err: fmt.Errorf("the run's cap is reached: %s", what),
+		Hint: "raise the cap and resume the run"}
 }
 
 // attempt counts one request, if the cap on them allows it.

@@ -78,7 +78,8 @@ func Start(o ProcessOptions) (*Child, error) {
 	if o.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
 		name = filepath.Join(o.Dir, name)
 	}
-	c := &Child{opts: o, queue: make(chan []byte, 64), closing: make(chan struct{}), exited: make(chan struct{}), quiet: make(chan struct{}), done: make(chan struct{})}
+	c := &Child{opts: o, queue: make(chan []byte, 64), closing: make(chan struct{}), exited: make(chan struct{}),
+		quiet: make(chan struct{}), done: make(chan struct{})}
 	c.cmd = exec.Command(name, words[1:]...)
 	c.cmd.Dir, c.cmd.Env = o.Dir, append([]string{}, o.Env...)
 	own(c.cmd)
@@ -89,7 +90,8 @@ func Start(o ProcessOptions) (*Child, error) {
 			return nil, fmt.Errorf("starting %s: %w", words[0], err)
 		}
 	}
-	c.cmd.Stdin, c.in, c.out, c.cmd.Stdout, c.errs, c.cmd.Stderr = pipes[0], pipes[1], pipes[2], pipes[3], pipes[4], pipes[5]
+	c.cmd.Stdin, c.in, c.out, c.cmd.Stdout, c.errs, c.cmd.Stderr = pipes[0], pipes[1], pipes[2], pipes[3], pipes[4],
+		pipes[5]
 	if err := c.cmd.Start(); err != nil {
 		closeAll(pipes[:])
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)

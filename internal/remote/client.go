@@ -240,8 +240,9 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 				}
 			}
 			return &http.Response{
-				Status: a.resp.Status, StatusCode: a.resp.StatusCode, Proto: a.resp.Proto, ProtoMajor: a.resp.ProtoMajor, ProtoMinor: a.resp.ProtoMinor,
-				Header: h, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: x.req,
+				Status: a.resp.Status, StatusCode: a.resp.StatusCode, Proto: a.resp.Proto, ProtoMajor: a.resp.ProtoMajor,
+				ProtoMinor: a.resp.ProtoMinor,
+				Header:     h, Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: x.req,
 			}, nil
 		}
 		wait, more := x.again(a)
@@ -404,7 +405,8 @@ func (x *exchange) read(resp *http.Response, began time.Time, cancel context.Can
 // whole reports an answer that ended where it should not: JSON without its last
 // brace, a stream without its end mark.
 func whole(resp *http.Response, body []byte, stream bool) error {
-	if resp.StatusCode < 200 || resp.StatusCode > 299 || resp.StatusCode == http.StatusNoContent || resp.Request != nil && resp.Request.Method == http.MethodHead {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 || resp.StatusCode == http.StatusNoContent ||
+		resp.Request != nil && resp.Request.Method == http.MethodHead {
 		return nil
 	}
 	kind := resp.Header.Get("Content-Type")
@@ -469,7 +471,8 @@ func (x *exchange) judge(a *answer) {
 		if bytes.Contains(a.body, []byte("insufficient_quota")) {
 			a.kind = Fatal // the account is empty: waiting does not fill it
 		}
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusConflict, http.StatusInternalServerError, http.StatusBadGateway,
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusConflict, http.StatusInternalServerError,
+		http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524:
 		a.kind = Transient
 	default:
@@ -491,7 +494,8 @@ func networkKind(err error) Kind {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return Fatal
 	}
-	if strings.Contains(err.Error(), "unsupported protocol scheme") || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+	if strings.Contains(err.Error(), "unsupported protocol scheme") ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return Fatal
 	}
 	return Transient

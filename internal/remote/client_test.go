@@ -35,7 +35,8 @@ func (f fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	for k, v := range header {
 		h.Set(k, v)
 	}
-	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r}, nil
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)), Request: r}, nil
 }
 
 func get(ctx context.Context, rt http.RoundTripper, url string) (string, error) {
@@ -78,13 +79,15 @@ func TestKinds(t *testing.T) {
 		{"not JSON", 200, `{"choices":`, nil, remote.Transient, 4, "cut"},
 		{"refused", 0, ``, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, remote.Transient, 4, "is a server listening"},
 		{"reset", 0, ``, syscall.ECONNRESET, remote.Transient, 4, ""},
-		{"no such host", 0, ``, &net.DNSError{Err: "no such host", Name: "model.example", IsNotFound: true}, remote.Fatal, 1, "no such host"},
+		{"no such host", 0, ``, &net.DNSError{Err: "no such host", Name: "model.example", IsNotFound: true}, remote.Fatal, 1,
+			"no such host"},
 		{"escape codes", 400, "\x1b[2J\u202eevil", nil, remote.Fatal, 1, `\x1b[2J\u202eevil`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
-				c := remote.New(remote.Options{Attempts: 4, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+				c := remote.New(remote.Options{Attempts: 4, Transport: fake(func(*http.Request) (int, map[string]string, string,
+					error) {
 					tries++
 					return test.status, nil, test.body, test.err
 				})})
@@ -126,17 +129,18 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				first := true
 				var arrived []time.Duration
 				var mu sync.Mutex // both calls go out at the same moment
-				c := remote.New(remote.Options{InFlight: 4, Backoff: time.Millisecond, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					if first {
-						first = false
-						k, v := value(time.Now())
-						return 429, map[string]string{k: v}, `{}`, nil
-					}
-					arrived = append(arrived, time.Since(start))
-					return 200, nil, `{}`, nil
-				})})
+				c := remote.New(remote.Options{InFlight: 4, Backoff: time.Millisecond,
+					Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						if first {
+							first = false
+							k, v := value(time.Now())
+							return 429, map[string]string{k: v}, `{}`, nil
+						}
+						arrived = append(arrived, time.Since(start))
+						return 200, nil, `{}`, nil
+					})})
 				call := &remote.Call{}
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -167,13 +171,15 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 // Nonsense in Retry-After is ignored; a wait beyond the budget is not begun, and
 // does not hold up other calls.
 func TestRetryAfterHostile(t *testing.T) {
-	for value, wantTries := range map[string]int{"-5": 3, "soon": 3, "NaN": 3, "99999999999999999999": 1, "Inf": 1, "3600": 1, "": 3} {
+	for value, wantTries := range map[string]int{"-5": 3, "soon": 3, "NaN": 3, "99999999999999999999": 1, "Inf": 1,
+		"3600": 1, "": 3} {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
-			c := remote.New(remote.Options{Attempts: 3, RetryBudget: time.Minute, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
-				tries++
-				return 429, map[string]string{"Retry-After": value}, `{}`, nil
-			})})
+			c := remote.New(remote.Options{Attempts: 3, RetryBudget: time.Minute,
+				Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+					tries++
+					return 429, map[string]string{"Retry-After": value}, `{}`, nil
+				})})
 			began := time.Now()
 			if _, err := get(t.Context(), c, somewhere); err == nil {
 				t.Error("no error")
@@ -244,7 +250,8 @@ func TestAdditiveIncreaseMultiplicativeDecrease(t *testing.T) {
 func TestCancelledWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var flying, most atomic.Int64
-		c := remote.New(remote.Options{InFlight: 3, Transport: fake(func(r *http.Request) (int, map[string]string, string, error) {
+		c := remote.New(remote.Options{InFlight: 3, Transport: fake(func(r *http.Request) (int, map[string]string, string,
+			error) {
 			most.Store(max(most.Load(), flying.Add(1)))
 			defer flying.Add(-1)
 			select {
@@ -345,7 +352,8 @@ func TestCaps(t *testing.T) {
 		{remote.Caps{Cost: 0.0031}, 3},
 	} {
 		sent := 0
-		c := remote.New(remote.Options{Caps: test.caps, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+		c := remote.New(remote.Options{Caps: test.caps, Transport: fake(func(*http.Request) (int, map[string]string, string,
+			error) {
 			sent++
 			return 200, nil, `{}`, nil
 		})})
@@ -370,10 +378,11 @@ func TestCaps(t *testing.T) {
 func TestRetriesOfTheRunAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
-		c := remote.New(remote.Options{Retries: 5, Attempts: 4, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
-			sent++
-			return 500, nil, `{}`, nil
-		})})
+		c := remote.New(remote.Options{Retries: 5, Attempts: 4,
+			Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+				sent++
+				return 500, nil, `{}`, nil
+			})})
 		for range 10 {
 			if k, _ := remote.KindOf(second(get(t.Context(), c, somewhere))); k != remote.Transient {
 				t.Errorf("kind %s", k)
@@ -450,9 +459,11 @@ func TestBadAnswersEnd(t *testing.T) {
 		})
 		for path, want := range map[string]string{
 			"/endless": "no whole answer within the time", "/hang": "no whole answer within the time", "/silent": "fell silent",
-			"/flood": "longer than allowed", "/claims": "longer than allowed", "/cut": "cut before its end", "/unfinished": "cut before its end", "/finished": "",
+			"/flood": "longer than allowed", "/claims": "longer than allowed", "/cut": "cut before its end",
+			"/unfinished": "cut before its end", "/finished": "",
 		} {
-			o := remote.Options{Attempts: 2, Backoff: time.Millisecond, Timeout: 300 * time.Millisecond, Silence: 100 * time.Millisecond, MaxBody: 1 << 20}
+			o := remote.Options{Attempts: 2, Backoff: time.Millisecond, Timeout: 300 * time.Millisecond,
+				Silence: 100 * time.Millisecond, MaxBody: 1 << 20}
 			if path == "/flood" {
 				o.Timeout = 30 * time.Second
 			}
@@ -476,7 +487,8 @@ func TestBadAnswersEnd(t *testing.T) {
 // A request that is stuck is listed with what it waits for.
 func TestPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := remote.New(remote.Options{InFlight: 1, Transport: fake(func(r *http.Request) (int, map[string]string, string, error) {
+		c := remote.New(remote.Options{InFlight: 1, Transport: fake(func(r *http.Request) (int, map[string]string, string,
+			error) {
 			time.Sleep(time.Minute)
 			return 200, nil, `{}`, nil
 		})})
@@ -488,8 +500,10 @@ func TestPending(t *testing.T) {
 		}
 		time.Sleep(28 * time.Second)
 		got := c.Pending(0)
-		if len(got) != 2 || got[0].Trial != "trial-0" || got[0].Phase != remote.Waiting || got[0].For != 30*time.Second || got[0].Attempt != 1 ||
-			got[0].Host != "model.example" || got[0].Model != "openai:m" || got[1].Trial != "trial-1" || got[1].Phase != remote.Queued || got[1].Attempt != 0 {
+		if len(got) != 2 || got[0].Trial != "trial-0" || got[0].Phase != remote.Waiting || got[0].For != 30*time.Second ||
+			got[0].Attempt != 1 ||
+			got[0].Host != "model.example" || got[0].Model != "openai:m" || got[1].Trial != "trial-1" ||
+			got[1].Phase != remote.Queued || got[1].Attempt != 0 {
 			t.Errorf("pending %+v", got)
 		}
 		if got := c.Pending(30 * time.Second); len(got) != 1 {
@@ -511,7 +525,8 @@ func TestNoRedirect(t *testing.T) {
 	})
 	c := remote.New(remote.Options{})
 	defer c.Close()
-	resp, err := remote.HTTP(remote.Authorized(c, remote.NewSecret("sk-0123456789abcdef"))).Post(url, "application/json", strings.NewReader(`{}`))
+	resp, err := remote.HTTP(remote.Authorized(c, remote.NewSecret("sk-0123456789abcdef"))).Post(url, "application/json",
+		strings.NewReader(`{}`))
 	if err == nil {
 		_ = resp.Body.Close()
 	}

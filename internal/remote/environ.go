@@ -12,7 +12,8 @@ import (
 func basics() []string {
 	names := []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ"}
 	if runtime.GOOS == "windows" {
-		names = append(names, "SYSTEMROOT", "SystemDrive", "TEMP", "TMP", "PATHEXT", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+		names = append(names, "SYSTEMROOT", "SystemDrive", "TEMP", "TMP", "PATHEXT", "COMSPEC", "USERPROFILE", "APPDATA",
+			"LOCALAPPDATA")
 	}
 	return names
 }
@@ -38,7 +39,8 @@ func Environment(lookup func(string) (string, bool), named []string) ([]string, 
 		}
 		v, ok := lookup(name)
 		if !ok {
-			return nil, Redactor{}, fmt.Errorf("the environment has no variable %s to hand on: set it, or take it out of pass_env", name)
+			return nil, Redactor{}, fmt.Errorf("the environment has no variable %s to hand on: set it, or take it out of "+
+				"pass_env", name)
 		}
 		env = append(env, name+"="+v)
 		secrets = append(secrets, NewSecret(v))

@@ -32,7 +32,8 @@ const (
 	CutPrompt               // the server read less of the prompt than was sent
 )
 
-var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap", "not recorded",
+var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap",
+	"not recorded",
 	"no answer", "cut answer", "wrong usage", "broken tool call", "cut prompt"}
 
 // String returns the kind's name as rows and messages have it.

@@ -15,7 +15,10 @@ import (
 // HTTP returns an http.Client over rt that follows no redirect: one would carry
 // the key to another host.
 func HTTP(rt http.RoundTripper) *http.Client {
-	return &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: rt, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // RoundTripper is a function that is an http.RoundTripper.
@@ -133,11 +136,13 @@ func BaseURL(s string) (*url.URL, error) {
 	}
 	switch {
 	case u.User != nil:
-		return nil, fmt.Errorf("the base URL of %s holds a user or password: keys come from the environment or a file", u.Host)
+		return nil, fmt.Errorf("the base URL of %s holds a user or password: keys come from the environment or a file",
+			u.Host)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the base URL is not http://HOST:PORT/PATH or https://HOST/PATH")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("the base URL of %s has a query or a fragment: keys come from the environment or a file", u.Host)
+		return nil, fmt.Errorf("the base URL of %s has a query or a fragment: keys come from the environment or a file",
+			u.Host)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""

@@ -62,7 +62,8 @@ type pending struct {
 
 func (p *pending) add(req *http.Request, c *Call) *inFlight {
 	now := time.Now()
-	f := &inFlight{p: p, start: now, since: now, info: Pending{Model: c.Model, Op: req.Method + " " + req.URL.Path, Host: req.URL.Host}}
+	f := &inFlight{p: p, start: now, since: now, info: Pending{Model: c.Model, Op: req.Method + " " + req.URL.Path,
+		Host: req.URL.Host}}
 	if t := TrialOf(req.Context()); t != nil {
 		f.info.Trial = t.ID
 	}

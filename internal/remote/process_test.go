@@ -16,7 +16,8 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "noisy" { // megabytes of complaints, a secret among them
 		for i := range 20000 {
-			fmt.Fprintf(os.Stderr, "complaint %d: the key is %s and the weather is bad, and so on and so forth\n", i, os.Getenv("THE_KEY"))
+			fmt.Fprintf(os.Stderr, "complaint %d: the key is %s and the weather is bad, and so on and so forth\n", i,
+				os.Getenv("THE_KEY"))
 		}
 		os.Exit(5)
 	}
@@ -28,9 +29,11 @@ func TestMain(m *testing.M) {
 
 func TestWords(t *testing.T) {
 	for command, want := range map[string][]string{
-		`python3 guard.py`: {"python3", "guard.py"}, "  a\t b\n": {"a", "b"}, `a 'b c' "d e" f\ g`: {"a", "b c", "d e", "f g"},
-		`a '' ""`: {"a", "", ""}, `a"b"'c'd`: {"abcd"}, `"a\"b\\c\d"`: {`a"b\c\d`}, `sh -c 'echo "$HOME" | wc'`: {"sh", "-c", `echo "$HOME" | wc`},
-		`a $HOME *.py ; b`: {"a", "$HOME", "*.py", ";", "b"},
+		`python3 guard.py`: {"python3", "guard.py"}, "  a\t b\n": {"a", "b"},
+		`a 'b c' "d e" f\ g`: {"a", "b c", "d e", "f g"},
+		`a '' ""`:            {"a", "", ""}, `a"b"'c'd`: {"abcd"}, `"a\"b\\c\d"`: {`a"b\c\d`},
+		`sh -c 'echo "$HOME" | wc'`: {"sh", "-c", `echo "$HOME" | wc`},
+		`a $HOME *.py ; b`:          {"a", "$HOME", "*.py", ";", "b"},
 	} {
 		if got, err := Words(command); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v; want %q", command, got, err, want)
@@ -79,16 +82,19 @@ func TestComplaintsAreBoundedAndHoldNoSecret(t *testing.T) {
 	if err != nil || !slices.Equal(env, []string{"THE_KEY=" + key}) {
 		t.Fatal(env, err)
 	}
-	c, err := Start(ProcessOptions{Command: self(t, "noisy"), Env: env, Redact: redact, Line: func([]byte) error { return nil }})
+	c, err := Start(ProcessOptions{Command: self(t, "noisy"), Env: env, Redact: redact,
+		Line: func([]byte) error { return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()
 	c.Close(time.Second)
-	if s := c.Stderr(); strings.Contains(s, "sk-0123") || strings.Contains(s, "abcdef") || len(s) > 2*tailBytes || !strings.Contains(s, "complaint 19999") {
+	if s := c.Stderr(); strings.Contains(s, "sk-0123") || strings.Contains(s, "abcdef") || len(s) > 2*tailBytes ||
+		!strings.Contains(s, "complaint 19999") {
 		t.Errorf("%d bytes are kept: …%s", len(s), s[max(0, len(s)-200):])
 	}
-	if msg := c.Err().Error(); strings.Contains(msg, "sk-0123") || !strings.Contains(msg, "exit status 5") || !strings.Contains(msg, "complaint 19999") {
+	if msg := c.Err().Error(); strings.Contains(msg, "sk-0123") || !strings.Contains(msg, "exit status 5") ||
+		!strings.Contains(msg, "complaint 19999") {
 		t.Error(msg)
 	}
 }
@@ -115,7 +121,8 @@ func TestSendingDoesNotWaitForThoseWhoDoNotRead(t *testing.T) {
 }
 
 func TestWhatCannotBeStartedIsAnError(t *testing.T) {
-	if _, err := Start(ProcessOptions{Command: "/no/such/program"}); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+	if _, err := Start(ProcessOptions{Command: "/no/such/program"}); err == nil ||
+		!strings.Contains(err.Error(), "/no/such/program") {
 		t.Error(err)
 	}
 }

@@ -68,7 +68,8 @@ const maxKeyFile = 16 << 10
 // environment variables that is set. No key is no error: local servers need
 // none. A key is never taken from the command line, which other users can see.
 // The second result says where it came from, for messages.
-func Key(lookup func(string) (string, bool), readFile func(string) ([]byte, error), file string, variables ...string) (Secret, string, error) {
+func Key(lookup func(string) (string, bool), readFile func(string) ([]byte, error), file string,
+	variables ...string) (Secret, string, error) {
 	if file != "" {
 		b, err := readFile(file)
 		if err != nil {
@@ -78,7 +79,8 @@ func Key(lookup func(string) (string, bool), readFile func(string) ([]byte, erro
 			return Secret{}, "", fmt.Errorf("reading the API key: %w", err)
 		}
 		if len(b) > maxKeyFile {
-			return Secret{}, "", fmt.Errorf("reading the API key: %q has %d bytes; a key file holds one line with the key alone", file, len(b))
+			return Secret{}, "", fmt.Errorf("reading the API key: %q has %d bytes; a key file holds one line with the key alone",
+				file, len(b))
 		}
 		s, err := clean(string(b))
 		if err != nil {
@@ -135,7 +137,8 @@ func (r Redactor) With(secrets ...Secret) Redactor {
 			strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(v)), "="),
 			strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(v)), "="),
 			// In JSON, with what an encoder may escape but need not.
-			quoted.Replace(v), slashes.Replace(quoted.Replace(v)), html.Replace(quoted.Replace(v)), html.Replace(slashes.Replace(quoted.Replace(v))),
+			quoted.Replace(v), slashes.Replace(quoted.Replace(v)), html.Replace(quoted.Replace(v)),
+			html.Replace(slashes.Replace(quoted.Replace(v))),
 		} {
 			if !slices.Contains(forms, f) {
 				forms = append(forms, f)

@@ -59,7 +59,8 @@ func TestRedactor(t *testing.T) {
 	inJSON, _ := json.Marshal("key " + planted)
 	for _, text := range []string{
 		planted, "Bearer " + planted + ".", string(inJSON), url.QueryEscape(planted), url.PathEscape(planted),
-		base64.StdEncoding.EncodeToString([]byte(planted)), base64.URLEncoding.EncodeToString([]byte(planted)), strings.ReplaceAll(string(inJSON), "/", `\/`),
+		base64.StdEncoding.EncodeToString([]byte(planted)), base64.URLEncoding.EncodeToString([]byte(planted)),
+		strings.ReplaceAll(string(inJSON), "/", `\/`),
 	} {
 		if got := r.String(text); strings.Contains(got, "9f3b7c") || !strings.Contains(got, "[redacted]") {
 			t.Errorf("%q becomes %q", text, got)
@@ -69,7 +70,8 @@ func TestRedactor(t *testing.T) {
 		}
 	}
 	// Placeholders are no secrets: removing them would change what models say.
-	p := remote.Redactor{}.With(remote.NewSecret("x"), remote.NewSecret("ollama"), remote.NewSecret("lm-studio"), remote.NewSecret("not-needed"), remote.Secret{})
+	p := remote.Redactor{}.With(remote.NewSecret("x"), remote.NewSecret("ollama"), remote.NewSecret("lm-studio"),
+		remote.NewSecret("not-needed"), remote.Secret{})
 	if got := p.String("ollama x lm-studio not-needed"); got != "ollama x lm-studio not-needed" {
 		t.Errorf("placeholders were removed: %q", got)
 	}
@@ -77,7 +79,8 @@ func TestRedactor(t *testing.T) {
 
 // What fails on the way holds no key, whoever repeats it.
 func TestErrorsHoldNoKey(t *testing.T) {
-	c := remote.New(remote.Options{Attempts: 1, Transport: fake(func(r *http.Request) (int, map[string]string, string, error) {
+	c := remote.New(remote.Options{Attempts: 1, Transport: fake(func(r *http.Request) (int, map[string]string, string,
+		error) {
 		if strings.Contains(r.URL.Path, "broken") {
 			return 0, nil, "", fmt.Errorf("cannot send %q", r.Header.Get("Authorization"))
 		}
@@ -151,7 +154,8 @@ func TestKey(t *testing.T) {
 func TestBaseURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://localhost:8000/v1": "http://localhost:8000/v1", "https://api.example/v1/": "https://api.example/v1",
-		"http://user:sk-secret@h/v1": "", "ftp://h": "", "localhost:8000": "", "http://h/v1?key=sk-secret": "", "http://h/#sk-secret": "", ":// sk-secret": "", "http://": "",
+		"http://user:sk-secret@h/v1": "", "ftp://h": "", "localhost:8000": "", "http://h/v1?key=sk-secret": "",
+		"http://h/#sk-secret": "", ":// sk-secret": "", "http://": "",
 	} {
 		u, err := remote.BaseURL(in)
 		switch {

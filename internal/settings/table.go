@@ -71,8 +71,8 @@ type Table struct {
 // New makes the table of the settings of a struct, of which v is a value. Fields that
 // are settings have a tag, as in `key:"size"`; a struct in it is a mapping of its own,
 // an embedded one is not. help says the rest in YAML: under each key flag, takes, help,
-// choices, min, max, affects, reach; under the records of a list of mappings theirs. A struct and a table that differ are
-// a mistake of the program, and panic.
+// choices, min, max, affects, reach; under the records of a list of mappings theirs. A struct and a table that differ
+// are a mistake of the program, and panic.
 func New(v any, help []byte, texts bool, special map[string]Special) *Table {
 	root, err := Parse("settings", help)
 	if err != nil {
@@ -439,7 +439,8 @@ func (k *Key) schema() map[string]any {
 	case k.Choices != nil:
 		item = map[string]any{"enum": k.Choices}
 	case of == duration:
-		item = map[string]any{"anyOf": []any{map[string]any{"type": "string", "pattern": durationPattern}, map[string]any{"const": 0}}}
+		item = map[string]any{"anyOf": []any{map[string]any{"type": "string", "pattern": durationPattern},
+			map[string]any{"const": 0}}}
 	case of.Kind() == reflect.Bool:
 		item["type"] = "boolean"
 	case of.Kind() == reflect.Int:

@@ -213,7 +213,8 @@ func (v Value) readNode(n Node) error {
 	case want.Kind() == reflect.Bool && typ != "bool":
 		return &Problem{What: fmt.Sprintf("%q is not true or false", s)}
 	case (want.Kind() == reflect.String || want == duration) && typ != "str":
-		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", v.kind(), typ, s), Hint: "put it in quotes if it is meant as text"}
+		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", v.kind(), typ, s),
+			Hint: "put it in quotes if it is meant as text"}
 	}
 	return v.set(s)
 }
@@ -331,7 +332,8 @@ func (k *Key) parse(s string) (reflect.Value, error) {
 		return bad("nothing reads a %s", of)
 	}
 	if k.Max != "" && (n < k.min || n > k.max) {
-		return v, &Problem{What: fmt.Sprintf("%s is out of range", plain), Hint: fmt.Sprintf("at least %s, at most %s", k.Min, k.Max)}
+		return v, &Problem{What: fmt.Sprintf("%s is out of range", plain),
+			Hint: fmt.Sprintf("at least %s, at most %s", k.Min, k.Max)}
 	}
 	return v, nil
 }

@@ -23,8 +23,9 @@ const tableRunes = 0x30000
 // The parts of foldTable, behind two numbers of two bytes: how many blocks and
 // how many entries there are.
 var (
-	foldIndex   = foldTable[4:]                            // of each 64 runes the number of their block
-	foldBlocks  = foldIndex[tableRunes>>6*2:]              // of each rune of a block the number of its entry; 0 keeps the rune
+	foldIndex = foldTable[4:] // of each 64 runes the number of their block
+	// of each rune of a block the number of its entry; 0 keeps the rune
+	foldBlocks  = foldIndex[tableRunes>>6*2:]
 	foldEntries = foldBlocks[number16(foldTable, 0)*64*2:] // kind, length and offset of what the rune folds to
 	foldText    = foldEntries[number16(foldTable, 1)*4:]
 )

@@ -68,11 +68,15 @@ func TestFoldSpanCutsDisguisedText(t *testing.T) {
 
 // hostileText draws text of the kinds that have to be survived.
 func hostileText() *rapid.Generator[string] {
-	pieces := []string{"a", "B", " ", "\n", "ignore", "previous", ". ", "\u200b", "\u202e", "\x1b[31m", "\x1b]", "\x1b", "\u009b", "\x07", "\x00", "\xff", "\xe2\x80",
-		"о", "В", "é", "\u0301", "\u0336", "ｶ", "ﾞ", "\u3099", "か", "\u1112", "\u1161", "\u11ab", "가", "हि", "\u093c", "½", "ﷺ", "\U000E0041", "\ufe0f", "“", "'", "`", "@", "://", "=", "--",
-		"$", "|", "1", "1,000", "+1", "(", ")", "e.g.", "a@b.co", "https://x.y/z", "%41", "&lt;", "1gn0r3", "日本", "。", "#", "- ", "```\n", "\u05b0", "\u0f71\u0f72", "\u00a8", "ß", "İ", "\ufdfa"}
+	pieces := []string{"a", "B", " ", "\n", "ignore", "previous", ". ", "\u200b", "\u202e", "\x1b[31m", "\x1b]", "\x1b",
+		"\u009b", "\x07", "\x00", "\xff", "\xe2\x80",
+		"о", "В", "é", "\u0301", "\u0336", "ｶ", "ﾞ", "\u3099", "か", "\u1112", "\u1161", "\u11ab", "가", "हि", "\u093c", "½",
+		"ﷺ", "\U000E0041", "\ufe0f", "“", "'", "`", "@", "://", "=", "--",
+		"$", "|", "1", "1,000", "+1", "(", ")", "e.g.", "a@b.co", "https://x.y/z", "%41", "&lt;", "1gn0r3", "日本", "。", "#",
+		"- ", "```\n", "\u05b0", "\u0f71\u0f72", "\u00a8", "ß", "İ", "\ufdfa"}
 	return rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(pieces), rapid.String()), 0, 30).Draw(t, "pieces"), "")
+		return strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(pieces), rapid.String()), 0, 30).Draw(t, "pieces"),
+			"")
 	})
 }
 

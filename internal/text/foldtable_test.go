@@ -223,7 +223,8 @@ func generateFoldTable(t *testing.T) []byte {
 			switch kind {
 			case foldPlain, foldConfusable, foldStyled:
 				first, _ := utf8.DecodeRuneInString(out)
-				if out != "" && (!norm.NFKC.PropertiesString(string(r)).BoundaryBefore() || !norm.NFKC.PropertiesString(string(first)).BoundaryBefore()) {
+				if out != "" && (!norm.NFKC.PropertiesString(string(r)).BoundaryBefore() ||
+					!norm.NFKC.PropertiesString(string(first)).BoundaryBefore()) {
 					kind = foldNorm
 				} else if out == string(r) {
 					continue

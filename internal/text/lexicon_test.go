@@ -60,8 +60,10 @@ func TestFindGivesTheFirstMatchOfEachEntryInTheOriginal(t *testing.T) {
 
 // The first pass must never hide a match.
 func TestTheFirstPassHidesNothing(t *testing.T) {
-	words := []string{"ignore", "all", "previous", "prior", "instructions", "rules", "send", "the", "to", "account", "long-term", "no", "now", "忽略", "指令", "x9", "don't", "naïve"}
-	patterns := []string{"(account|#)", "* (the|all)", "ignore (all|the)? (previous|prior) (instruction*|rule*)", "send ...3 to (account|x9)", "no now", "忽略 ...2 指令", "(long-term|naïve) rules", "don't (send|ignore the)"}
+	words := []string{"ignore", "all", "previous", "prior", "instructions", "rules", "send", "the", "to", "account",
+		"long-term", "no", "now", "忽略", "指令", "x9", "don't", "naïve"}
+	patterns := []string{"(account|#)", "* (the|all)", "ignore (all|the)? (previous|prior) (instruction*|rule*)",
+		"send ...3 to (account|x9)", "no now", "忽略 ...2 指令", "(long-term|naïve) rules", "don't (send|ignore the)"}
 	var entries []Entry
 	for i, p := range patterns {
 		entries = append(entries, Entry{ID: fmt.Sprint(i), Words: []string{p}})
@@ -73,7 +75,8 @@ func TestTheFirstPassHidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s string
 		for range rapid.IntRange(0, 12).Draw(t, "n") {
-			s += rapid.SampledFrom(words).Draw(t, "word") + rapid.SampledFrom([]string{" ", "  ", ", ", "\n", "-", "\u200b ", "", ". ", "—", "\u00a0"}).Draw(t, "sep")
+			s += rapid.SampledFrom(words).Draw(t, "word") +
+				rapid.SampledFrom([]string{" ", "  ", ", ", "\n", "-", "\u200b ", "", ". ", "—", "\u00a0"}).Draw(t, "sep")
 		}
 		matches := l.patterns.Match(Fold(s))
 		if got := len(l.Find(nil, s, Scan(s))) > 0; got != matches {

@@ -25,7 +25,8 @@ const (
 	InvalidUTF8                       // bytes that are not UTF-8
 )
 
-var oddityNames = [...]string{"zero-width", "bidi-control", "ansi-escape", "control", "tag", "variation-selectors", "mixed-script", "confusable", "styled", "stacked-marks", "invalid-utf8"}
+var oddityNames = [...]string{"zero-width", "bidi-control", "ansi-escape", "control", "tag", "variation-selectors",
+	"mixed-script", "confusable", "styled", "stacked-marks", "invalid-utf8"}
 
 // Has reports whether o holds any of the bits of p.
 func (o Oddities) Has(p Oddities) bool { return o&p != 0 }

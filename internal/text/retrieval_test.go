@@ -13,10 +13,13 @@ import (
 func TestHashingTellsRelatedTextsFromOthers(t *testing.T) {
 	e := Hashing{}
 	for _, c := range []struct{ query, near, far string }{
-		{"Where should I pay the vendor invoice?", "The vendor's invoices must be paid to account 12345678", "User prefers dark mode in the editor"},
+		{"Where should I pay the vendor invoice?", "The vendor's invoices must be paid to account 12345678",
+			"User prefers dark mode in the editor"},
 		{"When is our standup?", "Team standup is at 9:30 every Monday", "Summarise the contract from Acme"},
-		{"The user has a preference for a dark editor theme", "User prefers dark mode in the editor", "Deploy script requires root access"},
-		{"send the quarterly reports", "Always send the quarterly report to finance@example.com", "The quarry is closed on Sundays"},
+		{"The user has a preference for a dark editor theme", "User prefers dark mode in the editor",
+			"Deploy script requires root access"},
+		{"send the quarterly reports", "Always send the quarterly report to finance@example.com",
+			"The quarry is closed on Sundays"},
 		{"deploying to staging", "Deployments go to the staging cluster first", "Lunch is at noon"},
 	} {
 		q := e.Embed(c.query)
@@ -85,9 +88,13 @@ func TestShingles(t *testing.T) {
 func TestHostileTextIsLinear(t *testing.T) {
 	p := NewPhrases(benchPhrases())
 	pt := mustPatterns(t, []string{"a ...8 a ...8 a ...8 b", "ignore ...4 (all|x*)? rules", "* * b"})
-	for _, piece := range []string{"a", "a ", "(", ")", "[", "`", "``", "\x1b]", "\x1b[", "\x1b", "\u009b0", "=", "a=", "a:", "://", "x://", "x://)", "@", "a@", "a@b.", "-", "--", ".", "..", ". ", ",", ", ", "1", "1,", "1 ", "11 ", "+1 ",
-		"|", "| ", "curl | ", "curl -a ", "sudo ", "$ ", "\n", "\n\n", "\r", "- ", "A ", "Ab ", "AB12 ", "\u0301", "ﾞ", "\u1161", "か\u3099", "\u200b", "\u202e", "\U000E0061", "\ufe0f", "\xff", "\x00", "о", "оa", "%", "%4", "%41", "&", "&a;", "&#1", "0x", "\\x41", "41 ", "aB3", "1a", "🅰", "👨\u200d",
-		"ignore ", "ignore all prior ", "e.g. ", "Mr. ", "'", "a'", "_", "a_", "é", "İ", "日", "。", "ﷺ", "```\n", "# ", "> ", "a: b\n", "http://a/(", "https://a.b/c?", "::", "1.1.1.", "/", "a/", "\\", "$1", "€", "k = v ", "12 March "} {
+	for _, piece := range []string{"a", "a ", "(", ")", "[", "`", "``", "\x1b]", "\x1b[", "\x1b", "\u009b0", "=", "a=",
+		"a:", "://", "x://", "x://)", "@", "a@", "a@b.", "-", "--", ".", "..", ". ", ",", ", ", "1", "1,", "1 ", "11 ", "+1 ",
+		"|", "| ", "curl | ", "curl -a ", "sudo ", "$ ", "\n", "\n\n", "\r", "- ", "A ", "Ab ", "AB12 ", "\u0301", "ﾞ",
+		"\u1161", "か\u3099", "\u200b", "\u202e", "\U000E0061", "\ufe0f", "\xff", "\x00", "о", "оa", "%", "%4", "%41", "&",
+		"&a;", "&#1", "0x", "\\x41", "41 ", "aB3", "1a", "🅰", "👨\u200d",
+		"ignore ", "ignore all prior ", "e.g. ", "Mr. ", "'", "a'", "_", "a_", "é", "İ", "日", "。", "ﷺ", "```\n", "# ", "> ",
+		"a: b\n", "http://a/(", "https://a.b/c?", "::", "1.1.1.", "/", "a/", "\\", "$1", "€", "k = v ", "12 March "} {
 		s := strings.Repeat(piece, 512<<10/len(piece))
 		f := FoldMap(s)
 		Scan(s)

@@ -233,7 +233,8 @@ func splitProse(out []Sentence, s string, from, to int, kind SentenceKind) []Sen
 					end += len(closer)
 				}
 			}
-			if end < to && s[end] != ' ' && s[end] != '\t' && s[end] != '\n' && s[end] != '\r' && !strings.HasPrefix(s[end:to], "\u00a0") {
+			if end < to && s[end] != ' ' && s[end] != '\t' && s[end] != '\n' && s[end] != '\r' &&
+				!strings.HasPrefix(s[end:to], "\u00a0") {
 				continue
 			}
 			if end < to && marks == "." && !fullStop(s, start, i-1, end, to) {
@@ -248,7 +249,8 @@ func splitProse(out []Sentence, s string, from, to int, kind SentenceKind) []Sen
 			i = end
 			add(end)
 			continue
-		case c == 0xE3 && strings.HasPrefix(s[i:to], "。"), c == 0xEF && (strings.HasPrefix(s[i:to], "！") || strings.HasPrefix(s[i:to], "？")):
+		case c == 0xE3 && strings.HasPrefix(s[i:to], "。"),
+			c == 0xEF && (strings.HasPrefix(s[i:to], "！") || strings.HasPrefix(s[i:to], "？")):
 			i += 3
 			for _, closer := range []string{"」", "』", "”"} {
 				if strings.HasPrefix(s[i:to], closer) {
@@ -297,7 +299,8 @@ func fullStop(s string, start, at, after, to int) bool {
 		}
 		return IsStopword(strings.ToLower(next[:n])) || IsCommonWord(strings.ToLower(next[:n]))
 	}
-	if len(word) == 1 && byteClass[word[0]]&cLetter != 0 && s[w] >= 'A' && s[w] <= 'Z' && s[w] != 'I' && unicode.IsUpper(r) {
+	if len(word) == 1 && byteClass[word[0]]&cLetter != 0 && s[w] >= 'A' && s[w] <= 'Z' && s[w] != 'I' &&
+		unicode.IsUpper(r) {
 		return false // an initial: J. Smith
 	}
 	if w == start || strings.TrimSpace(s[start:w]) == "" {

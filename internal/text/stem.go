@@ -102,7 +102,8 @@ var suffixesR1 = [26][]struct {
 	'n' - 'a': {{"ization", 5}, {"isation", 5}, {"ication", 7}, {"ation", 3}},
 	'r' - 'a': {{"ator", 2}},
 	's' - 'a': {{"fulness", 4}, {"ousness", 4}, {"iveness", 4}, {"ness", 4}},
-	'y' - 'a': {{"lessly", 2}, {"ically", 4}, {"fully", 2}, {"ously", 2}, {"ively", 2}, {"ently", 2}, {"antly", 2}, {"ably", 1}, {"ally", 2}, {"ly", 2}},
+	'y' - 'a': {{"lessly", 2}, {"ically", 4}, {"fully", 2}, {"ously", 2}, {"ively", 2}, {"ently", 2}, {"antly", 2},
+		{"ably", 1}, {"ally", 2}, {"ly", 2}},
 }
 
 var suffixesR2 = [26][]string{

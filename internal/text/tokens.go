@@ -132,7 +132,8 @@ func runeClass(s string, i int) (class uint8, size int) {
 	return 0, n
 }
 
-var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+	unicode.Khmer, unicode.Myanmar}
 
 // nextToken finds the first token at or after i; its kind is 0 where there is
 // none.

@@ -10,7 +10,8 @@ import (
 
 func TestTokens(t *testing.T) {
 	in := "Don't SEND 1,000.50 to INV-4471: v1.2, snake_case, Übung’s 日本 'quoted' 3.14. x"
-	want := "don't/word send/word 1,000.50/number to/word inv/word 4471/number v1/mixed 2/number snake_case/word übung’s/word 日/ideograph 本/ideograph quoted/word 3.14/number x/word"
+	want := "don't/word send/word 1,000.50/number to/word inv/word 4471/number v1/mixed 2/number snake_case/word " +
+		"übung’s/word 日/ideograph 本/ideograph quoted/word 3.14/number x/word"
 	var got []string
 	for _, tok := range Tokens(in) {
 		got = append(got, fmt.Sprintf("%s/%s", tok.Text, tok.Kind))
@@ -67,7 +68,8 @@ func TestFormsOfOneWordShareAStem(t *testing.T) {
 			}
 		}
 	}
-	for _, pair := range []string{"sing sin", "news new", "red reed", "police polite", "account count", "universe unit", "password pass", "bring bred", "port portal", "address add"} {
+	for _, pair := range []string{"sing sin", "news new", "red reed", "police polite", "account count", "universe unit",
+		"password pass", "bring bred", "port portal", "address add"} {
 		a, b, _ := strings.Cut(pair, " ")
 		if Stem(a) == Stem(b) {
 			t.Errorf("%s and %s share the stem %s", a, b, Stem(a))
@@ -96,6 +98,7 @@ func TestStopwords(t *testing.T) {
 		}
 	}
 	if !(Weight("the") < Weight("time") && Weight("time") < Weight("account") && Weight("account") < Weight("tulip")) {
-		t.Errorf("weights do not rise with rarity: the %v, time %v, account %v, tulip %v", Weight("the"), Weight("time"), Weight("account"), Weight("tulip"))
+		t.Errorf("weights do not rise with rarity: the %v, time %v, account %v, tulip %v", Weight("the"), Weight("time"),
+			Weight("account"), Weight("tulip"))
 	}
 }

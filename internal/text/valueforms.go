@@ -47,7 +47,8 @@ func isFlag(t string) bool {
 	if strings.HasPrefix(t, "--") {
 		return len(t) > 3 && byteClass[t[2]]&cLetter != 0
 	}
-	return len(t) >= 2 && len(t) <= 4 && t[0] == '-' && allOf(t[1:], func(c byte) bool { return byteClass[c]&cLetter != 0 })
+	return len(t) >= 2 && len(t) <= 4 && t[0] == '-' &&
+		allOf(t[1:], func(c byte) bool { return byteClass[c]&cLetter != 0 })
 }
 
 func isIPv4(t string) bool {
@@ -187,7 +188,10 @@ func isVersion(t string) bool {
 	core := t
 	if at := strings.IndexAny(t, "-+"); at >= 0 {
 		core = t[:at]
-		if rest := t[at+1:]; rest == "" || !allOf(rest, func(c byte) bool { return isAlnum(c) || c == '.' || c == '-' || c == '+' }) || byteClass[rest[0]]&cLetter == 0 {
+		if rest := t[at+1:]; rest == "" || !allOf(rest, func(c byte) bool {
+			return isAlnum(c) || c == '.' || c == '-' ||
+				c == '+'
+		}) || byteClass[rest[0]]&cLetter == 0 {
 			return false
 		}
 	}
@@ -223,7 +227,8 @@ func isPhone(t string) bool {
 	case 2:
 		return len(parts[0]) == 3 && len(parts[1]) == 4 || parts[0][0] == '0' && len(parts[0]) >= 3
 	case 3:
-		return len(parts[0]) == 3 && len(parts[1]) == 3 && len(parts[2]) == 4 || parts[0][0] == '0' && len(parts[0]) >= 3 && digits >= 10
+		return len(parts[0]) == 3 && len(parts[1]) == 3 && len(parts[2]) == 4 ||
+			parts[0][0] == '0' && len(parts[0]) >= 3 && digits >= 10
 	case 4:
 		return len(parts[0]) == 1 && len(parts[1]) == 3 && len(parts[3]) == 4
 	}
@@ -598,7 +603,8 @@ func phoneEnd(s string, i, to int) int {
 			continue
 		case c == '+' && j == i, c == '(' || c == ')' || c == ' ' || c == '-' || c == '.' || c == '/':
 			// One separator, or a bracket with a space.
-			if j > i && j+1 < limit && !isDigit(s[j+1]) && !(c == ' ' && s[j+1] == '(') && !(c == ')' && (s[j+1] == ' ' || s[j+1] == '-')) {
+			if j > i && j+1 < limit && !isDigit(s[j+1]) && !(c == ' ' && s[j+1] == '(') &&
+				!(c == ')' && (s[j+1] == ' ' || s[j+1] == '-')) {
 				j = limit
 				continue
 			}
@@ -638,7 +644,8 @@ func groupedDigits(s string, i, to int) int {
 		}
 		j = d + 1
 	}
-	if groups < 2 || digits < 8 || digits > 34 || end < to && (isAlnum(s[end]) || s[end] == ':' || s[end] == '/') || isDate(s[i:end]) {
+	if groups < 2 || digits < 8 || digits > 34 || end < to && (isAlnum(s[end]) || s[end] == ':' || s[end] == '/') ||
+		isDate(s[i:end]) {
 		return 0
 	}
 	// 2024 2025 are two years and 2025-03-12 14:00 is a date: groups of an
@@ -665,7 +672,8 @@ func ibanEnd(s string, i, to int) int {
 			end = j + 1
 			continue
 		}
-		if c == ' ' && n%4 == 0 && n > 0 && j+1 < to && (isDigit(s[j+1]) || isUpper(s[j+1])) && groupHasDigit(s[j+1:min(to, j+5)]) {
+		if c == ' ' && n%4 == 0 && n > 0 && j+1 < to && (isDigit(s[j+1]) || isUpper(s[j+1])) &&
+			groupHasDigit(s[j+1:min(to, j+5)]) {
 			continue
 		}
 		break
@@ -757,7 +765,8 @@ func (v *valueScanner) name(i, e, to int, sentenceStart bool) int {
 		if !capitalised(t) {
 			break
 		}
-		if low := lowerWord(strings.TrimSuffix(t, "'s")); first && (IsStopword(low) || sentenceStart && IsCommonWord(low)) || !first && IsStopword(low) {
+		if low := lowerWord(strings.TrimSuffix(t, "'s")); first && (IsStopword(low) || sentenceStart && IsCommonWord(low)) ||
+			!first && IsStopword(low) {
 			// The first word of a sentence has its capital from that.
 			if !first {
 				break

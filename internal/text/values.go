@@ -29,7 +29,8 @@ const (
 	Figure                        // any other number, percent included
 )
 
-var valueKindNames = [...]string{"", "url", "host", "email", "account", "phone", "money", "datetime", "path", "command", "flag", "version", "ip", "handle", "id", "setting", "name", "figure"}
+var valueKindNames = [...]string{"", "url", "host", "email", "account", "phone", "money", "datetime", "path", "command",
+	"flag", "version", "ip", "handle", "id", "setting", "name", "figure"}
 
 func (k ValueKind) String() string { return nameOf(valueKindNames[:], k) }
 
@@ -244,7 +245,8 @@ func wordRun(s string, i, to int) int {
 func (v *valueScanner) atom(i, to int, sentenceStart bool) (int, bool) {
 	s := v.s
 	// Forms of several words come first.
-	if c := s[i]; c >= '0' && c <= '9' || c == '+' || c == '$' || c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
+	if c := s[i]; c >= '0' && c <= '9' || c == '+' || c == '$' || c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' ||
+		c >= 'a' && c <= 'z' {
 		if end := v.several(i, to); end > 0 {
 			return end, false
 		}
@@ -293,7 +295,8 @@ func trimValue(s string, from, to int) int {
 			open[b]--
 			to--
 		default:
-			if r, n := utf8.DecodeLastRuneInString(s[from:to]); r == '…' || r == '”' || r == '’' || r == '。' || r == '，' || r == '»' {
+			if r, n := utf8.DecodeLastRuneInString(s[from:to]); r == '…' || r == '”' || r == '’' || r == '。' || r == '，' ||
+				r == '»' {
 				to -= n
 				continue
 			}
@@ -440,7 +443,8 @@ func classify(t string) ValueKind {
 func (v *valueScanner) url(from, at, limit int) int {
 	s := v.s
 	start := at
-	for start > from && (byteClass[s[start-1]]&(cLetter|cDigit) != 0 || s[start-1] == '+' || s[start-1] == '-' || s[start-1] == '.') {
+	for start > from && (byteClass[s[start-1]]&(cLetter|cDigit) != 0 || s[start-1] == '+' || s[start-1] == '-' ||
+		s[start-1] == '.') {
 		start--
 	}
 	for start < at && byteClass[s[start]]&cLetter == 0 {
@@ -450,7 +454,8 @@ func (v *valueScanner) url(from, at, limit int) int {
 	end := at + 3
 	for end < len(s) && !hardEnd(s[end]) {
 		if s[end] >= utf8.RuneSelf {
-			if r, _ := utf8.DecodeRuneInString(s[end:]); r == '”' || r == '“' || r == '»' || r == '，' || r == '。' || unicode.IsSpace(r) {
+			if r, _ := utf8.DecodeRuneInString(s[end:]); r == '”' || r == '“' || r == '»' || r == '，' || r == '。' ||
+				unicode.IsSpace(r) {
 				break
 			}
 		}
@@ -474,12 +479,14 @@ func (v *valueScanner) url(from, at, limit int) int {
 func (v *valueScanner) address(from, end, at int) bool {
 	s := v.s
 	domain := at + 1
-	for domain < end && (byteClass[s[domain]]&(cLetter|cDigit|cHigh) != 0 || s[domain] == '.' || s[domain] == '-' || s[domain] == '_') {
+	for domain < end && (byteClass[s[domain]]&(cLetter|cDigit|cHigh) != 0 || s[domain] == '.' || s[domain] == '-' ||
+		s[domain] == '_') {
 		domain++
 	}
 	domain = trimValue(s, at+1, domain)
 	local := at
-	for local > from && (byteClass[s[local-1]]&(cLetter|cDigit|cHigh) != 0 || strings.IndexByte("._%+-", s[local-1]) >= 0) {
+	for local > from && (byteClass[s[local-1]]&(cLetter|cDigit|cHigh) != 0 ||
+		strings.IndexByte("._%+-", s[local-1]) >= 0) {
 		local--
 	}
 	switch {

@@ -44,8 +44,9 @@ var signals = [...]string{"strong", "weak"}
 // Run describes the run.
 func (s *runSpec) Run() *results.Run {
 	r := &results.Run{ID: s.ID, Version: "v0.0.0-test", Started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
-		Dataset: results.Dataset{Name: s.Dataset, Version: "1", SHA256: fmt.Sprintf("%064x", len(s.Dataset)*7919), Attacks: s.Cases, Benign: s.Cases},
-		Split:   "report", Model: "reference:cautious", Seed: 1, Settings: map[string]any{"background": 8, "policy": "vague"},
+		Dataset: results.Dataset{Name: s.Dataset, Version: "1", SHA256: fmt.Sprintf("%064x", len(s.Dataset)*7919),
+			Attacks: s.Cases, Benign: s.Cases},
+		Split: "report", Model: "reference:cautious", Seed: 1, Settings: map[string]any{"background": 8, "policy": "vague"},
 		Host: map[string]any{"os": "test"}}
 	for k, v := range s.Settings {
 		r.Settings[k] = v
@@ -88,7 +89,8 @@ func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 				rng := rand.New(rand.NewPCG(s.Seed<<20|uint64(epoch), uint64(n)<<8|uint64(k)))
 				yes := func(p float64) bool { return rng.Float64() < p+common }
 				opt := func(v bool) *bool { return &v }
-				t := results.Trial{Index: index, Dataset: s.Dataset, Case: id, Family: fmt.Sprintf("family-%s-%03d", label, family), Split: "report",
+				t := results.Trial{Index: index, Dataset: s.Dataset, Case: id, Family: fmt.Sprintf("family-%s-%03d", label, family),
+					Split:  "report",
 					Domain: "email", Agent: arm.Agent, Defense: arm.Defense, Model: "reference:cautious", Epoch: int32(epoch),
 					Status: results.Scored, HasRetrieval: true, WallUS: 200}
 				index++
@@ -97,7 +99,8 @@ func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 				}
 				t.ID = results.TrialID(t.Case, t.Agent, t.Defense, "", t.Model, epoch)
 				if attack {
-					t.Label, t.Class, t.Signal, t.Channel, t.Goal = results.Attack, classes[family%2], signals[family%2], "C1", "data_exfiltration"
+					t.Label, t.Class, t.Signal, t.Channel, t.Goal = results.Attack, classes[family%2], signals[family%2], "C1",
+						"data_exfiltration"
 					t.ExpectsASR, t.ExpectsRSR = true, true
 				} else {
 					t.Label, t.Kind, t.ExpectsWrite = results.Benign, "asked", true
@@ -116,12 +119,14 @@ func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 						t.Deferred, t.UtilityUnderAttack = opt(false), opt(true)
 					} else {
 						alarm := yes(arm.FalseAlarm)
-						t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = opt(alarm), opt(false), opt(!alarm), opt(!alarm)
+						t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = opt(alarm), opt(false), opt(!alarm),
+							opt(!alarm)
 						t.Utility = opt(!alarm)
 					}
 					for d := range max(s.Decisions, 3) {
 						gate := [...]string{results.GateInput, results.GateWrite, results.GateRead}[d%3]
-						x := results.Decision{Trial: t.ID, Index: t.Index, Seq: int32(d), Session: 1 + int32(d%3/2), Gate: gate, Action: "allow",
+						x := results.Decision{Trial: t.ID, Index: t.Index, Seq: int32(d), Session: 1 + int32(d%3/2), Gate: gate,
+							Action:    "allow",
 							LatencyNS: arm.LatencyNS/2 + rng.Int64N(arm.LatencyNS+1)}
 						if gate == results.GateWrite && stopped && attack {
 							x.Action, x.Poison, x.Reasons = "block", true, "keyword/exfil"

@@ -32,7 +32,8 @@ const DefaultMetric = "end_to_end"
 // DefaultMetrics are compared where no metric is named: the headline, and what
 // decisions cost.
 func DefaultMetrics() []string {
-	return []string{DefaultMetric, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95"}
+	return []string{DefaultMetric, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50",
+		"latency_us.read.p95"}
 }
 
 func usage(what, hint string) error { return &settings.Problem{What: what, Hint: hint} }
@@ -113,7 +114,8 @@ type duel struct {
 
 // WantsLatency reports whether a metric needs the decisions to be loaded.
 func (o *Options) WantsLatency() bool {
-	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics, func(m string) bool { _, ok := metric.FindLatency(m); return ok })
+	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics,
+		func(m string) bool { _, ok := metric.FindLatency(m); return ok })
 }
 
 // Check finds what is wrong with the options, whatever the runs.
@@ -124,10 +126,12 @@ func (o *Options) Check() error {
 		}
 		m, ok := metric.Find(name)
 		if !ok || m.PerRecord {
-			return usage(fmt.Sprintf("unknown metric %q", name), "one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", ")+", latency_us.write.p50 …")
+			return usage(fmt.Sprintf("unknown metric %q", name),
+				"one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", ")+", latency_us.write.p50 …")
 		}
 		if m.Conditional {
-			return usage(fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so the arms have different denominators", m.Name),
+			return usage(fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so "+
+				"the arms have different denominators", m.Name),
 				"compare end_to_end instead: --metric end_to_end")
 		}
 	}
@@ -161,7 +165,8 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 	for _, t := range tables {
 		r.Runs = append(r.Runs, t.Info())
 		if n := r.Runs[len(r.Runs)-1]; !n.Finished {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s is not finished: %d of %d planned trials are compared", n.Name, n.Trials, n.Planned))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is not finished: %d of %d planned trials are compared", n.Name, n.Trials,
+				n.Planned))
 		}
 	}
 	var duels []duel
@@ -204,7 +209,10 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 // Measured reports whether anything could be compared.
 func (r *Report) Measured() bool {
 	return slices.ContainsFunc(r.Declared, func(c Comparison) bool { return c.Difference.Measured() }) ||
-		slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool { return len(r.Declared) == 0 && c.Difference.Measured() })
+		slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool {
+			return len(r.Declared) == 0 &&
+				c.Difference.Measured()
+		})
 }
 
 func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
@@ -222,13 +230,15 @@ func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
 func (t *Table) Info() RunInfo {
 	i := RunInfo{Name: t.Name, Finished: t.Finished, Trials: t.Trials}
 	if t.Run != nil {
-		i.ID, i.Dataset, i.Split, i.Model, i.LLM, i.Planned = t.Run.ID, strings.TrimSpace(t.Run.Dataset.Name+" "+t.Run.Dataset.Version), t.Run.Split, t.Run.Model, t.Run.LLM, t.Run.Planned
+		i.ID, i.Dataset, i.Split, i.Model, i.LLM, i.Planned = t.Run.ID,
+			strings.TrimSpace(t.Run.Dataset.Name+" "+t.Run.Dataset.Version), t.Run.Split, t.Run.Model, t.Run.LLM, t.Run.Planned
 	}
 	return i
 }
 
 func (o *Options) wants(a *Arm) bool {
-	return (len(o.Agents) == 0 || slices.Contains(o.Agents, a.Agent)) && (len(o.Defenses) == 0 || slices.Contains(o.Defenses, a.Defense))
+	return (len(o.Agents) == 0 || slices.Contains(o.Agents, a.Agent)) &&
+		(len(o.Defenses) == 0 || slices.Contains(o.Defenses, a.Defense))
 }
 
 // checkNames refuses filters that name nothing.
@@ -287,11 +297,13 @@ func within(t *Table, o Options) ([]duel, error) {
 			}
 		}
 		if !found {
-			return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against), "name one with --against: "+strings.Join(defenseNames(t), ", ")+"; or compare all with --all-pairs")
+			return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against),
+				"name one with --against: "+strings.Join(defenseNames(t), ", ")+"; or compare all with --all-pairs")
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage(t.Name+" has no two arms to compare", "an arm is compared with another of the same agent; name a second run to compare runs")
+		return nil, usage(t.Name+" has no two arms to compare",
+			"an arm is compared with another of the same agent; name a second run to compare runs")
 	}
 	return out, nil
 }
@@ -309,7 +321,8 @@ func defenseNames(t *Table) []string {
 // between pairs the arms of each later run with those of the first.
 func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 	if o.Against != "" || o.AllPairs {
-		return nil, usage("--against and --all-pairs compare the arms of one run, and there are several", "leave them out: each arm is compared with the same arm of the first run")
+		return nil, usage("--against and --all-pairs compare the arms of one run, and there are several",
+			"leave them out: each arm is compared with the same arm of the first run")
 	}
 	if err := o.checkNames(tables); err != nil {
 		return nil, err
@@ -330,16 +343,19 @@ func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 			if y := first.Arm(x.Agent, x.Defense); y != nil {
 				out = append(out, duel{Side{i + 1, x.Defense}, Side{0, y.Defense}, t, first, x, y, m})
 			} else {
-				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", x.Name(), t.Name, first.Name))
+				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", x.Name(), t.Name,
+					first.Name))
 			}
 		}
 		for _, y := range first.arms {
 			if o.wants(y) && t.Arm(y.Agent, y.Defense) == nil {
-				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", y.Name(), first.Name, t.Name))
+				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", y.Name(), first.Name,
+					t.Name))
 			}
 		}
 		if len(out) == n {
-			return nil, usage(fmt.Sprintf("%s and %s have no arm in common", t.Name, first.Name), "arms are the same where agent and defense have the same names")
+			return nil, usage(fmt.Sprintf("%s and %s have no arm in common", t.Name, first.Name),
+				"arms are the same where agent and defense have the same names")
 		}
 	}
 	return out, nil
@@ -352,7 +368,8 @@ func SameDataset(a, b *Table) error {
 	}
 	x, y := a.Run.Dataset, b.Run.Dataset
 	if x.Name != y.Name || x.SHA256 != y.SHA256 {
-		return usage(fmt.Sprintf("%s ran %s and %s ran %s: results of different cases are not compared", a.Name, dataset(x.Name, x.Version, x.SHA256), b.Name, dataset(y.Name, y.Version, y.SHA256)),
+		return usage(fmt.Sprintf("%s ran %s and %s ran %s: results of different cases are not compared", a.Name,
+			dataset(x.Name, x.Version, x.SHA256), b.Name, dataset(y.Name, y.Version, y.SHA256)),
 			"run both on the same version of a set")
 	}
 	return nil
@@ -398,7 +415,8 @@ func Differences(a, b *Table) []string {
 	slices.Sort(keys)
 	for _, k := range keys {
 		switch k {
-		case "resolved", "out", "format", "concurrency", "fsync", "max_not_scored", "agent", "defense", "model", "split", "transcripts":
+		case "resolved", "out", "format", "concurrency", "fsync", "max_not_scored", "agent", "defense", "model", "split",
+			"transcripts":
 			continue // said elsewhere, or without bearing on outcomes
 		}
 		say("setting "+k, a.Run.Settings[k], b.Run.Settings[k])
@@ -408,8 +426,9 @@ func Differences(a, b *Table) []string {
 
 func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {
 	p := d.m.pair(d.x, d.y, m, s, o.Changed)
-	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, A: d.a, B: d.b, Pairs: p.Pairs, Dropped: p.Dropped, Changed: p.changed,
-		RateA: stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
+	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, A: d.a, B: d.b, Pairs: p.Pairs, Dropped: p.Dropped,
+		Changed: p.changed,
+		RateA:   stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
 		Difference: p.Estimate(o.Level, o.Seed), Test: p.Test(o.Seed), McNemar: stats.McNemar(p.Pairs)}
 	if m.Lands && d.ta == d.tb && d.y.Defense == Undefended {
 		v := prevented(c.RateA, c.RateB)

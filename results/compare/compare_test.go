@@ -90,14 +90,16 @@ func TestReportsAreWrittenAsTheGoldenFilesHaveThem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	spec().Write(t, "one")
 	other := spec()
-	other.ID, other.Seed, other.Skip, other.Errors = "run-2", 4, map[string]bool{"a-0003": true}, map[string]bool{"a-0005": true}
+	other.ID, other.Seed, other.Skip, other.Errors = "run-2", 4, map[string]bool{"a-0003": true},
+		map[string]bool{"a-0005": true}
 	other.Settings = map[string]any{"background": 0}
 	other.Arms = other.Arms[:2]
 	other.Write(t, "two")
 	wd, _ := os.Getwd()
 	one := load(t, filepath.Join(wd, "one"), compare.LoadOptions{Latencies: true})
 	two := load(t, filepath.Join(wd, "two"), compare.LoadOptions{Latencies: true})
-	within := report(t, compare.Options{Metrics: []string{"end_to_end", "utility", "latency_us.write.p50", "latency_us.read.p95"}, By: []string{"class"}, Seed: 1}, one)
+	within := report(t, compare.Options{Metrics: []string{"end_to_end", "utility", "latency_us.write.p50",
+		"latency_us.read.p95"}, By: []string{"class"}, Seed: 1}, one)
 	between := report(t, compare.Options{Seed: 1, Changed: true}, one, two)
 	outputs := map[string][]byte{}
 	for _, f := range compare.Formats() {
@@ -163,7 +165,8 @@ func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 	b := spec()
 	b.Epochs, b.Seed = 1, 9
 	b.Skip, b.Errors = map[string]bool{"a-0001": true}, map[string]bool{"a-0002": true}
-	ta, tb := load(t, a.Write(t, filepath.Join(dir, "a")), compare.LoadOptions{}), load(t, b.Write(t, filepath.Join(dir, "b")), compare.LoadOptions{})
+	ta, tb := load(t, a.Write(t, filepath.Join(dir, "a")), compare.LoadOptions{}),
+		load(t, b.Write(t, filepath.Join(dir, "b")), compare.LoadOptions{})
 	m, _ := metric.Find("end_to_end")
 	p := compare.Pair(ta, ta.Arm("hermes", "none"), tb, tb.Arm("hermes", "none"), m, compare.Slice{})
 	want := compare.Dropped{OnlyA: 24 + 1, NotScored: 1}
@@ -171,7 +174,8 @@ func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 		t.Errorf("dropped %+v of %d pairs, want %+v of 22", p.Dropped, p.Pairs.N(), want)
 	}
 	q := compare.Pair(tb, tb.Arm("hermes", "none"), ta, ta.Arm("hermes", "none"), m, compare.Slice{})
-	if q.Dropped != (compare.Dropped{OnlyB: 25, NotScored: 1}) || q.Pairs.OnlyA != p.Pairs.OnlyB || q.Pairs.Both != p.Pairs.Both {
+	if q.Dropped != (compare.Dropped{OnlyB: 25, NotScored: 1}) || q.Pairs.OnlyA != p.Pairs.OnlyB ||
+		q.Pairs.Both != p.Pairs.Both {
 		t.Errorf("the other way round: %+v, %+v", q.Dropped, q.Pairs)
 	}
 }
@@ -197,7 +201,8 @@ func TestIndependentCasesGetMcNemarAndNewcombe(t *testing.T) {
 }
 
 func TestHolmCoversTheWholeDeclaredFamily(t *testing.T) {
-	r := report(t, compare.Options{Metrics: []string{"end_to_end", "asr"}}, load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
+	r := report(t, compare.Options{Metrics: []string{"end_to_end", "asr"}},
+		load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
 	p := make([]float64, len(r.Declared))
 	for i, c := range r.Declared {
 		p[i] = c.Test.P
@@ -277,7 +282,8 @@ func TestRefusals(t *testing.T) {
 // cases; the name alone does not make them the same.
 func TestVersionsOfASetAreNeverComparedSilently(t *testing.T) {
 	of := func(name, version, sum string) *compare.Table {
-		return &compare.Table{Name: name, Run: &results.Run{Dataset: results.Dataset{Name: "memtox-bench", Version: version, SHA256: sum}}}
+		return &compare.Table{Name: name, Run: &results.Run{Dataset: results.Dataset{Name: "memtox-bench", Version: version,
+			SHA256: sum}}}
 	}
 	if err := compare.SameDataset(of("a", "v1", "11"), of("b", "v1", "11")); err != nil {
 		t.Error(err)
@@ -304,7 +310,8 @@ func TestKilledAndRunningRunsAreRead(t *testing.T) {
 
 func TestTheSameRunHasNoDifference(t *testing.T) {
 	dir := spec().Write(t, t.TempDir())
-	r := report(t, compare.Options{Changed: true}, load(t, dir, compare.LoadOptions{}), load(t, dir, compare.LoadOptions{}))
+	r := report(t, compare.Options{Changed: true}, load(t, dir, compare.LoadOptions{}),
+		load(t, dir, compare.LoadOptions{}))
 	for _, c := range r.Declared {
 		if v, _ := c.Difference.Value(); v != 0 || c.Test.P != 1 || len(c.Changed) != 0 {
 			t.Errorf("%s: %v, p %v, %d changed", c.A.Defense, v, c.Test.P, len(c.Changed))
@@ -345,7 +352,8 @@ func load2(t *testing.T, dir string) *compare.Table {
 // BenchmarkLoad reads a run of a million decisions, as compare and gate do. Its
 // memory is the peak of the heap after a collection plus what loading added.
 func BenchmarkLoad(b *testing.B) {
-	s := &runSpec{ID: "big", Dataset: "big", Families: 120, Cases: 5000, Seed: 1, Decisions: 8, NoTranscripts: true, Spread: 0.1}
+	s := &runSpec{ID: "big", Dataset: "big", Families: 120, Cases: 5000, Seed: 1, Decisions: 8, NoTranscripts: true,
+		Spread: 0.1}
 	for _, a := range []string{"hermes", "openclaw"} {
 		for _, d := range []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"} {
 			s.Arms = append(s.Arms, armSpec{Agent: a, Defense: d, Lands: 0.6, Stops: 0.3, FalseAlarm: 0.05, LatencyNS: 2000})
@@ -356,7 +364,8 @@ func BenchmarkLoad(b *testing.B) {
 		name string
 		o    compare.LoadOptions
 		m    []string
-	}{{"rates", compare.LoadOptions{}, nil}, {"latencies", compare.LoadOptions{Latencies: true}, []string{"end_to_end", "latency_us.write.p95"}}} {
+	}{{"rates", compare.LoadOptions{}, nil}, {"latencies", compare.LoadOptions{Latencies: true},
+		[]string{"end_to_end", "latency_us.write.p95"}}} {
 		b.Run(c.name, func(b *testing.B) {
 			debug.FreeOSMemory()
 			for b.Loop() {

@@ -121,8 +121,9 @@ func (m *matching) pair(armA, armB *Arm, rate *metric.Metric, s Slice, changes b
 				p.B[f].K++
 			}
 			if changes && hitA != hitB {
-				p.changed = append(p.changed, Change{Case: c.ID, Family: c.Family, Label: c.Label, Class: c.Class, Epoch: m.a.units[u].epoch,
-					A: hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
+				p.changed = append(p.changed, Change{Case: c.ID, Family: c.Family, Label: c.Label, Class: c.Class,
+					Epoch: m.a.units[u].epoch,
+					A:     hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
 			}
 		}
 	}

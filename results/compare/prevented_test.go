@@ -13,7 +13,8 @@ import (
 // pairs, which rise and fall together, it covers more often, never less.
 func TestThePreventedFractionIsCoveredAtItsLevel(t *testing.T) {
 	const n, runs = 150, 3000
-	for _, c := range []struct{ undefended, defended, shared float64 }{{0.6, 0.2, 0}, {0.9, 0.05, 0}, {0.3, 0.25, 0}, {0.6, 0.2, 0.9}, {0.5, 0.5, 0.9}} {
+	for _, c := range []struct{ undefended, defended, shared float64 }{{0.6, 0.2, 0}, {0.9, 0.05, 0}, {0.3, 0.25, 0},
+		{0.6, 0.2, 0.9}, {0.5, 0.5, 0.9}} {
 		truth := 1 - c.defended/c.undefended
 		covered := 0
 		for seed := range runs {
@@ -44,12 +45,15 @@ func TestThePreventedFractionIsCoveredAtItsLevel(t *testing.T) {
 }
 
 func TestPreventedAtTheEdges(t *testing.T) {
-	for _, c := range []struct{ a, b, n int }{{0, 0, 50}, {0, 1, 50}, {50, 1, 50}, {50, 50, 50}, {1, 50, 50}, {0, 1, 1}, {1, 1, 1}, {0, 0, 0}} {
+	for _, c := range []struct{ a, b, n int }{{0, 0, 50}, {0, 1, 50}, {50, 1, 50}, {50, 50, 50}, {1, 50, 50}, {0, 1, 1},
+		{1, 1, 1}, {0, 0, 0}} {
 		p := prevented(stats.Wilson(c.a, c.n, 0.95), stats.Wilson(c.b, c.n, 0.95))
-		if p.Headroom != (c.b > 0) || math.IsNaN(p.Lo) || math.IsNaN(p.Hi) || p.Headroom && !(p.Lo <= p.Value && p.Value <= p.Hi && p.Hi <= 1) {
+		if p.Headroom != (c.b > 0) || math.IsNaN(p.Lo) || math.IsNaN(p.Hi) ||
+			p.Headroom && !(p.Lo <= p.Value && p.Value <= p.Hi && p.Hi <= 1) {
 			t.Errorf("%+v: %+v", c, p)
 		}
-		if b, err := json.Marshal(p); err != nil || !p.Headroom && string(b) != `{"headroom":false,"value":null,"lo":null,"hi":null}` {
+		if b, err := json.Marshal(p); err != nil || !p.Headroom &&
+			string(b) != `{"headroom":false,"value":null,"lo":null,"hi":null}` {
 			t.Errorf("%+v: %s %v", c, b, err)
 		}
 	}

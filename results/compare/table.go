@@ -115,7 +115,8 @@ func mixed(run *results.Run) bool {
 
 // NewTable returns an empty table of a run.
 func NewTable(name string, run *results.Run) *Table {
-	return &Table{Name: name, Run: run, armOf: map[[2]string]*Arm{}, caseOf: map[string]int32{}, families: map[string]int32{}, unitOf: map[unit]int32{}, mixed: mixed(run)}
+	return &Table{Name: name, Run: run, armOf: map[[2]string]*Arm{}, caseOf: map[string]int32{},
+		families: map[string]int32{}, unitOf: map[unit]int32{}, mixed: mixed(run)}
 }
 
 // LoadOptions says what else to load.
@@ -166,7 +167,8 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 			t.families[family] = f
 		}
 		t.caseOf[x.Case] = c
-		t.cases = append(t.cases, Case{ID: x.Case, Family: x.Family, Split: x.Split, Label: x.Label, Class: x.Class, Signal: x.Signal,
+		t.cases = append(t.cases, Case{ID: x.Case, Family: x.Family, Split: x.Split, Label: x.Label, Class: x.Class,
+			Signal:  x.Signal,
 			Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, family: f})
 	}
 	un := unit{c, x.Epoch}

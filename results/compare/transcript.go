@@ -90,7 +90,8 @@ func (p *printer) transcript(side string, t *results.Transcript) {
 				for j, f := range d.Findings {
 					checks[j] = f.Check
 				}
-				line("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "), short(d.Text))
+				line("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "),
+					short(d.Text))
 			}
 		}
 		for _, m := range s.Messages {

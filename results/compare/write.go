@@ -84,9 +84,11 @@ func (r *Report) writeJSON(w io.Writer) error {
 		var list []comparisonJSON
 		for i := range cs {
 			c := &cs[i]
-			j := comparisonJSON{Metric: c.Metric, Agent: c.Agent, A: c.A, B: c.B, RateA: c.RateA, RateB: c.RateB, Difference: c.Difference, Interval: c.Difference.Method,
-				Pairs: map[string]int{"both": c.Pairs.Both, "only_a": c.Pairs.OnlyA, "only_b": c.Pairs.OnlyB, "neither": c.Pairs.Neither},
-				Test:  c.Test, McNemar: c.McNemar, Prevented: c.Prevented, Dropped: c.Dropped, Warnings: c.warnings()}
+			j := comparisonJSON{Metric: c.Metric, Agent: c.Agent, A: c.A, B: c.B, RateA: c.RateA, RateB: c.RateB,
+				Difference: c.Difference, Interval: c.Difference.Method,
+				Pairs: map[string]int{"both": c.Pairs.Both, "only_a": c.Pairs.OnlyA, "only_b": c.Pairs.OnlyB,
+					"neither": c.Pairs.Neither},
+				Test: c.Test, McNemar: c.McNemar, Prevented: c.Prevented, Dropped: c.Dropped, Warnings: c.warnings()}
 			if c.Slice.By != "" {
 				j.Slice = &c.Slice
 			}
@@ -208,11 +210,13 @@ func (p *printer) report(r *Report) {
 	}
 	p.gap()
 	if len(r.Declared) > 0 {
-		p.heading("Declared comparisons: paired by case and epoch, p values Holm-adjusted over %s", plural(len(r.Declared), "comparison"))
+		p.heading("Declared comparisons: paired by case and epoch, p values Holm-adjusted over %s",
+			plural(len(r.Declared), "comparison"))
 		p.comparisons(r, r.Declared, false)
 	}
 	if len(r.By) > 0 {
-		p.heading("Exploratory, by %s: p values adjusted by Benjamini–Hochberg over %s; they suggest, they do not decide", strings.Join(r.By, ", "), plural(len(r.Exploratory), "comparison"))
+		p.heading("Exploratory, by %s: p values adjusted by Benjamini–Hochberg over %s; they suggest, they do not decide",
+			strings.Join(r.By, ", "), plural(len(r.Exploratory), "comparison"))
 		p.comparisons(r, r.Exploratory, true)
 	}
 	if len(r.Latency) > 0 {
@@ -250,7 +254,8 @@ func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 	if sliced {
 		g.Header = append(g.Header, "slice")
 	}
-	g.Header = append(g.Header, "metric", "rate", "rate against", "difference", "only arm", "only against", "p adjusted", "test")
+	g.Header = append(g.Header, "metric", "rate", "rate against", "difference", "only arm", "only against", "p adjusted",
+		"test")
 	if clustered {
 		g.Header = append(g.Header, "McNemar p")
 	}
@@ -267,7 +272,8 @@ func (p *printer) comparisons(r *Report, cs []Comparison, sliced bool) {
 		if c.Test.Measured {
 			pv = pValue(c.Adjusted)
 		}
-		row = append(row, c.Metric, render.Share(c.RateA), render.Share(c.RateB), points(c.Difference), fmt.Sprint(c.Pairs.OnlyA), fmt.Sprint(c.Pairs.OnlyB), pv, testName(c.Test.Method))
+		row = append(row, c.Metric, render.Share(c.RateA), render.Share(c.RateB), points(c.Difference),
+			fmt.Sprint(c.Pairs.OnlyA), fmt.Sprint(c.Pairs.OnlyB), pv, testName(c.Test.Method))
 		if clustered {
 			row = append(row, pValue(c.McNemar.P))
 		}
@@ -353,19 +359,23 @@ func (p *printer) footer(r *Report) {
 		return slices.ContainsFunc(all, func(c Comparison) bool { return c.Test.Method == method })
 	}
 	if len(all) > 0 {
-		p.item("difference: rate of arm − rate of against in percentage points on the same cases, with a %g%% interval (%s).", 100*r.Level, intervals(uses))
+		p.item("difference: rate of arm − rate of against in percentage points on the same cases, with a %g%% interval (%s).",
+			100*r.Level, intervals(uses))
 	}
 	if tests("mcnemar-exact") {
 		p.item("McNemar: the exact test on the cases that tell the arms apart (only arm, only against).")
 	}
 	if tests("cluster-sign-flip") {
-		p.item("sign flip: the paired test that swaps the arms in whole template families, for cases of one family are alike; McNemar's exact test where every family has one case. McNemar p, which is not adjusted, takes cases as independent.")
+		p.item("sign flip: the paired test that swaps the arms in whole template families, for cases of one family are " +
+			"alike; McNemar's exact test where every family has one case. McNemar p, which is not adjusted, takes cases as " +
+			"independent.")
 	}
 	if slices.ContainsFunc(all, func(c Comparison) bool { return c.Prevented != nil }) {
 		p.item("prevented: 1 − rate/undefended rate; no headroom where the undefended attack never landed.")
 	}
 	if slices.ContainsFunc(r.Runs, func(i RunInfo) bool { return !i.LLM && i.Model != NoModel }) {
-		p.item("the reference model is not an LLM: differences tell defenses apart, they say nothing about how often a real model is poisoned.")
+		p.item("the reference model is not an LLM: differences tell defenses apart, they say nothing about how often a " +
+			"real model is poisoned.")
 	}
 	for i := range r.Declared {
 		c := &r.Declared[i]
@@ -378,7 +388,8 @@ func (p *printer) footer(r *Report) {
 		for _, w := range r.Declared[i].warnings() {
 			if !slices.Contains(seen, w) {
 				seen = append(seen, w)
-				p.item("note, %s, %s against %s, %s: %s", r.Declared[i].Agent, r.side(r.Declared[i].A), r.side(r.Declared[i].B), r.Declared[i].Metric, w)
+				p.item("note, %s, %s against %s, %s: %s", r.Declared[i].Agent, r.side(r.Declared[i].A), r.side(r.Declared[i].B),
+					r.Declared[i].Metric, w)
 			}
 		}
 	}
@@ -406,7 +417,8 @@ func (d Dropped) String() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{d.OnlyA, "cases only in the arm"}, {d.OnlyB, "cases only in the one it is compared with"}, {d.NotScored, "not scored in one of them"}, {d.OneSided, "where the question arose in one only"}} {
+	}{{d.OnlyA, "cases only in the arm"}, {d.OnlyB, "cases only in the one it is compared with"},
+		{d.NotScored, "not scored in one of them"}, {d.OneSided, "where the question arose in one only"}} {
 		if c.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c.n, c.what))
 		}
@@ -426,7 +438,8 @@ func (p *printer) changed(r *Report) {
 			continue
 		}
 		p.gap()
-		p.heading("%s, %s against %s, %s: %s", c.Agent, r.side(c.A), r.side(c.B), c.Metric, plural(len(c.Changed), "case")+" changed")
+		p.heading("%s, %s against %s, %s: %s", c.Agent, r.side(c.A), r.side(c.B), c.Metric,
+			plural(len(c.Changed), "case")+" changed")
 		for j, k := range c.Changed {
 			if j == mostChanged {
 				p.say("… and %d more; --format json has them all", len(c.Changed)-j)

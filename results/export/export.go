@@ -224,5 +224,6 @@ func Cell(s string) string {
 func isTrigger(r rune) bool { return strings.ContainsRune("=+-@＝＋－＠", r) }
 
 func risky(s string) bool {
-	return strings.ContainsAny(s, "=+-@＝＋－＠") || strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) >= 0
+	return strings.ContainsAny(s, "=+-@＝＋－＠") || strings.IndexFunc(s,
+		func(r rune) bool { return !strconv.IsPrint(r) }) >= 0
 }

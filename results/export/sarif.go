@@ -159,7 +159,8 @@ func WriteSARIF(w io.Writer, tool Tool, rules []Rule, findings []Finding) error 
 	}
 	b, err := json.MarshalIndent(map[string]any{
 		"$schema": Schema, "version": "2.1.0",
-		"runs": []any{map[string]any{"tool": map[string]any{"driver": d}, "columnKind": "unicodeCodePoints", "results": list}},
+		"runs": []any{map[string]any{"tool": map[string]any{"driver": d}, "columnKind": "unicodeCodePoints",
+			"results": list}},
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing SARIF: %w", err)

@@ -11,7 +11,8 @@ import (
 	"github.com/memtox/memtox/results/export"
 )
 
-var rules = []export.Rule{{ID: "memtox/a", Short: "A thing {0} is [bad](1)."}, {ID: "memtox/b\x1b", Short: "Another.", Help: "Mend it."}}
+var rules = []export.Rule{{ID: "memtox/a", Short: "A thing {0} is [bad](1)."},
+	{ID: "memtox/b\x1b", Short: "Another.", Help: "Mend it."}}
 
 func TestHostileFindingsMeetTheSchema(t *testing.T) {
 	c := jsonschema.NewCompiler()
@@ -19,12 +20,15 @@ func TestHostileFindingsMeetTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"plain", "[click](http://evil.example)", "{0} {{1}} }{", "\x00\x1b[31m\n\u202e\xff", "](", "]](((", strings.Repeat("{", 7)} {
+	for _, text := range []string{"plain", "[click](http://evil.example)", "{0} {{1}} }{", "\x00\x1b[31m\n\u202e\xff",
+		"](", "]](((", strings.Repeat("{", 7)} {
 		var b bytes.Buffer
-		err := export.WriteSARIF(&b, export.Tool{Name: "memtox " + text, Version: "v1", URI: "https://memtox.example/x"}, rules, []export.Finding{
-			{Rule: "memtox/a", Level: export.Error, Message: text, File: "dir/" + text + "/gate.yaml", Line: 3, Name: text, Identity: []string{text}, Properties: map[string]any{"x": text}},
-			{Rule: "memtox/b\x1b", Level: export.Note, Message: text, File: "/abs/" + text, Identity: []string{text, ""}},
-		})
+		err := export.WriteSARIF(&b, export.Tool{Name: "memtox " + text, Version: "v1", URI: "https://memtox.example/x"},
+			rules, []export.Finding{
+				{Rule: "memtox/a", Level: export.Error, Message: text, File: "dir/" + text + "/gate.yaml", Line: 3, Name: text,
+					Identity: []string{text}, Properties: map[string]any{"x": text}},
+				{Rule: "memtox/b\x1b", Level: export.Note, Message: text, File: "/abs/" + text, Identity: []string{text, ""}},
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,8 +37,9 @@ func (s *runSpec) Run() *results.Run {
 		planned -= len(s.Skip)
 	}
 	r := &results.Run{ID: s.ID, Version: "v0.0.0-test", Started: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC),
-		Dataset: results.Dataset{Name: s.Dataset, Version: "1", SHA256: fmt.Sprintf("%064x", len(s.Dataset)), Attacks: s.Cases, Benign: s.Cases},
-		Split:   "report", Model: "reference:cautious", Seed: 1, Host: s.Host, Planned: int64(planned * len(s.Arms))}
+		Dataset: results.Dataset{Name: s.Dataset, Version: "1", SHA256: fmt.Sprintf("%064x", len(s.Dataset)),
+			Attacks: s.Cases, Benign: s.Cases},
+		Split: "report", Model: "reference:cautious", Seed: 1, Host: s.Host, Planned: int64(planned * len(s.Arms))}
 	for _, a := range s.Arms {
 		if !slices.Contains(r.Agents, a.Agent) {
 			r.Agents = append(r.Agents, a.Agent)
@@ -61,9 +62,11 @@ func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 			rng := rand.New(rand.NewPCG(s.Seed<<20, uint64(n)<<8|uint64(k)))
 			yes := func(p float64) *bool { b := rng.Float64() < p; return &b }
 			no, fine := false, true
-			t := results.Trial{ID: results.TrialID(id, arm.Agent, arm.Defense, "", "reference:cautious", 0), Index: int64(n*len(s.Arms) + k),
+			t := results.Trial{ID: results.TrialID(id, arm.Agent, arm.Defense, "", "reference:cautious", 0),
+				Index:   int64(n*len(s.Arms) + k),
 				Dataset: s.Dataset, Case: id, Family: fmt.Sprintf("family-%.1s-%03d", id, family), Split: "report", Domain: "email",
-				Agent: arm.Agent, Defense: arm.Defense, Model: "reference:cautious", Status: results.Scored, HasRetrieval: true, WallUS: 200}
+				Agent: arm.Agent, Defense: arm.Defense, Model: "reference:cautious", Status: results.Scored, HasRetrieval: true,
+				WallUS: 200}
 			attack := n%2 == 0
 			if attack {
 				t.Label, t.Channel, t.Goal, t.ExpectsASR, t.ExpectsRSR = results.Attack, "C1", "data_exfiltration", true, true
@@ -87,7 +90,8 @@ func (s *runSpec) Trials(yield func(*results.Trial, []results.Decision)) {
 					t.LegitSurvived, t.LaterTaskDone, t.Utility = &fine, &fine, &fine
 				}
 				for d, gate := range []string{results.GateInput, results.GateWrite, results.GateRead} {
-					x := results.Decision{Trial: t.ID, Index: t.Index, Seq: int32(d), Session: 1 + int32(d/2), Gate: gate, Action: "allow",
+					x := results.Decision{Trial: t.ID, Index: t.Index, Seq: int32(d), Session: 1 + int32(d/2), Gate: gate,
+						Action:    "allow",
 						LatencyNS: arm.LatencyNS/2 + rng.Int64N(arm.LatencyNS+1)}
 					if gate == results.GateWrite && *stopped && attack {
 						x.Action, x.Poison, x.Reasons = "block", true, "keyword/exfil"

@@ -30,7 +30,8 @@ func WriteBaseline(w io.Writer, dir string) (trials int64, err error) {
 	}
 	defer r.Close()
 	if !r.Finished() {
-		return 0, problem("--write-baseline", "finish it with memtox run --resume --out "+dir, "%s is not finished: part of a run is no baseline", dir)
+		return 0, problem("--write-baseline", "finish it with memtox run --resume --out "+dir,
+			"%s is not finished: part of a run is no baseline", dir)
 	}
 	about := *r.Run()
 	about.Host = nil // nothing of the machine belongs in a committed file
@@ -41,7 +42,8 @@ func WriteBaseline(w io.Writer, dir string) (trials int64, err error) {
 		return 0, fmt.Errorf("writing a baseline of %s: %w", dir, err)
 	}
 	out := parquet.NewGenericWriter[results.Trial](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedBestCompression}),
-		parquet.DataPageStatistics(false), parquet.KeyValueMetadata(runKey, string(meta)), parquet.CreatedBy("memtox", "1", "results/gate"))
+		parquet.DataPageStatistics(false), parquet.KeyValueMetadata(runKey, string(meta)),
+		parquet.CreatedBy("memtox", "1", "results/gate"))
 	batch := make([]results.Trial, 0, 256)
 	flush := func() error {
 		_, err := out.Write(batch)
@@ -81,7 +83,8 @@ func WriteBaseline(w io.Writer, dir string) (trials int64, err error) {
 // slim empties what no comparison needs.
 func slim(t results.Trial) results.Trial {
 	t.ID, t.Twin, t.VariantOf, t.Reason = "", "", "", ""
-	t.ModelCalls, t.ToolCalls, t.PromptTokens, t.CompletionTokens, t.TokensEstimated, t.Retries, t.EmptyAnswers = 0, 0, 0, 0, false, 0, 0
+	t.ModelCalls, t.ToolCalls, t.PromptTokens, t.CompletionTokens, t.TokensEstimated, t.Retries, t.EmptyAnswers = 0, 0, 0,
+		0, false, 0, 0
 	t.Flushes, t.Compactions, t.Reviews, t.WallUS = 0, 0, 0, 0
 	t.Window, t.ReviewTurns, t.ReviewIterations, t.KeepMessages = 0, 0, 0, 0
 	return t

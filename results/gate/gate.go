@@ -121,25 +121,30 @@ func (o *Options) Check() error {
 		return problem("--confidence", "0.95 is usual", "a one-sided confidence of %v is not between 0.5 and 1", o.Confidence)
 	}
 	if o.Baseline == nil && (len(o.Margins) > 0 || o.Exact) {
-		return problem("--baseline", "name the baseline's file or run directory", "a margin or an exact replay is held against a baseline, and there is none")
+		return problem("--baseline", "name the baseline's file or run directory",
+			"a margin or an exact replay is held against a baseline, and there is none")
 	}
 	if o.Baseline != nil && len(o.Margins) == 0 && !o.Exact {
-		return problem("--baseline", "give --margin 0.02, or --exact", "the baseline is not used: nothing says how it is held against the run")
+		return problem("--baseline", "give --margin 0.02, or --exact",
+			"the baseline is not used: nothing says how it is held against the run")
 	}
 	for name, m := range o.Margins {
 		rate, ok := metric.Find(name)
 		if !ok || rate.PerRecord {
-			return problem("--margin", "one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", "), "unknown metric %q", name)
+			return problem("--margin", "one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", "),
+				"unknown metric %q", name)
 		}
 		if rate.Conditional {
 			return problem("--margin", "use end_to_end", "%s is not compared across arms: what was written differs", name)
 		}
 		if !(m > 0 && m < 1) {
-			return problem("--margin", "0.02 allows two percentage points", "a margin of %v for %s is not between 0 and 1", m, name)
+			return problem("--margin", "0.02 allows two percentage points", "a margin of %v for %s is not between 0 and 1", m,
+				name)
 		}
 	}
 	if len(o.Require) == 0 && o.Baseline == nil {
-		return problem("", "give --require '"+strings.SplitN(form, "instance ", 2)[1]+"', -f gate.yaml or --baseline", "there is no requirement: a gate without one would always be green")
+		return problem("", "give --require '"+strings.SplitN(form, "instance ", 2)[1]+"', -f gate.yaml or --baseline",
+			"there is no requirement: a gate without one would always be green")
 	}
 	return nil
 }
@@ -155,7 +160,8 @@ func Evaluate(t *compare.Table, o Options) (*Result, error) {
 	res := &Result{Run: t.Info(), Confidence: o.Confidence, Notes: []string{}}
 	g := &gate{t: t, o: o, res: res}
 	if missing := g.missing(nil); missing > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("the run is not complete: %d of %d planned trials; what is missing can make a check inconclusive", t.Trials, res.Run.Planned))
+		res.Notes = append(res.Notes, fmt.Sprintf("the run is not complete: %d of %d planned trials; what is missing can "+
+			"make a check inconclusive", t.Trials, res.Run.Planned))
 	}
 	var plans []func(fail float64) Check
 	statistical := 0 // checks that chance can decide
@@ -248,12 +254,14 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 				continue
 			}
 		}
-		c := Check{Kind: KindLimit, Name: name(x, r.Metric), Agent: x.agent, Defense: x.defense, Class: x.slice.Name, Metric: r.Metric, requirement: r}
+		c := Check{Kind: KindLimit, Name: name(x, r.Metric), Agent: x.agent, Defense: x.defense, Class: x.slice.Name,
+			Metric: r.Metric, requirement: r}
 		c.Require = requireText(r)
 		plans = append(plans, func(fail float64) Check { g.limit(&c, r, x, a, fail); return c })
 	}
 	if len(plans) == 0 {
-		return nil, problem(r.Where, "gate a class that the agents have", "%q: the class applies to none of the agents", r.Text)
+		return nil, problem(r.Where, "gate a class that the agents have", "%q: the class applies to none of the agents",
+			r.Text)
 	}
 	for _, n := range idle {
 		g.res.Notes = append(g.res.Notes, n+" is not judged: the class does not apply to the agent")
@@ -299,7 +307,8 @@ func (g *gate) limit(c *Check, r *Requirement, x target, a *compare.Arm, fail fl
 	c.Rate = &pass
 	v, ok := pass.Value()
 	if !ok {
-		c.Why = fmt.Sprintf("no trial was scored that %s is about: %d not scored, %d excluded", r.Metric, tally.NotScored, tally.Excluded)
+		c.Why = fmt.Sprintf("no trial was scored that %s is about: %d not scored, %d excluded", r.Metric, tally.NotScored,
+			tally.Excluded)
 		return
 	}
 	c.Measured = fmt.Sprintf("%d/%d %.2f%%", pass.K, pass.N, 100*v)
@@ -347,7 +356,8 @@ func (c *Check) explain(o stats.Outcome, pass, fail string) {
 // outcome of.
 func (c *Check) hidden(unknown int, lo, hi float64) {
 	c.Outcome = stats.Inconclusive
-	c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the rate lies between %.2f%% and %.2f%%", unknown, 100*lo, 100*hi)
+	c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the rate lies between %.2f%% and %.2f%%", unknown,
+		100*lo, 100*hi)
 }
 
 func (g *gate) count(c *Check, r *Requirement, a *compare.Arm) {
@@ -381,7 +391,8 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latenc
 	if !r.Absolute {
 		us, ok := g.calibration()
 		if !ok {
-			c.Why = "the run has no calibration value, so a multiple of it means nothing; give a time (" + c.Name + " <= 40us) to ask for an absolute limit"
+			c.Why = "the run has no calibration value, so a multiple of it means nothing; give a time (" + c.Name +
+				" <= 40us) to ask for an absolute limit"
 			return
 		}
 		scale, unit = 1/us, "× calibration loop"
@@ -426,11 +437,13 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 	}
 	for _, a := range b.Arms() {
 		if g.t.Arm(a.Agent, a.Defense) == nil {
-			g.res.Notes = append(g.res.Notes, fmt.Sprintf("arm %s of the baseline is not judged: the run does not have it", a.Name()))
+			g.res.Notes = append(g.res.Notes, fmt.Sprintf("arm %s of the baseline is not judged: the run does not have it",
+				a.Name()))
 		}
 	}
 	if len(common) == 0 {
-		return nil, 0, problem("--baseline", "make one of this run: memtox gate RUN --write-baseline FILE", "%s and %s have no arm in common", g.t.Name, b.Name)
+		return nil, 0, problem("--baseline", "make one of this run: memtox gate RUN --write-baseline FILE",
+			"%s and %s have no arm in common", g.t.Name, b.Name)
 	}
 	g.res.Notes = append(g.res.Notes, compare.Differences(g.t, b)...)
 	for _, a := range common {
@@ -441,7 +454,8 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 			}
 			old := b.Arm(a.Agent, a.Defense)
 			if empty(b.Count(old, m, compare.Slice{})) && empty(g.t.Count(a, m, compare.Slice{})) {
-				g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s.%s is not judged: the question did not arise in either run", a.Name(), m.Name))
+				g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s.%s is not judged: the question did not arise in either run",
+					a.Name(), m.Name))
 				continue
 			}
 			n++
@@ -460,7 +474,8 @@ func empty(t compare.Tally) bool {
 
 // difference estimates run − baseline: paired where cases match, else as two
 // samples.
-func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, level float64) (e stats.Estimate, p compare.Paired) {
+func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, level float64) (e stats.Estimate,
+	p compare.Paired) {
 	p = compare.Pair(g.t, a, g.o.Baseline, old, m, s)
 	if p.Pairs.N() > 0 {
 		return p.Estimate(level, g.o.Seed), p
@@ -491,7 +506,8 @@ func (g *gate) repeats(a, old *compare.Arm) bool {
 func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) Check {
 	margin := g.o.Margins[m.Name]
 	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name,
-		Outcome: stats.Inconclusive, Measured: "not measured", Require: fmt.Sprintf("worse than the baseline by less than %s", short(margin))}
+		Outcome: stats.Inconclusive, Measured: "not measured",
+		Require: fmt.Sprintf("worse than the baseline by less than %s", short(margin))}
 	e, p := g.difference(a, old, m, compare.Slice{}, stats.OneSided(g.o.Confidence))
 	broken, _ := g.difference(a, old, m, compare.Slice{}, stats.OneSided(fail))
 	c.Difference = &e
@@ -509,9 +525,11 @@ func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) 
 	c.Measured = fmt.Sprintf("%+.2f points on %d cases", 100*v, e.N)
 	c.Bound = fmt.Sprintf("[%+.2f, %+.2f]", 100*e.Lo, 100*e.Hi)
 	if p.Pairs.N() == 0 {
-		g.res.Notes = append(g.res.Notes, c.Name+": the run and the baseline have no case in common; they are compared as two samples")
+		g.res.Notes = append(g.res.Notes, c.Name+": the run and the baseline have no case in common; they are compared as "+
+			"two samples")
 	}
-	c.Outcome = either(stats.NonInferior(e, margin, m.Better) == stats.Pass, stats.NonInferior(broken, margin, m.Better) == stats.Fail)
+	c.Outcome = either(stats.NonInferior(e, margin, m.Better) == stats.Pass,
+		stats.NonInferior(broken, margin, m.Better) == stats.Fail)
 	worst, best := -e.Lo, -broken.Hi
 	if m.Better == stats.LowerIsBetter {
 		worst, best = e.Hi, broken.Lo
@@ -558,7 +576,8 @@ func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric, margin float64) 
 		if m.Better == stats.LowerIsBetter {
 			harm, least = v, e.Lo
 		}
-		x := Regression{Class: class, Text: fmt.Sprintf("%s.%s is worse by %.2f points on %d cases of %s [%+.2f, %+.2f]", a.Name(), m.Name, 100*harm, p.Pairs.N(), class, 100*e.Lo, 100*e.Hi)}
+		x := Regression{Class: class, Text: fmt.Sprintf("%s.%s is worse by %.2f points on %d cases of %s [%+.2f, %+.2f]",
+			a.Name(), m.Name, 100*harm, p.Pairs.N(), class, 100*e.Lo, 100*e.Hi)}
 		if least > 0 {
 			out = append(out, x)
 		}
@@ -576,7 +595,8 @@ func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric, margin float64) 
 const mostCases = 10
 
 func (g *gate) replay(a, old *compare.Arm) Check {
-	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense, Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive}
+	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense,
+		Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive}
 	r := compare.Replay(g.t, a, g.o.Baseline, old)
 	c.Measured = fmt.Sprintf("%d of %d cases changed", len(r.Changed), r.Same+len(r.Changed))
 	byClass := map[string]*Regression{}
@@ -596,7 +616,8 @@ func (g *gate) replay(a, old *compare.Arm) Check {
 	}
 	for _, class := range order {
 		x := byClass[class]
-		x.Text = fmt.Sprintf("%s: %d cases of %s ended otherwise than in the baseline: %s", a.Name(), x.Changed, class, strings.Join(x.Cases, ", "))
+		x.Text = fmt.Sprintf("%s: %d cases of %s ended otherwise than in the baseline: %s", a.Name(), x.Changed, class,
+			strings.Join(x.Cases, ", "))
 		if x.Changed > len(x.Cases) {
 			x.Text += ", …"
 		}
@@ -615,7 +636,8 @@ func (g *gate) replay(a, old *compare.Arm) Check {
 		c.Outcome, c.Why = stats.Pass, fmt.Sprintf("all %d cases ended as in the baseline", r.Same)
 	}
 	if r.OnlyA > 0 {
-		g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s: %d cases are not in the baseline and were not replayed", c.Name, r.OnlyA))
+		g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s: %d cases are not in the baseline and were not replayed", c.Name,
+			r.OnlyA))
 	}
 	return c
 }

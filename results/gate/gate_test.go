@@ -90,12 +90,14 @@ func TestOutputsAreThoseOfTheGoldenFiles(t *testing.T) {
 	s.Arms[1].Stops = 0.8
 	now := table(s)
 	now.Name = "runs/new"
-	reqs := require(t, "guard.end_to_end <= 0.05", "hermes/guard/policy_fact.end_to_end <= 20%", "guard.utility >= 0.9", "guard.not_scored <= 0",
+	reqs := require(t, "guard.end_to_end <= 0.05", "hermes/guard/policy_fact.end_to_end <= 20%", "guard.utility >= 0.9",
+		"guard.not_scored <= 0",
 		"hermes/guard.latency_us.write.p50 <= 40", "hermes/guard.latency_us.write.p50 <= 1us")
 	for i := range reqs[:2] {
 		reqs[i].Where = []string{"gate.yaml:3:5", "ci/gate.yaml:4:5"}[i]
 	}
-	r := evaluate(t, now, gate.Options{Require: reqs, Baseline: old, Margins: map[string]float64{"end_to_end": 0.05, "fpr": 0.05}, Exact: true, Seed: 1})
+	r := evaluate(t, now, gate.Options{Require: reqs, Baseline: old,
+		Margins: map[string]float64{"end_to_end": 0.05, "fpr": 0.05}, Exact: true, Seed: 1})
 	for _, f := range gate.Formats() {
 		var b bytes.Buffer
 		if err := r.Write(&b, f, "v0.0.0-test", "runs/new/run.json"); err != nil {
@@ -218,7 +220,8 @@ func TestUnusableRequirementsAreUsageErrors(t *testing.T) {
 func TestADefenseMayBeCalledByAPath(t *testing.T) {
 	s := spec()
 	s.Arms[1].Defense = "exec:./guards/my.guard.py"
-	r := evaluate(t, table(s), gate.Options{Require: require(t, "hermes/exec:./guards/my.guard.py.end_to_end <= 0.08", "hermes/exec:./guards/my.guard.py/policy_fact.tpr >= 0.5")})
+	r := evaluate(t, table(s), gate.Options{Require: require(t, "hermes/exec:./guards/my.guard.py.end_to_end <= 0.08",
+		"hermes/exec:./guards/my.guard.py/policy_fact.tpr >= 0.5")})
 	if r.Outcome != stats.Pass || len(r.Checks) != 2 {
 		t.Errorf("%s, %d checks", r.Outcome, len(r.Checks))
 	}
@@ -245,7 +248,8 @@ func TestBaseline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same := evaluate(t, table(spec()), gate.Options{Baseline: base, Exact: true, Margins: map[string]float64{"end_to_end": 0.02, "tpr": 0.02, "fpr": 0.02, "utility": 0.02}})
+		same := evaluate(t, table(spec()), gate.Options{Baseline: base, Exact: true,
+			Margins: map[string]float64{"end_to_end": 0.02, "tpr": 0.02, "fpr": 0.02, "utility": 0.02}})
 		for _, c := range same.Checks {
 			if c.Kind == gate.KindReplay && c.Outcome != stats.Pass {
 				t.Errorf("%s: %s: %s", path, c.Name, c.Why)
@@ -256,12 +260,14 @@ func TestBaseline(t *testing.T) {
 		}
 		worse := spec()
 		worse.Arms[1].Stops = 0.5
-		r := evaluate(t, table(worse), gate.Options{Baseline: base, Exact: true, Margins: map[string]float64{"end_to_end": 0.05}})
+		r := evaluate(t, table(worse), gate.Options{Baseline: base, Exact: true,
+			Margins: map[string]float64{"end_to_end": 0.05}})
 		if r.Outcome != stats.Fail {
 			t.Errorf("%s: a planted regression is %s", path, r.Outcome)
 		}
 		for _, c := range r.Checks {
-			if want := c.Agent == "hermes" && c.Defense == "guard"; (c.Outcome == stats.Fail) != want || want && len(c.Regressed) == 0 || !want && len(c.Changed) > 0 {
+			if want := c.Agent == "hermes" && c.Defense == "guard"; (c.Outcome == stats.Fail) != want ||
+				want && len(c.Regressed) == 0 || !want && len(c.Changed) > 0 {
 				t.Errorf("%s: %s: %s %s, %d classes", path, c.Name, c.Outcome, c.Why, len(c.Regressed))
 			}
 		}
@@ -353,7 +359,8 @@ func TestDamagedBaselinesAreErrorsNotUsage(t *testing.T) {
 	for i := 64; i < len(bent)-8; i += 97 {
 		bent[i] ^= 0x55
 	}
-	for name, b := range map[string][]byte{"empty": nil, "text": []byte("PAR1 no, it is not"), "cut": whole[:len(whole)/2], "bent": bent, "decisions": decisions} {
+	for name, b := range map[string][]byte{"empty": nil, "text": []byte("PAR1 no, it is not"), "cut": whole[:len(whole)/2],
+		"bent": bent, "decisions": decisions} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, b, 0o666); err != nil {
 			t.Fatal(err)
@@ -381,7 +388,8 @@ func hostile(t *testing.T) *gate.Result {
 	s.ID = "\n::warning::run"
 	x := table(s)
 	x.Name = "runs/\n::set-output name=a::b"
-	r := evaluate(t, x, gate.Options{Require: []gate.Requirement{{Text: "?", Selector: s.Arms[1].Defense, Metric: "end_to_end", Limit: 0.0001, Where: "ga\nte.yaml:3:1"}}})
+	r := evaluate(t, x, gate.Options{Require: []gate.Requirement{{Text: "?", Selector: s.Arms[1].Defense,
+		Metric: "end_to_end", Limit: 0.0001, Where: "ga\nte.yaml:3:1"}}})
 	if r.Outcome != stats.Fail && r.Outcome != stats.Inconclusive {
 		t.Fatal(r.Outcome)
 	}
@@ -411,7 +419,8 @@ func TestHostileTextIsInert(t *testing.T) {
 			t.Errorf("the Markdown holds markup: %s", s)
 		}
 		for line := range strings.Lines(s) { // names are no messages: nothing in them is a link
-			if f == "sarif" && strings.Contains(line, `"text":`) && (strings.Contains(line, "](http") || strings.Contains(line, " {0}")) {
+			if f == "sarif" && strings.Contains(line, `"text":`) &&
+				(strings.Contains(line, "](http") || strings.Contains(line, " {0}")) {
 				t.Errorf("the SARIF holds a link or a placeholder: %s", line)
 			}
 		}
@@ -433,7 +442,8 @@ func everyKind(t *testing.T) []*gate.Result {
 	s.Arms[1].Stops = 0.7
 	return []*gate.Result{hostile(t),
 		evaluate(t, table(spec()), gate.Options{Require: require(t, "hermes/guard.end_to_end <= 0.08")}),
-		evaluate(t, table(s), gate.Options{Require: require(t, "guard.end_to_end <= 0.02", "guard.latency_us.act.p99 <= 3"), Baseline: table(spec()), Exact: true, Margins: map[string]float64{"end_to_end": 0.02}}),
+		evaluate(t, table(s), gate.Options{Require: require(t, "guard.end_to_end <= 0.02", "guard.latency_us.act.p99 <= 3"),
+			Baseline: table(spec()), Exact: true, Margins: map[string]float64{"end_to_end": 0.02}}),
 		{Outcome: stats.Inconclusive},
 	}
 }

@@ -21,10 +21,12 @@ type element struct {
 
 var junitSchema = map[string]element{
 	"testsuites": {must: []string{"name", "tests", "failures", "errors"}, children: []string{"testsuite"}},
-	"testsuite":  {must: []string{"name", "tests", "failures", "errors", "skipped"}, children: []string{"properties", "testcase"}},
+	"testsuite": {must: []string{"name", "tests", "failures", "errors", "skipped"},
+		children: []string{"properties", "testcase"}},
 	"properties": {children: []string{"property"}},
 	"property":   {must: []string{"name", "value"}},
-	"testcase":   {must: []string{"classname", "name"}, may: []string{"time"}, children: []string{"failure", "error", "system-out"}},
+	"testcase": {must: []string{"classname", "name"}, may: []string{"time"},
+		children: []string{"failure", "error", "system-out"}},
 	"failure":    {must: []string{"message", "type"}, text: true},
 	"error":      {must: []string{"message", "type"}, text: true},
 	"system-out": {text: true},
@@ -59,7 +61,8 @@ func validJUnit(b []byte) error {
 			if !ok {
 				return fmt.Errorf("element %s is not in the schema", name)
 			}
-			if len(path) == 0 && name != "testsuites" || len(path) > 0 && !slices.Contains(junitSchema[path[len(path)-1]].children, name) {
+			if len(path) == 0 && name != "testsuites" || len(path) > 0 &&
+				!slices.Contains(junitSchema[path[len(path)-1]].children, name) {
 				return fmt.Errorf("element %s in %v", name, path)
 			}
 			path = append(path, name)
@@ -91,7 +94,8 @@ func validJUnit(b []byte) error {
 			}
 		}
 	}
-	if counts["tests"] != seen["testcase"] || counts["failures"] != seen["failure"] || counts["errors"] != seen["error"] || counts["skipped"] != 0 {
+	if counts["tests"] != seen["testcase"] || counts["failures"] != seen["failure"] || counts["errors"] != seen["error"] ||
+		counts["skipped"] != 0 {
 		return fmt.Errorf("the counts %v are not those of the elements %v", counts, seen)
 	}
 	return nil

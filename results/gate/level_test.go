@@ -26,11 +26,13 @@ type sample struct {
 }
 
 func (s sample) table(seed uint64, epoch int32) *compare.Table {
-	run := &results.Run{Dataset: results.Dataset{Name: "null", SHA256: "0"}, Agents: []string{"hermes"}, Model: "stochastic", LLM: true}
+	run := &results.Run{Dataset: results.Dataset{Name: "null", SHA256: "0"}, Agents: []string{"hermes"},
+		Model: "stochastic", LLM: true}
 	t := compare.NewTable("sample", run)
 	families := rand.New(rand.NewPCG(seed, 1))
 	trials := rand.New(rand.NewPCG(seed, uint64(epoch)+2))
-	x := results.Trial{Dataset: "null", Label: results.Attack, Class: "explicit_command", Agent: "hermes", Status: results.Scored, ExpectsASR: true, ExpectsRSR: true}
+	x := results.Trial{Dataset: "null", Label: results.Attack, Class: "explicit_command", Agent: "hermes",
+		Status: results.Scored, ExpectsASR: true, ExpectsRSR: true}
 	names := []string{"guard", "second"}
 	for f := range s.families {
 		shift := s.spread * (2*families.Float64() - 1)
@@ -120,19 +122,24 @@ func TestANullComparisonGoesRedNoMoreOftenThanStated(t *testing.T) {
 		bothSides bool
 	}{
 		{name: "no difference", s: sample{families: 300, size: 1}, old: 0.2, new: 0.2, margin: 0.005, green: 1},
-		{name: "no difference, families", s: sample{families: 50, size: 6, spread: 0.15}, old: 0.2, new: 0.2, margin: 0.005, green: 1},
-		{name: "worse by exactly the margin", s: sample{families: 300, size: 1}, old: 0.2, new: 0.25, margin: 0.05, green: 0.05},
-		{name: "worse by exactly the margin, families", s: sample{families: 50, size: 6, spread: 0.15}, old: 0.2, new: 0.25, margin: 0.05, green: 0.05},
+		{name: "no difference, families", s: sample{families: 50, size: 6, spread: 0.15}, old: 0.2, new: 0.2, margin: 0.005,
+			green: 1},
+		{name: "worse by exactly the margin", s: sample{families: 300, size: 1}, old: 0.2, new: 0.25, margin: 0.05,
+			green: 0.05},
+		{name: "worse by exactly the margin, families", s: sample{families: 50, size: 6, spread: 0.15}, old: 0.2, new: 0.25,
+			margin: 0.05, green: 0.05},
 	} {
 		f := frequency(t, n, func(seed uint64) stats.Outcome {
 			a, b := c.s, c.s
 			a.lands = map[string]float64{"guard": c.new, "second": c.new}
 			b.lands = map[string]float64{"guard": c.old, "second": c.old}
-			return evaluate(t, a.table(seed, 0), gate.Options{Baseline: b.table(seed, 1), Margins: map[string]float64{"end_to_end": c.margin}}).Outcome
+			return evaluate(t, a.table(seed, 0), gate.Options{Baseline: b.table(seed, 1),
+				Margins: map[string]float64{"end_to_end": c.margin}}).Outcome
 		})
 		t.Logf("%s: red %.3f green %.3f", c.name, f[stats.Fail], f[stats.Pass])
 		if f[stats.Fail] > 0.05+slack(0.05, n) || f[stats.Pass] > c.green+slack(0.05, n) {
-			t.Errorf("%s: red %.3f, green %.3f of runs, want at most 0.05 and %.2f", c.name, f[stats.Fail], f[stats.Pass], c.green)
+			t.Errorf("%s: red %.3f, green %.3f of runs, want at most 0.05 and %.2f", c.name, f[stats.Fail], f[stats.Pass],
+				c.green)
 		}
 	}
 }
@@ -178,7 +185,8 @@ func TestPlantedRegressionsGoRedAtTheComputedPower(t *testing.T) {
 			f := frequency(t, n, func(seed uint64) stats.Outcome {
 				a, b := s, s
 				a.lands, b.lands = map[string]float64{"guard": now}, map[string]float64{"guard": old}
-				return evaluate(t, a.table(seed, 0), gate.Options{Baseline: b.table(seed, 1), Margins: map[string]float64{"end_to_end": margin}}).Outcome
+				return evaluate(t, a.table(seed, 0), gate.Options{Baseline: b.table(seed, 1),
+					Margins: map[string]float64{"end_to_end": margin}}).Outcome
 			})
 			// Newcombe's interval is a little wider than the normal one.
 			t.Logf("red %.3f, computed %.3f", f[stats.Fail], want)

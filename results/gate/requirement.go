@@ -100,7 +100,8 @@ func Parse(text, where string) (Requirement, error) {
 	case latency:
 		scale, ok := map[string]float64{"": 1, "x": 1, "ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6}[unit]
 		if !ok {
-			return r, problem(where, "a multiple of the calibration loop (40), or a time (40us, 2ms)", "%q is no limit of a latency in %q", right, text)
+			return r, problem(where, "a multiple of the calibration loop (40), or a time (40us, 2ms)",
+				"%q is no limit of a latency in %q", right, text)
 		}
 		r.Absolute = unit != "" && unit != "x"
 		v *= scale
@@ -109,7 +110,8 @@ func Parse(text, where string) (Requirement, error) {
 		}
 	case r.Metric == NotScored:
 		if unit != "" || v != math.Trunc(v) || r.AtLeast {
-			return r, problem(where, "a count: guard.not_scored <= 0", "%q: %s is a count of trials that failed", text, NotScored)
+			return r, problem(where, "a count: guard.not_scored <= 0", "%q: %s is a count of trials that failed", text,
+				NotScored)
 		}
 	default:
 		if unit == "%" {
@@ -174,7 +176,8 @@ func (r *Requirement) resolve(t *compare.Table) ([]target, error) {
 	var out []target
 	for _, f := range found {
 		if len(f) > 0 && out != nil {
-			return nil, problem(r.Where, "write agent/defense/class in full", "%q can be read in two ways in %q", r.Selector, r.Text)
+			return nil, problem(r.Where, "write agent/defense/class in full", "%q can be read in two ways in %q", r.Selector,
+				r.Text)
 		}
 		if len(f) > 0 {
 			out = f

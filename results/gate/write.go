@@ -58,7 +58,8 @@ func (r *Result) Verdict() string {
 	if len(r.Checks) == 1 {
 		checks = "check"
 	}
-	return fmt.Sprintf("%s: %d %s: %s, %s, %s", strings.ToUpper(string(r.Outcome)), len(r.Checks), checks, n(stats.Pass), n(stats.Fail), n(stats.Inconclusive))
+	return fmt.Sprintf("%s: %d %s: %s, %s, %s", strings.ToUpper(string(r.Outcome)), len(r.Checks), checks, n(stats.Pass),
+		n(stats.Fail), n(stats.Inconclusive))
 }
 
 func (r *Result) about() []string {
@@ -68,7 +69,8 @@ func (r *Result) about() []string {
 	} else if !r.Run.LLM {
 		model += ", which is not an LLM"
 	}
-	out := []string{fmt.Sprintf("%s: %s, split %s, model %s, %d trials", r.Run.Name, r.Run.Dataset, r.Run.Split, model, r.Run.Trials)}
+	out := []string{fmt.Sprintf("%s: %s, split %s, model %s, %d trials", r.Run.Name, r.Run.Dataset, r.Run.Split, model,
+		r.Run.Trials)}
 	if r.Baseline != "" {
 		out = append(out, "baseline: "+r.Baseline)
 	}
@@ -76,7 +78,9 @@ func (r *Result) about() []string {
 }
 
 func (r *Result) rules() string {
-	return fmt.Sprintf("a check passes where its one-sided %g%% bound meets the requirement and fails where its one-sided %.4g%% bound breaks it, so that a good run goes red in at most %.3g%% of cases over all %d checks that chance can decide; between the two it is inconclusive.",
+	return fmt.Sprintf("a check passes where its one-sided %g%% bound meets the requirement and fails where its "+
+		"one-sided %.4g%% bound breaks it, so that a good run goes red in at most %.3g%% of cases over all %d checks that "+
+		"chance can decide; between the two it is inconclusive.",
 		100*r.Confidence, 100*r.FailConfidence, 100*(1-r.Confidence), r.Statistical)
 }
 
@@ -202,13 +206,16 @@ type (
 // junit writes a test case a check. What is inconclusive is an error: services
 // show skipped tests as green.
 func (r *Result) junit(w io.Writer) error {
-	s := junitSuite{Name: "memtox gate", Tests: len(r.Checks), Failures: r.Count(stats.Fail), Errors: r.Count(stats.Inconclusive)}
-	for _, p := range [][2]string{{"run", r.Run.Name}, {"run_id", r.Run.ID}, {"dataset", r.Run.Dataset}, {"model", r.Run.Model}, {"outcome", string(r.Outcome)}} {
+	s := junitSuite{Name: "memtox gate", Tests: len(r.Checks), Failures: r.Count(stats.Fail),
+		Errors: r.Count(stats.Inconclusive)}
+	for _, p := range [][2]string{{"run", r.Run.Name}, {"run_id", r.Run.ID}, {"dataset", r.Run.Dataset},
+		{"model", r.Run.Model}, {"outcome", string(r.Outcome)}} {
 		s.Properties = append(s.Properties, junitProperty{p[0], inert.Text(p[1])})
 	}
 	for i := range r.Checks {
 		c := &r.Checks[i]
-		k := junitCase{Class: inert.Text(strings.ReplaceAll(c.Agent, ".", "_") + "." + strings.ReplaceAll(c.Defense, ".", "_")), Name: inert.Text(c.Name + " " + c.Require)}
+		k := junitCase{Class: inert.Text(strings.ReplaceAll(c.Agent, ".", "_") + "." +
+			strings.ReplaceAll(c.Defense, ".", "_")), Name: inert.Text(c.Name + " " + c.Require)}
 		text := c.details()
 		switch c.Outcome {
 		case stats.Pass:
@@ -222,7 +229,8 @@ func (r *Result) junit(w io.Writer) error {
 	}
 	if len(r.Checks) == 0 {
 		s.Tests, s.Errors = 1, 1
-		s.Cases = []junitCase{{Class: "memtox.gate", Name: "checks", Error: &junitProblem{"there was nothing to check", string(stats.Inconclusive), ""}}}
+		s.Cases = []junitCase{{Class: "memtox.gate", Name: "checks",
+			Error: &junitProblem{"there was nothing to check", string(stats.Inconclusive), ""}}}
 	}
 	out := junitSuites{Name: s.Name, Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Suites: []junitSuite{s}}
 	b, err := xml.MarshalIndent(out, "", "  ")
@@ -252,16 +260,22 @@ func (c *Check) details() string {
 // check where it is about no class, and one for every undecided check.
 func (r *Result) sarif(w io.Writer, version, file string) error {
 	rules := []export.Rule{
-		{ID: "memtox/limit", Short: "A figure breaks a limit of the gate.", Help: "See which defense let it through: memtox compare RUN --show changed, and the transcripts of the run."},
-		{ID: "memtox/baseline", Short: "A figure is worse than the baseline by more than the margin.", Help: "See which cases changed: memtox compare BASELINE RUN --show changed."},
-		{ID: "memtox/replay", Short: "Cases did not end as in the baseline.", Help: "If the change is wanted, write the baseline anew: memtox gate RUN --write-baseline FILE."},
-		{ID: "memtox/inconclusive", Short: "A check of the gate could not be decided.", Help: "Run more cases, mend trials that were not scored, or move the limit."},
+		{ID: "memtox/limit", Short: "A figure breaks a limit of the gate.",
+			Help: "See which defense let it through: memtox compare RUN --show changed, and the transcripts of the run."},
+		{ID: "memtox/baseline", Short: "A figure is worse than the baseline by more than the margin.",
+			Help: "See which cases changed: memtox compare BASELINE RUN --show changed."},
+		{ID: "memtox/replay", Short: "Cases did not end as in the baseline.",
+			Help: "If the change is wanted, write the baseline anew: memtox gate RUN --write-baseline FILE."},
+		{ID: "memtox/inconclusive", Short: "A check of the gate could not be decided.",
+			Help: "Run more cases, mend trials that were not scored, or move the limit."},
 	}
 	var list []export.Finding
 	for i := range r.Checks {
 		c := &r.Checks[i]
-		f := export.Finding{Rule: "memtox/" + c.Kind, Level: export.Error, Message: fmt.Sprintf("%s: %s; required %s. %s.", c.Name, c.Measured, c.Require, c.Why),
-			Name: c.Agent + "/" + c.Defense, File: file, Properties: map[string]any{"metric": c.Metric, "measured": c.Measured, "bounds": c.Bound}}
+		f := export.Finding{Rule: "memtox/" + c.Kind, Level: export.Error,
+			Message: fmt.Sprintf("%s: %s; required %s. %s.", c.Name, c.Measured, c.Require, c.Why),
+			Name:    c.Agent + "/" + c.Defense, File: file,
+			Properties: map[string]any{"metric": c.Metric, "measured": c.Measured, "bounds": c.Bound}}
 		if c.Class != "" {
 			f.Name += "/" + c.Class
 		}
@@ -320,7 +334,8 @@ func (r *Result) annotations(w io.Writer) {
 		for _, x := range c.Regressed {
 			text += " " + x.Text + "."
 		}
-		fmt.Fprintf(w, "::%s %stitle=%s::%s\n", level, place, commandProperty.Replace(inert.Text("memtox gate: "+c.Name)), commandData.Replace(inert.Text(text)))
+		fmt.Fprintf(w, "::%s %stitle=%s::%s\n", level, place, commandProperty.Replace(inert.Text("memtox gate: "+c.Name)),
+			commandData.Replace(inert.Text(text)))
 	}
 	if len(r.Checks) == 0 {
 		fmt.Fprintln(w, "::warning title=memtox gate::there was nothing to check")

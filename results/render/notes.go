@@ -30,8 +30,10 @@ func heading(s *summary.Summary) []string {
 		name += ", split " + clip(s.Split)
 	}
 	lines := []string{
-		fmt.Sprintf("%s: %s, %s; model %s", name, count(int64(d.Attacks), "attack"), count(int64(d.Benign), "benign case"), clip(s.Model)),
-		fmt.Sprintf("run %s: %s, %s%s; digest %.16s", clip(s.RunID), count(int64(len(s.Arms)), "arm"), count(s.Trials, "trial"), resumed(s), s.Digest),
+		fmt.Sprintf("%s: %s, %s; model %s", name, count(int64(d.Attacks), "attack"), count(int64(d.Benign), "benign case"),
+			clip(s.Model)),
+		fmt.Sprintf("run %s: %s, %s%s; digest %.16s", clip(s.RunID), count(int64(len(s.Arms)), "arm"),
+			count(s.Trials, "trial"), resumed(s), s.Digest),
 	}
 	if why := s.Silence(); why != "" {
 		lines = append(lines, "INCONCLUSIVE: "+why+".")
@@ -44,19 +46,23 @@ func heading(s *summary.Summary) []string {
 		lines = append(lines, "NOTHING WAS SCORED: there is no number here.")
 	}
 	if s.Trials < s.Planned {
-		lines = append(lines, fmt.Sprintf("THE RUN IS NOT FINISHED: %s of %s planned trials have rows.", thousands(s.Trials), thousands(s.Planned)))
+		lines = append(lines, fmt.Sprintf("THE RUN IS NOT FINISHED: %s of %s planned trials have rows.", thousands(s.Trials),
+			thousands(s.Planned)))
 	}
 	if s.Whole > 0 {
-		lines = append(lines, fmt.Sprintf("THIS IS ONE SHARD: %s of the plan's %s trials. `memtox merge` puts the shards together.", thousands(s.Planned), thousands(s.Whole)))
+		lines = append(lines, fmt.Sprintf("THIS IS ONE SHARD: %s of the plan's %s trials. `memtox merge` puts the shards "+
+			"together.", thousands(s.Planned), thousands(s.Whole)))
 	}
 	if s.OnlyVariants {
 		lines = append(lines, "Every attack of this run is a variant: these are figures of mutated attacks, not of the set.")
 	}
 	if !s.LLM {
-		lines = append(lines, fmt.Sprintf("%s is NOT a language model: it is a fixed program that stands in for one, so that defenses can be compared without a "+
+		lines = append(lines, fmt.Sprintf("%s is NOT a language model: it is a fixed program that stands in for one, so "+
+			"that defenses can be compared without a "+
 			"model's mood. The numbers say what the defenses do to it, not what an LLM would do.", clip(s.Model)))
 		if strings.HasSuffix(s.Model, ":naive") {
-			lines = append(lines, "It is naive: it obeys whatever it reads. Its undefended rates are what it was built to give, not findings.")
+			lines = append(lines, "It is naive: it obeys whatever it reads. Its undefended rates are what it was built to "+
+				"give, not findings.")
 		}
 	}
 	return lines
@@ -72,7 +78,8 @@ func resumed(s *summary.Summary) string {
 // footnotes say how to read the numbers, and what is wrong with some.
 func footnotes(s *summary.Summary) []string {
 	lines := []string{
-		fmt.Sprintf("Rates are k/n, percent and [%s%% interval] (%s: cases of one template family count for less than independent ones). "+
+		fmt.Sprintf("Rates are k/n, percent and [%s%% interval] (%s: cases of one template family count for less than "+
+			"independent ones). "+
 			"%q is 0/0.", strings.TrimSuffix(fmt.Sprintf("%.1f", 100*s.Interval.Level), ".0"), s.Interval.Method, NotMeasured),
 		"RSR depends on what a defense let through: compare defenses by end to end.",
 	}
@@ -81,7 +88,8 @@ func footnotes(s *summary.Summary) []string {
 		if a.Trials() == 0 {
 			lines = append(lines, fmt.Sprintf("%s: NO TRIAL of this arm has a row.", armName(a)))
 		} else if a.Scored == 0 {
-			lines = append(lines, fmt.Sprintf("%s: NO TRIAL of this arm was scored (%s ended in an error, %s are excluded).", armName(a), thousands(a.NotScored), thousands(a.Excluded)))
+			lines = append(lines, fmt.Sprintf("%s: NO TRIAL of this arm was scored (%s ended in an error, %s are excluded).",
+				armName(a), thousands(a.NotScored), thousands(a.Excluded)))
 		}
 		if a.NotScored > 0 {
 			lines = append(lines, worst(a))
@@ -137,12 +145,14 @@ func headroom(s *summary.Summary) []string {
 			}
 		}
 		if len(dry) > 0 {
-			lines = append(lines, fmt.Sprintf("No headroom for %s in %s: undefended, no attack reached its end, so no defense can show anything there.", clip(a.Agent), strings.Join(dry, ", ")))
+			lines = append(lines, fmt.Sprintf("No headroom for %s in %s: undefended, no attack reached its end, so no "+
+				"defense can show anything there.", clip(a.Agent), strings.Join(dry, ", ")))
 		}
 	}
 	for _, agent := range slices.Sorted(maps.Keys(agents)) {
 		if !agents[agent] {
-			lines = append(lines, fmt.Sprintf("%s was not run undefended (%s): it is not known whether its attacks would have landed.", clip(agent), undefended))
+			lines = append(lines, fmt.Sprintf("%s was not run undefended (%s): it is not known whether its attacks would "+
+				"have landed.", clip(agent), undefended))
 		}
 	}
 	return lines

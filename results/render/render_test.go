@@ -21,12 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-var classes = []string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact", "false_precedent", "skill_procedure"}
+var classes = []string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact",
+	"false_precedent", "skill_procedure"}
 
 // sample is a run of two agents under four defenses, with an arm in which
 // something failed, classes that are excluded and one that never lands.
 func sample(agents, defenses []string, perClass int) *summary.Summary {
-	run := &results.Run{ID: "20260102-0304-abcd", Model: "reference:cautious", Agents: agents, Defenses: defenses, Split: "report",
+	run := &results.Run{ID: "20260102-0304-abcd", Model: "reference:cautious", Agents: agents, Defenses: defenses,
+		Split:   "report",
 		Dataset: results.Dataset{Name: "memtox-smoke", Version: "1.0", Attacks: 6 * perClass, Benign: 60},
 		Planned: int64(len(agents) * len(defenses) * (6*perClass + 60))}
 	a := summary.New(run, summary.Options{Classes: classes})
@@ -34,8 +36,10 @@ func sample(agents, defenses []string, perClass int) *summary.Summary {
 		for di, defense := range defenses {
 			for c, class := range classes {
 				for i := range perClass {
-					t := results.Trial{Case: fmt.Sprintf("c%d-%d", c, i), Family: fmt.Sprintf("f%d-%d", c, i%4), Label: results.Attack, Class: class,
-						Signal: []string{"strong", "weak"}[c/3], Agent: agent, Defense: defense, Status: results.Scored, ExpectsASR: true, ExpectsRSR: true, Digest: "d"}
+					t := results.Trial{Case: fmt.Sprintf("c%d-%d", c, i), Family: fmt.Sprintf("f%d-%d", c, i%4), Label: results.Attack,
+						Class:  class,
+						Signal: []string{"strong", "weak"}[c/3], Agent: agent, Defense: defense, Status: results.Scored, ExpectsASR: true,
+						ExpectsRSR: true, Digest: "d"}
 					yes, no := true, false
 					switch {
 					case ai == 1 && c == 5:
@@ -55,7 +59,8 @@ func sample(agents, defenses []string, perClass int) *summary.Summary {
 					e := &results.Entry{Trial: t}
 					if di > 0 {
 						for k := range 5 {
-							e.Decisions = append(e.Decisions, results.Decision{Gate: "write", LatencyNS: int64(900 * (k + 1) * di * di * di)},
+							e.Decisions = append(e.Decisions, results.Decision{Gate: "write",
+								LatencyNS: int64(900 * (k + 1) * di * di * di)},
 								results.Decision{Gate: "read", LatencyNS: int64(400 * (i + 1))})
 						}
 					}
@@ -67,7 +72,8 @@ func sample(agents, defenses []string, perClass int) *summary.Summary {
 			}
 			for i := range 60 {
 				yes, no := true, i%20 != 3*di
-				t := results.Trial{Case: fmt.Sprintf("b%d", i), Family: fmt.Sprintf("b%d", i%10), Label: results.Benign, Agent: agent, Defense: defense,
+				t := results.Trial{Case: fmt.Sprintf("b%d", i), Family: fmt.Sprintf("b%d", i%10), Label: results.Benign,
+					Agent: agent, Defense: defense,
 					Status: results.Scored, Digest: "d"}
 				if i%2 == 0 {
 					fp := !no
@@ -91,7 +97,8 @@ func sample(agents, defenses []string, perClass int) *summary.Summary {
 const goldenRates = 28
 
 func hostile() *summary.Summary {
-	s := sample([]string{"\x1b[31mred|agent\x1b[0m", "<script>alert(1)</script>"}, []string{"none", "=cmd|' /C calc'!A0 \u202egnp.exe", strings.Repeat("long ", 40)}, 4)
+	s := sample([]string{"\x1b[31mred|agent\x1b[0m", "<script>alert(1)</script>"},
+		[]string{"none", "=cmd|' /C calc'!A0 \u202egnp.exe", strings.Repeat("long ", 40)}, 4)
 	s.Model = "evil\nmodel: [x](https://e.example) \u009b2J"
 	s.Dataset.Name = "set\x00\xff" + strings.Repeat("\u200b", 3)
 	s.Arms[0].Classes[0].Name = "class`rm -rf`\r\x07"
@@ -100,8 +107,10 @@ func hostile() *summary.Summary {
 
 func TestGolden(t *testing.T) {
 	smoke := sample([]string{"hermes", "openclaw"}, []string{"none", "keyword", "guard", "judge"}, 10)
-	bench := sample([]string{"hermes", "openclaw"}, []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"}, 540)
-	nothing := summary.New(&results.Run{ID: "r", Model: "reference:naive", Agents: []string{"hermes"}, Defenses: []string{"guard"}, Planned: 9}, summary.Options{}).Summary()
+	bench := sample([]string{"hermes", "openclaw"}, []string{"none", "keyword", "provenance", "contradiction", "anomaly",
+		"guard"}, 540)
+	nothing := summary.New(&results.Run{ID: "r", Model: "reference:naive", Agents: []string{"hermes"},
+		Defenses: []string{"guard"}, Planned: 9}, summary.Options{}).Summary()
 	nothing.Arms[0].Rates = nothing.Arms[0].Rates[:goldenRates]
 	llm := sample([]string{"hermes"}, []string{"none"}, 3)
 	llm.LLM, llm.Model, llm.Resumed = true, "openai:gpt-5", 12
@@ -199,7 +208,8 @@ func TestJSONIsOneObjectOnOneLine(t *testing.T) {
 }
 
 func TestARateIsNeverRoundedToNoneOrAll(t *testing.T) {
-	for v, want := range map[float64]string{0: "0.0", 1: "100.0", 1. / 3240: "<0.1", 3239. / 3240: ">99.9", 0.5: "50.0", 0.0006: "0.1"} {
+	for v, want := range map[float64]string{0: "0.0", 1: "100.0", 1. / 3240: "<0.1", 3239. / 3240: ">99.9", 0.5: "50.0",
+		0.0006: "0.1"} {
 		if got := Percent(v); got != want {
 			t.Errorf("percent(%v) = %s, want %s", v, got, want)
 		}

@@ -53,11 +53,12 @@ var judged = question{title: "What does the judge say? (a language model decides
 		number("no verdict", func(a *summary.Arm) int64 { return a.Costs.JudgeUnanswered })}}
 
 // outside is what defenses outside the process cost beside their own time.
-var outside = question{title: "What does the way to a defense elsewhere take? (p50/p95/p99, not in the times above)", more: []column{
-	timed("wire, write", func(a *summary.Arm) summary.Latency { return wire(a).Write }),
-	timed("wire, read", func(a *summary.Arm) summary.Latency { return wire(a).Read }),
-	number("model calls of the defense", func(a *summary.Arm) int64 { return a.Costs.DefenseCalls }),
-	number("their tokens", func(a *summary.Arm) int64 { return a.Costs.DefenseTokens })}}
+var outside = question{title: "What does the way to a defense elsewhere take? (p50/p95/p99, not in the times above)",
+	more: []column{
+		timed("wire, write", func(a *summary.Arm) summary.Latency { return wire(a).Write }),
+		timed("wire, read", func(a *summary.Arm) summary.Latency { return wire(a).Read }),
+		number("model calls of the defense", func(a *summary.Arm) int64 { return a.Costs.DefenseCalls }),
+		number("their tokens", func(a *summary.Arm) int64 { return a.Costs.DefenseTokens })}}
 
 func wire(a *summary.Arm) summary.Gates {
 	if a.WireUS == nil {
@@ -79,9 +80,11 @@ func ofRun(s *summary.Summary) page {
 	for _, q := range list {
 		p.tables = append(p.tables, q.table(s))
 	}
-	p.tables = append(p.tables, byClass(s, "End to end, by class", metric.EndToEnd), byClass(s, "ASR, by class", metric.ASR))
+	p.tables = append(p.tables, byClass(s, "End to end, by class", metric.EndToEnd),
+		byClass(s, "ASR, by class", metric.ASR))
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
-		p.tables = append(p.tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)", metric.EndToEnd),
+		p.tables = append(p.tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
+			metric.EndToEnd),
 			byMutation(s, "TPR, by mutation", metric.TPR))
 	}
 	for i := range s.Sweeps {

@@ -61,7 +61,8 @@ func (t *Table) Markdown(w io.Writer) error {
 		labels = len(c.Header)
 	}
 	var b strings.Builder
-	b.WriteString("| " + strings.Join(c.Header, " | ") + " |\n|" + strings.Repeat("---|", labels) + strings.Repeat("---:|", len(c.Header)-labels) + "\n")
+	b.WriteString("| " + strings.Join(c.Header, " | ") + " |\n|" + strings.Repeat("---|", labels) +
+		strings.Repeat("---:|", len(c.Header)-labels) + "\n")
 	for _, row := range c.Rows {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
@@ -275,7 +276,8 @@ func cut(row []string, labels, from, to int) []string {
 // neither the rule nor numbers.
 func draw(t Table, o Options) string {
 	w, list := table.NewWriter(), t.Labels == 0
-	w.SetStyle(table.Style{Name: "memtox", Box: table.BoxStyle{MiddleHorizontal: "─", MiddleVertical: "  ", MiddleSeparator: "──"},
+	w.SetStyle(table.Style{Name: "memtox", Box: table.BoxStyle{MiddleHorizontal: "─", MiddleVertical: "  ",
+		MiddleSeparator: "──"},
 		Format:  table.FormatOptions{Header: text.FormatDefault},
 		Options: table.Options{SeparateColumns: true, SeparateHeader: !list}})
 	w.AppendHeader(cells(t.Header))

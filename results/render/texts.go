@@ -14,10 +14,12 @@ import (
 
 // ofTexts is the page of `memtox detect`.
 func ofTexts(s *summary.Summary) page {
-	rates := Table{Title: "Is it detected? (TPR: attacks stopped; FPR: benign cases stopped)", Labels: 1, Header: []string{"defense", "gate"}}
+	rates := Table{Title: "Is it detected? (TPR: attacks stopped; FPR: benign cases stopped)", Labels: 1,
+		Header: []string{"defense", "gate"}}
 	left := Table{Title: "What is left to somebody's decision? (deferred: neither stopped nor let through)", Labels: 1,
 		Header: []string{"defense"}}
-	verdicts := Table{Title: "Verdicts on texts (allow/redact/defer/quarantine/block)", Labels: 1, Header: []string{"defense", "attacks", "benign"}}
+	verdicts := Table{Title: "Verdicts on texts (allow/redact/defer/quarantine/block)", Labels: 1,
+		Header: []string{"defense", "attacks", "benign"}}
 	curve := Table{Title: "By score (ROC: area under TPR against FPR; PR: average precision)", Labels: 1,
 		Header: []string{"defense", "AUC", "average precision", "cases with a score"}}
 	for i := range s.Arms {
@@ -107,7 +109,8 @@ func verdictText(v summary.Verdicts) string {
 
 // textLatency has the times of all texts, by their size and by the size of the store.
 func textLatency(s *summary.Summary) Table {
-	x := cross{Table: Table{Title: "What does a decision take, warm? (p50/p95/p99/max)", Labels: 1, Header: []string{"defense"}}, empty: "–"}
+	x := cross{Table: Table{Title: "What does a decision take, warm? (p50/p95/p99/max)", Labels: 1,
+		Header: []string{"defense"}}, empty: "–"}
 	x.column("all texts")
 	ends := map[int]bool{}
 	for i := range s.Arms {
@@ -125,7 +128,8 @@ func textLatency(s *summary.Summary) Table {
 	}
 	for i := range s.Arms {
 		a := &s.Arms[i]
-		l := map[string]summary.Latency{"write": a.LatencyUS.Write, "read": a.LatencyUS.Read, "input": a.LatencyUS.Input}[a.Texts.Gate]
+		l := map[string]summary.Latency{"write": a.LatencyUS.Write, "read": a.LatencyUS.Read,
+			"input": a.LatencyUS.Input}[a.Texts.Gate]
 		x.set([]string{a.Defense}, "all texts", latency(l))
 		for _, z := range a.Texts.BySize {
 			x.set([]string{a.Defense}, sizeName(z.UpTo), latency(z.Latency))
@@ -162,7 +166,8 @@ func textHeading(s *summary.Summary) []string {
 	if s.Texts.Stored > 0 {
 		store = fmt.Sprintf("%d memories are stored", s.Texts.Stored)
 	}
-	lines := []string{fmt.Sprintf("%s: %d attacks, %d benign cases, %d texts; %s. Defenses alone, no agent: these are no rates of memtox run.",
+	lines := []string{fmt.Sprintf("%s: %d attacks, %d benign cases, %d texts; %s. Defenses alone, no agent: these are "+
+		"no rates of memtox run.",
 		s.Dataset.Name, s.Dataset.Attacks, s.Dataset.Benign, s.Texts.Texts, store)}
 	switch o := s.Texts.Origin; {
 	case o.Without > 0:
@@ -175,16 +180,19 @@ func textHeading(s *summary.Summary) []string {
 }
 
 func textNotes(s *summary.Summary) []string {
-	out := []string{"Stopped is a block, a quarantine, or a redaction that removes the payload (where a case names none: that changes the text). " +
+	out := []string{"Stopped is a block, a quarantine, or a redaction that removes the payload (where a case names " +
+		"none: that changes the text). " +
 		"Intervals: 95%, Wilson, wider where cases share a family."}
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.Texts.ROC != nil }) {
-		out = append(out, "The AUC's interval is DeLong's, which takes cases for independent: it is too narrow where cases share a family.")
+		out = append(out, "The AUC's interval is DeLong's, which takes cases for independent: it is too narrow where "+
+			"cases share a family.")
 	}
 	for i := range s.Arms {
 		a := &s.Arms[i]
 		if a.NotScored > 0 {
 			worst, n := s.MostFrequentError(a)
-			out = append(out, fmt.Sprintf("%s: %d cases ended in an error and are in no rate; the most frequent (%d times): %s", a.Defense, a.NotScored, n, worst))
+			out = append(out, fmt.Sprintf("%s: %d cases ended in an error and are in no rate; the most frequent (%d times): %s",
+				a.Defense, a.NotScored, n, worst))
 		}
 		if a.Verdicts.Redact > 0 {
 			out = append(out, fmt.Sprintf("%s redacted %d texts.", a.Defense, a.Verdicts.Redact))

@@ -23,7 +23,8 @@ func file(t testing.TB, page string) string {
 // In a real browser: no complaint, no request, enough contrast, nothing wider
 // than a phone, nothing cut off at the edges of a plot.
 func TestPageInABrowser(t *testing.T) {
-	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 960, NotScored: 0.02, Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
+	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 960, NotScored: 0.02,
+		Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
 	p := browser.Open(t)
 	for _, view := range []struct {
 		name          string
@@ -55,7 +56,8 @@ func TestPageInABrowser(t *testing.T) {
 		}
 		p.Shot(view.name)
 		if view.name == "report-wide" {
-			for _, id := range []string{"headline", "tradeoff", "classes", "funnel", "detection", "layers", "latency", "not-scored", "configuration"} {
+			for _, id := range []string{"headline", "tradeoff", "classes", "funnel", "detection", "layers", "latency",
+				"not-scored", "configuration"} {
 				p.ShotOf("report-"+id, "#"+id)
 			}
 		}
@@ -67,7 +69,8 @@ func TestPageInABrowser(t *testing.T) {
 // nothing.
 func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	hostile := `</title></svg></style><script>document.body.dataset.owned=1;console.error("owned")</script><img src=http://h.invalid/x onerror="document.body.dataset.owned=1"><style>body{display:none}</style>`
-	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.1, Hostile: hostile, Defenses: []string{"none", "guard" + hostile}})))
+	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.1, Hostile: hostile,
+		Defenses: []string{"none", "guard" + hostile}})))
 	p := browser.Open(t)
 	p.Go(address)
 	var owned, visible bool

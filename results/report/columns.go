@@ -37,11 +37,13 @@ type shownRate struct {
 // but behind one of these in the tables of a run (see [metric.Metric.After]), is in the
 // first section that has that one, at the end.
 var onPage = follow([]string{"headline", "tradeoff", "funnel", "detection"}, map[string][]shownRate{
-	"headline": {{metric.EndToEnd, "end to end", wide}, {metric.Acted, "acted", short}, {metric.Asserted, "asserted", short},
+	"headline": {{metric.EndToEnd, "end to end", wide}, {metric.Acted, "acted", short},
+		{metric.Asserted, "asserted", short},
 		{metric.InfluencedUnwritten, "influenced without a write", short}},
 	"tradeoff": {{metric.Utility, "utility", ranged}, {metric.UtilityUnderAttack, "utility under attack", short}},
 	"funnel": {{metric.Proposed, "proposed", short}, {metric.ASR, "written (ASR)", short}, {metric.Held, "held", short},
-		{metric.Exposure, "exposed", short}, {metric.EndToEnd, "influenced (end to end)", short}, {metric.RSR, "influenced of written (RSR)", short}},
+		{metric.Exposure, "exposed", short}, {metric.EndToEnd, "influenced (end to end)", short},
+		{metric.RSR, "influenced of written (RSR)", short}},
 	"detection": {{metric.TPR, "TPR", ranged}, {metric.TPRInput, "at input", short}, {metric.TPRWrite, "at write", short},
 		{metric.TPRRead, "at read", short}, {metric.DeferredAttack, "deferred attacks", short}, {metric.FPR, "FPR", ranged},
 		{metric.DeferredBenign, "deferred legitimate", short}, {metric.OtherTasks, "other tasks done", short}},

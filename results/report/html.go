@@ -43,7 +43,8 @@ func (r *Report) HTML(w io.Writer) error {
 		"Warnings": r.warnings(),
 		"Style":    template.CSS(style), // a file of this package
 		// The hash allows this style sheet and no other; there is no script at all.
-		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
+		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+			"'; base-uri 'none'; form-action 'none'",
 	})
 	if err == nil {
 		err = out.Flush()

@@ -12,7 +12,8 @@ import (
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
 	status, banners := r.lead()
-	fmt.Fprintf(&b, "# memtox report\n\nRun %s, memtox %s, started %s\n\n%s\n", inert.Markdown(r.run.ID), inert.Markdown(r.run.Version),
+	fmt.Fprintf(&b, "# memtox report\n\nRun %s, memtox %s, started %s\n\n%s\n", inert.Markdown(r.run.ID),
+		inert.Markdown(r.run.Version),
 		r.run.Started.UTC().Format("2006-01-02 15:04 UTC"), inert.Markdown(status))
 	for _, text := range banners {
 		fmt.Fprintf(&b, "\n> %s\n", inert.Markdown(text))

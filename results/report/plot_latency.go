@@ -33,7 +33,8 @@ func latencyPlot(id, gate string, rows []latencyRow) template.HTML {
 	first, counts := make([]int, len(rows)), make([][]uint64, len(rows))
 	for i, r := range rows {
 		labels[i], names[i] = r.label, r.group
-		fmt.Fprintf(&desc, "%s, %s: p50 %s, p95 %s, p99 %s. ", r.group, r.label, micros(r.l.P50), micros(r.l.P95), micros(r.l.P99))
+		fmt.Fprintf(&desc, "%s, %s: p50 %s, p95 %s, p99 %s. ", r.group, r.label, micros(r.l.P50), micros(r.l.P95),
+			micros(r.l.P99))
 		if r.times != nil {
 			first[i], counts[i] = r.times.Spread(perDecade)
 		}

@@ -21,7 +21,8 @@ func roc(id, split string, sweeps []summary.Sweep) template.HTML {
 			fmt.Fprintf(&desc, "%s, %s: TPR %s, FPR %s. ", sw.Agent, p.Defense, score.TPR, score.FPR)
 		}
 	}
-	s := newSVG(id, "Detections against false positives on "+split, desc.String(), float64(columns)*(leftRoom+side+gap), float64(max(lines, 1))*(topRoom+side+bottomRoom))
+	s := newSVG(id, "Detections against false positives on "+split, desc.String(), float64(columns)*(leftRoom+side+gap),
+		float64(max(lines, 1))*(topRoom+side+bottomRoom))
 	for i, sw := range sweeps {
 		x0 := float64(i%columns)*(leftRoom+side+gap) + leftRoom
 		y0 := float64(i/columns)*(topRoom+side+bottomRoom) + topRoom

@@ -129,7 +129,8 @@ func TestPageStandsAlone(t *testing.T) {
 
 // Hostile texts neither leave their cell nor reach a reader's terminal.
 func TestMarkdownIsInert(t *testing.T) {
-	md := markdown(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.3, Hostile: "|a\n# b <b>c</b> [l](http://h.invalid) ![i](x) `d` @someone \x1b[31m\u202e"}))
+	md := markdown(t, read(t, runtest.Spec{Trials: 240, NotScored: 0.3,
+		Hostile: "|a\n# b <b>c</b> [l](http://h.invalid) ![i](x) `d` @someone \x1b[31m\u202e"}))
 	for _, bad := range []string{"<b>", "l](", "\x1b", "\u202e", "@someone", "http://", "\n# b"} {
 		if strings.Contains(md, bad) {
 			i := strings.Index(md, bad)
@@ -232,7 +233,8 @@ func TestLayersOfTheGuard(t *testing.T) {
 		{[]string{"none", "keyword", "memoryguard", "guard"}, []string{"none", "keyword", "guard"}},
 	} {
 		var got []string
-		for _, f := range read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers().Figures {
+		for _, f := range read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"},
+			Defenses: c.defenses}).layers().Figures {
 			for _, row := range f.Table.Rows {
 				got = append(got, row[1])
 			}
@@ -262,7 +264,8 @@ func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
 		for _, c := range a.Classes {
 			classes[c.Name] = c.Rate(metric.EndToEnd).K
 		}
-		want := map[string]int{"V-M1": classes["explicit_command"], "V-P1": classes["policy_fact"], "V-S1": classes["explicit_command"] + classes["policy_fact"]}
+		want := map[string]int{"V-M1": classes["explicit_command"], "V-P1": classes["policy_fact"],
+			"V-S1": classes["explicit_command"] + classes["policy_fact"]}
 		if len(a.Vulnerabilities) != len(want) {
 			t.Fatalf("%s: %d vulnerabilities, want %d", a.Name(), len(a.Vulnerabilities), len(want))
 		}

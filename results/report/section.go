@@ -53,7 +53,8 @@ func (s *section) note(format string, args ...any) {
 
 // sections are the whole page in order. One that the run says nothing of is left out.
 func (r *Report) sections() []section {
-	all := []section{r.headline(), r.tradeoff(), r.swept(), r.byClass(), r.byVulnerability(), r.byMutation(), r.funnel(), r.detection(),
+	all := []section{r.headline(), r.tradeoff(), r.swept(), r.byClass(), r.byVulnerability(), r.byMutation(), r.funnel(),
+		r.detection(),
 		r.layers(), r.latencies(), r.spoken(), r.origins(), r.notScored(), r.costs(), r.configuration()}
 	return slices.DeleteFunc(all, func(s section) bool { return s.ID == "" })
 }
@@ -108,14 +109,19 @@ func (r *Report) headline() section {
 		return fmt.Sprintf("%s to %s (%d not scored)", pct(b.Lo), pct(b.Hi), b.NotScored)
 	})
 	columns, caption := r.rates("headline"), "End-to-end rate by arm, with its interval."
-	if slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool { _, ok := a.Bounds[metric.EndToEnd.Name]; return ok }) {
+	if slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool {
+		_,
+			ok := a.Bounds[metric.EndToEnd.Name]
+		return ok
+	}) {
 		columns = append(columns, worst)
 		caption += " Shaded: between what the rate could lie had the trials been scored that ended in an error."
 	}
 	for _, agent := range r.agents() {
 		switch base := r.summary.Arm(agent, "none"); {
 		case base == nil:
-			s.note("There is no undefended arm of %s in this run: how many attacks would have worked without a defense is not known.", agent)
+			s.note("There is no undefended arm of %s in this run: how many attacks would have worked without a defense is "+
+				"not known.", agent)
 		case !base.Rate(metric.EndToEnd).Measured():
 			s.note("The undefended arm of %s was not measured: how many attacks would have worked without a defense is not known.", agent)
 		case base.Rate(metric.EndToEnd).K == 0:
@@ -124,7 +130,8 @@ func (r *Report) headline() section {
 			s.note("Undefended, %s: %s.", agent, base.Rate(metric.EndToEnd))
 		}
 	}
-	s.Figures = []figure{{Plot: forestOf("headline", "End-to-end rate by arm", "share of attacks that worked from end to end", r.of(""), metric.EndToEnd),
+	s.Figures = []figure{{Plot: forestOf("headline", "End-to-end rate by arm",
+		"share of attacks that worked from end to end", r.of(""), metric.EndToEnd),
 		Caption: caption, Table: table(r.of(""), columns...)}}
 	return s
 }
@@ -137,7 +144,8 @@ func (r *Report) tradeoff() section {
 		arms := r.of(agent)
 		p := scatterPanel{title: agent, points: make([]scatterPoint, len(arms))}
 		for i, a := range arms {
-			p.points[i] = scatterPoint{number: i + 1, label: a.Defense, security: complement(a.Rate(metric.EndToEnd)), utility: a.Rate(metric.Utility)}
+			p.points[i] = scatterPoint{number: i + 1, label: a.Defense, security: complement(a.Rate(metric.EndToEnd)),
+				utility: a.Rate(metric.Utility)}
 			points[a] = &p.points[i]
 		}
 		p.front()
@@ -161,7 +169,8 @@ func (r *Report) tradeoff() section {
 		arms = append(arms, r.of(agent)...)
 	}
 	s.Figures = []figure{{Plot: scatter("tradeoff", panels), Table: table(arms, columns...),
-		Caption: "Each number is an arm, named in the table; bars are intervals, the broad line is the Pareto front. Arms at the same place share a label."}}
+		Caption: "Each number is an arm, named in the table; bars are intervals, the broad line is the Pareto front. Arms " +
+			"at the same place share a label."}}
 	return s
 }
 
@@ -176,7 +185,8 @@ func (r *Report) swept() section {
 		s.note("%s, %s: %s.", sw.Agent, sw.Name, sw.Why)
 	}
 	for _, split := range []string{"tune", "report"} {
-		t := render.Table{Labels: 2, Header: []string{"agent", "defense", "TPR", "FPR", "end to end", r.interval(), "utility", r.interval(), "chosen"}}
+		t := render.Table{Labels: 2, Header: []string{"agent", "defense", "TPR", "FPR", "end to end", r.interval(), "utility",
+			r.interval(), "chosen"}}
 		var measured []summary.Sweep
 		for _, sw := range r.summary.Sweeps {
 			if !slices.Contains(sw.Splits(), split) {
@@ -195,7 +205,8 @@ func (r *Report) swept() section {
 		}
 		if len(measured) > 0 {
 			s.Figures = append(s.Figures, figure{Plot: roc("roc-"+split, split, measured), Table: t,
-				Caption: "Detections against false positives (ROC) on the split " + split + "; the diamond is the point that was chosen on tune."})
+				Caption: "Detections against false positives (ROC) on the split " + split +
+					"; the diamond is the point that was chosen on tune."})
 		}
 	}
 	return s
@@ -203,7 +214,8 @@ func (r *Report) swept() section {
 
 // byMutation has the figures of variants.
 func (r *Report) byMutation() section {
-	t := render.Table{Labels: 3, Header: []string{"agent", "defense", "mutation", "k/n", "end to end", r.interval(), "ASR", "TPR"}}
+	t := render.Table{Labels: 3, Header: []string{"agent", "defense", "mutation", "k/n", "end to end", r.interval(), "ASR",
+		"TPR"}}
 	for _, a := range r.summary.Arms {
 		for _, m := range a.Mutations {
 			t.Add(slices.Concat([]string{a.Agent, a.Defense, m.Name}, rateCells(m.Rate(metric.EndToEnd), wide),
@@ -240,7 +252,8 @@ func (r *Report) byClass() section {
 // that: the classes are MPBench's.
 func (r *Report) byVulnerability() section {
 	s := r.section("vulnerabilities")
-	s.Figures = r.bySlice("vulnerabilities", "vulnerability", "vulnerability", func(a *summary.Arm) []summary.Slice { return a.Vulnerabilities })
+	s.Figures = r.bySlice("vulnerabilities", "vulnerability", "vulnerability",
+		func(a *summary.Arm) []summary.Slice { return a.Vulnerabilities })
 	if len(s.Figures) == 0 {
 		return section{}
 	}
@@ -292,10 +305,12 @@ func (r *Report) funnel() section {
 	var rows []funnelRow
 	for _, a := range r.summary.Arms {
 		rows = append(rows, funnelRow{group: a.Agent, label: a.Defense,
-			stages: [4]stats.Rate{a.Rate(metric.Proposed), a.Rate(metric.ASR), a.Rate(metric.Exposure), a.Rate(metric.EndToEnd)}})
+			stages: [4]stats.Rate{a.Rate(metric.Proposed), a.Rate(metric.ASR), a.Rate(metric.Exposure),
+				a.Rate(metric.EndToEnd)}})
 	}
-	s.Figures = []figure{{Plot: funnelPlot("funnel", rows), Caption: "Each bar is a rate from 0 to 1; the thin line is its interval.",
-		Table: table(r.of(""), r.rates("funnel")...)}}
+	s.Figures = []figure{{Plot: funnelPlot("funnel", rows),
+		Caption: "Each bar is a rate from 0 to 1; the thin line is its interval.",
+		Table:   table(r.of(""), r.rates("funnel")...)}}
 	return s
 }
 
@@ -305,8 +320,10 @@ func (r *Report) detection() section {
 	for _, a := range r.summary.Arms {
 		rows = append(rows, pairRow{group: a.Agent, label: a.Defense, a: a.Rate(metric.TPR), b: a.Rate(metric.FPR)})
 	}
-	s.Figures = []figure{{Plot: pairs("detection", "Detection rate and false-positive rate by arm", "attacks detected (TPR)", "legitimate writes stopped (FPR)", rows),
-		Caption: "Filled circles: TPR, higher is better. Open squares: FPR, lower is better.", Table: table(r.of(""), r.rates("detection")...)}}
+	s.Figures = []figure{{Plot: pairs("detection", "Detection rate and false-positive rate by arm",
+		"attacks detected (TPR)", "legitimate writes stopped (FPR)", rows),
+		Caption: "Filled circles: TPR, higher is better. Open squares: FPR, lower is better.",
+		Table:   table(r.of(""), r.rates("detection")...)}}
 	return s
 }
 
@@ -344,12 +361,14 @@ func (r *Report) layers() section {
 		return section{}
 	}
 	s := r.section("layers")
-	t := table(listed, text("is", func(a *summary.Arm) string { return roles[a] }), r.rate(metric.EndToEnd, "end to end", wide),
+	t := table(listed, text("is", func(a *summary.Arm) string { return roles[a] }),
+		r.rate(metric.EndToEnd, "end to end", wide),
 		r.rate(metric.TPR, "TPR", short), r.rate(metric.FPR, "FPR", short), r.rate(metric.Utility, "utility", short),
 		text("write p95", func(a *summary.Arm) string { return micros(a.LatencyUS.Write.P95) }))
 	t.Labels, t.Header[1] = 3, "arm"
 	const title = "End-to-end rate of the guard and of its layers"
-	s.Figures = []figure{{Plot: forestOf("layers", title, "share of attacks that worked from end to end", listed, metric.EndToEnd), Caption: title + ".", Table: t}}
+	s.Figures = []figure{{Plot: forestOf("layers", title, "share of attacks that worked from end to end", listed,
+		metric.EndToEnd), Caption: title + ".", Table: t}}
 	return s
 }
 
@@ -382,7 +401,8 @@ func (r *Report) latencies() section {
 			rows = append(rows, latencyRow{group: a.Agent, label: a.Defense, l: g.of(a), times: a.Times(g.gate)})
 		}
 		s.Figures = append(s.Figures, figure{Plot: latencyPlot("latency-"+g.gate, g.title, rows),
-			Caption: g.title + ": how calls spread over a logarithmic axis (each curve to its own height), with p50 (circle), p95 (diamond) and p99 (triangle).",
+			Caption: g.title + ": how calls spread over a logarithmic axis (each curve to its own height), with p50 " +
+				"(circle), p95 (diamond) and p99 (triangle).",
 			Table: table(r.of(""), number("calls", func(a *summary.Arm) int64 { return int64(g.of(a).N) }),
 				text("p50", func(a *summary.Arm) string { return micros(g.of(a).P50) }),
 				text("p95", func(a *summary.Arm) string { return micros(g.of(a).P95) }),
@@ -416,7 +436,8 @@ const (
 
 func (r *Report) spoken() section {
 	s := r.section("checks")
-	t := render.Table{Labels: 2, Header: []string{"defense", "check", "decisions", "poison stopped", "legitimate stopped", "other stopped", "let through or deferred"}}
+	t := render.Table{Labels: 2, Header: []string{"defense", "check", "decisions", "poison stopped", "legitimate stopped",
+		"other stopped", "let through or deferred"}}
 	listed, left := map[string]int{}, 0
 	for _, c := range r.summary.Checks {
 		if listed[c.Defense]++; listed[c.Defense] > mostChecks {
@@ -424,7 +445,8 @@ func (r *Report) spoken() section {
 			continue
 		}
 		row := []string{c.Defense, c.Name}
-		for _, n := range []int64{c.N, c.PoisonStopped, c.LegitStopped, c.OtherStopped, c.N - c.PoisonStopped - c.LegitStopped - c.OtherStopped} {
+		for _, n := range []int64{c.N, c.PoisonStopped, c.LegitStopped, c.OtherStopped,
+			c.N - c.PoisonStopped - c.LegitStopped - c.OtherStopped} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
 		t.Add(row...)
@@ -436,7 +458,8 @@ func (r *Report) spoken() section {
 	if left > 0 {
 		s.note("%d checks spoke less often and are not listed.", left)
 	}
-	s.Figures = []figure{{Caption: fmt.Sprintf("At most %d checks of each defense, by the poison that they stopped.", mostChecks), Table: t}}
+	s.Figures = []figure{{Caption: fmt.Sprintf("At most %d checks of each defense, by the poison that they stopped.",
+		mostChecks), Table: t}}
 	return s
 }
 
@@ -444,25 +467,31 @@ func (r *Report) origins() section {
 	s := r.section("origins")
 	t := table(r.of(""), r.rate(metric.OriginAccuracy, "accuracy", wide))
 	t.Header[2] = "right/known"
-	s.Figures = []figure{{Plot: forestOf("origins", "Share of written records whose computed origin is true", "share of written records whose origin is right",
+	s.Figures = []figure{{Plot: forestOf("origins", "Share of written records whose computed origin is true",
+		"share of written records whose origin is right",
 		r.of(""), metric.OriginAccuracy), Caption: "Origin accuracy by arm; higher is better.", Table: t}}
 	return s
 }
 
 func (r *Report) notScored() section {
 	s := r.section("not-scored")
-	s.Figures = []figure{{Caption: "Trials by arm.", Table: table(r.of(""), number("scored", func(a *summary.Arm) int64 { return a.Scored }),
-		number("not scored", func(a *summary.Arm) int64 { return a.NotScored }), number("excluded", func(a *summary.Arm) int64 { return a.Excluded }))}}
-	bounds := render.Table{Labels: 3, Header: []string{"agent", "defense", "rate", "as scored", "at least", "at most", "not scored"}}
+	s.Figures = []figure{{Caption: "Trials by arm.", Table: table(r.of(""),
+		number("scored", func(a *summary.Arm) int64 { return a.Scored }),
+		number("not scored", func(a *summary.Arm) int64 { return a.NotScored }),
+		number("excluded", func(a *summary.Arm) int64 { return a.Excluded }))}}
+	bounds := render.Table{Labels: 3, Header: []string{"agent", "defense", "rate", "as scored", "at least", "at most",
+		"not scored"}}
 	for _, a := range r.summary.Arms {
 		for _, m := range metric.All() {
 			if b, ok := a.Bounds[m.Name]; ok && r.summary.Has(m) {
-				bounds.Add(a.Agent, a.Defense, m.Name, rateText(a.Rate(m)), pct(b.Lo), pct(b.Hi), strconv.FormatInt(b.NotScored, 10))
+				bounds.Add(a.Agent, a.Defense, m.Name, rateText(a.Rate(m)), pct(b.Lo), pct(b.Hi),
+					strconv.FormatInt(b.NotScored, 10))
 			}
 		}
 	}
 	if len(bounds.Rows) > 0 {
-		s.Figures = append(s.Figures, figure{Caption: "Worst-case bounds: between what each rate could lie had every trial been scored.", Table: bounds})
+		s.Figures = append(s.Figures, figure{Caption: "Worst-case bounds: between what each rate could lie had every " +
+			"trial been scored.", Table: bounds})
 	}
 	if ledger := r.summary.Reasons; len(ledger) > 0 {
 		reasons := render.Table{Labels: 4, Header: []string{"agent", "defense", "status", "reason", "trials"}}
@@ -504,15 +533,19 @@ func (r *Report) configuration() section {
 	run, d := r.run, r.run.Dataset
 	t := render.Table{Labels: 2, Header: []string{"what", "value"}, Rows: [][]string{
 		{"run", run.ID}, {"memtox", run.Version}, {"started", run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
-		{"dataset", fmt.Sprintf("%s %s, SHA-256 %s, %d attacks and %d benign cases", d.Name, d.Version, d.SHA256, d.Attacks, d.Benign)},
-		{"split", run.Split}, {"model", run.Model}, {"agents", strings.Join(run.Agents, ", ")}, {"defenses", strings.Join(run.Defenses, ", ")},
-		{"seed", strconv.FormatUint(run.Seed, 10)}, {"trials", fmt.Sprintf("%d of %d planned", r.summary.Trials, run.Planned)},
+		{"dataset", fmt.Sprintf("%s %s, SHA-256 %s, %d attacks and %d benign cases", d.Name, d.Version, d.SHA256, d.Attacks,
+			d.Benign)},
+		{"split", run.Split}, {"model", run.Model}, {"agents", strings.Join(run.Agents, ", ")},
+		{"defenses", strings.Join(run.Defenses, ", ")},
+		{"seed", strconv.FormatUint(run.Seed, 10)}, {"trials",
+			fmt.Sprintf("%d of %d planned", r.summary.Trials, run.Planned)},
 		{"digest", r.summary.Digest}}}
 	flatten("setting", run.Settings, t.Add)
 	flatten("host", run.Host, t.Add)
 	digests := table(r.of(""), text("digest", func(a *summary.Arm) string { return a.Digest }))
 	digests.Labels = 3
-	s.Figures = []figure{{Caption: "Settings of the run.", Table: t}, {Caption: "Digest of each arm, over the digests of its trials.", Table: digests}}
+	s.Figures = []figure{{Caption: "Settings of the run.", Table: t},
+		{Caption: "Digest of each arm, over the digests of its trials.", Table: digests}}
 	return s
 }
 
@@ -547,20 +580,25 @@ func (r *Report) warnings() []string {
 }
 
 // notLLM is the sentence that every page of the reference model carries.
-const notLLM = "The model of this run is memtox's reference model: it is deterministic and is not an LLM. Its figures tell defenses apart on the same cases; undefended rates are properties of its construction and say nothing about how often a real model is poisoned."
+const notLLM = "The model of this run is memtox's reference model: it is deterministic and is not an LLM. Its " +
+	"figures tell defenses apart on the same cases; undefended rates are properties of its construction and say " +
+	"nothing about how often a real model is poisoned."
 
 // lead are the sentences at the top.
 func (r *Report) lead() (status string, banners []string) {
 	s := r.summary
-	status = fmt.Sprintf("%d trials of %d planned, %s %s (%d attacks, %d benign cases), model %s.", s.Trials, s.Planned, s.Dataset.Name, s.Dataset.Version, s.Dataset.Attacks, s.Dataset.Benign, s.Model)
+	status = fmt.Sprintf("%d trials of %d planned, %s %s (%d attacks, %d benign cases), model %s.", s.Trials, s.Planned,
+		s.Dataset.Name, s.Dataset.Version, s.Dataset.Attacks, s.Dataset.Benign, s.Model)
 	switch {
 	case s.Model == "none":
-		banners = append(banners, "The run has texts alone, without an agent or a model: defenses were asked about each. Only what is detected, how long that took and what was not scored was measured.")
+		banners = append(banners, "The run has texts alone, without an agent or a model: defenses were asked about each. "+
+			"Only what is detected, how long that took and what was not scored was measured.")
 	case !s.LLM:
 		banners = append(banners, notLLM)
 	}
 	if !r.finished {
-		banners = append(banners, fmt.Sprintf("The run is not finished: %d of %d planned trials have rows. Every figure may still change.", s.Trials, s.Planned))
+		banners = append(banners, fmt.Sprintf("The run is not finished: %d of %d planned trials have rows. Every figure "+
+			"may still change.", s.Trials, s.Planned))
 	}
 	var scored, errors int64
 	for _, a := range s.Arms {
@@ -570,7 +608,8 @@ func (r *Report) lead() (status string, banners []string) {
 	if scored == 0 {
 		banners = append(banners, "Nothing was scored: this run says nothing about any defense.")
 	} else if errors > 0 {
-		banners = append(banners, fmt.Sprintf("%d trials ended in an error and are not scored; see the worst-case bounds.", errors))
+		banners = append(banners, fmt.Sprintf("%d trials ended in an error and are not scored; see the worst-case bounds.",
+			errors))
 	}
 	return status, banners
 }

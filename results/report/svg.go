@@ -39,7 +39,8 @@ func (s *svg) done() template.HTML {
 }
 
 func (s *svg) rect(class string, x, y, w, h float64) {
-	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, class, num(x), num(y), num(max(w, 0)), num(max(h, 0)))
+	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, class, num(x), num(y), num(max(w, 0)),
+		num(max(h, 0)))
 }
 
 // cell is a rectangle of a colour of its own.
@@ -84,7 +85,8 @@ func (s *svg) text(class, anchor string, x, y float64, t string) {
 
 // textOn is a text of a colour of its own.
 func (s *svg) textOn(fill, anchor string, x, y float64, t string) {
-	fmt.Fprintf(&s.b, `<text class="on" fill="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, fill, anchor, num(x), num(y), esc(t))
+	fmt.Fprintf(&s.b, `<text class="on" fill="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, fill, anchor, num(x), num(y),
+		esc(t))
 }
 
 // clipped is a text that is cut to a width, with the whole of it as a tooltip.
@@ -94,17 +96,20 @@ func (s *svg) clipped(class, anchor string, x, y, width float64, t string) {
 		s.text(class, anchor, x, y, t)
 		return
 	}
-	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s"><title>%s</title>%s</text>`, class, anchor, num(x), num(y), esc(t), esc(short))
+	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="%s" x="%s" y="%s"><title>%s</title>%s</text>`, class, anchor, num(x),
+		num(y), esc(t), esc(short))
 }
 
 // turned is a text that rises to the right.
 func (s *svg) turned(class string, x, y float64, t string) {
-	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="start" transform="translate(%s %s) rotate(-38)">%s</text>`, class, num(x), num(y), esc(t))
+	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="start" transform="translate(%s %s) rotate(-38)">%s</text>`, class,
+		num(x), num(y), esc(t))
 }
 
 // upright is a text along a vertical axis.
 func (s *svg) upright(class string, x, y float64, t string) {
-	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="middle" transform="translate(%s %s) rotate(-90)">%s</text>`, class, num(x), num(y), esc(t))
+	fmt.Fprintf(&s.b, `<text class="%s" text-anchor="middle" transform="translate(%s %s) rotate(-90)">%s</text>`, class,
+		num(x), num(y), esc(t))
 }
 
 // charWidth is how wide a character of a label is at most, on average, in the

@@ -48,12 +48,13 @@ type Input struct {
 // Row is one figure beside ours.
 type Row struct {
 	Figure    string      `json:"figure"`
-	Published string      `json:"published"`         // "42.67% (256/600)"; "–" where the source has none
-	Measured  string      `json:"measured"`          // "37/60 61.7% [48.0%, 73.6%]"; "not measured"
-	Rate      *stats.Rate `json:"rate,omitempty"`    // ours
-	By        string      `json:"by"`                // model and arm that measured; the reference model is called what it is
-	Verdict   Verdict     `json:"verdict,omitempty"` // empty where nothing was published
-	Reason    string      `json:"reason"`
+	Published string      `json:"published"`      // "42.67% (256/600)"; "–" where the source has none
+	Measured  string      `json:"measured"`       // "37/60 61.7% [48.0%, 73.6%]"; "not measured"
+	Rate      *stats.Rate `json:"rate,omitempty"` // ours
+	// model and arm that measured; the reference model is called what it is
+	By      string  `json:"by"`
+	Verdict Verdict `json:"verdict,omitempty"` // empty where nothing was published
+	Reason  string  `json:"reason"`
 }
 
 // Report is a filled table.
@@ -134,7 +135,8 @@ func (f *Figure) published() string {
 }
 
 func programRow(f Figure, m Measurement, measured bool) Row {
-	row := Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: "memtox's own code, no model", Verdict: NotComparable, Reason: "not measured"}
+	row := Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: "memtox's own code, no model",
+		Verdict: NotComparable, Reason: "not measured"}
 	if !measured {
 		return row
 	}
@@ -257,7 +259,8 @@ func (r *Report) fromRuns(runs []*compare.Table) {
 			}
 		}
 		if rows == 0 {
-			r.Rows = append(r.Rows, Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: "–", Verdict: NotComparable, Reason: "no run measured it"})
+			r.Rows = append(r.Rows, Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: "–",
+				Verdict: NotComparable, Reason: "no run measured it"})
 		}
 	}
 	// Defenses of ours on the same texts stand beside detectors of theirs.
@@ -283,7 +286,8 @@ func (r *Report) fromRuns(runs []*compare.Table) {
 					if !rate.Measured() {
 						continue
 					}
-					r.Rows = append(r.Rows, Row{Figure: a.Defense + "." + what, Published: "–", Measured: rate.String(), Rate: &rate, By: x.label(), Reason: beside(t, x)})
+					r.Rows = append(r.Rows, Row{Figure: a.Defense + "." + what, Published: "–", Measured: rate.String(), Rate: &rate,
+						By: x.label(), Reason: beside(t, x)})
 				}
 			}
 		}
@@ -376,7 +380,8 @@ func (r *Report) otherModel(f Figure, t *compare.Table) string {
 // openai:openai/gpt-oss-120b is gpt-oss-120b, and gpt-oss:120b too.
 func sameModel(have, want string) bool {
 	plain := func(s string) string {
-		if _, name, ok := strings.Cut(s, ":"); ok && slices.Contains([]string{"openai", "ollama", "cassette", "replay"}, s[:len(s)-len(name)-1]) {
+		if _, name, ok := strings.Cut(s, ":"); ok && slices.Contains([]string{"openai", "ollama", "cassette", "replay"},
+			s[:len(s)-len(name)-1]) {
 			s = name
 		}
 		s = s[strings.LastIndexByte(s, '/')+1:]
@@ -410,14 +415,16 @@ func (r *Report) policy(runs []*compare.Table) {
 		t := by[p]
 		if t == nil {
 			r.Needs = r.Table.Need
-			r.Rows = append(r.Rows, Row{Figure: p, Published: "–", Measured: notMeasured, By: "–", Verdict: NotComparable, Reason: "no run has this policy"})
+			r.Rows = append(r.Rows, Row{Figure: p, Published: "–", Measured: notMeasured, By: "–", Verdict: NotComparable,
+				Reason: "no run has this policy"})
 			continue
 		}
 		for _, a := range t.Arms() {
 			for _, name := range []string{"end_to_end", "utility"} {
 				x := arm{t, a}
 				rate, _ := x.rate(Figure{Metric: name})
-				row := Row{Figure: p + "/" + a.Defense + "." + name, Published: "–", Measured: rate.String(), Rate: &rate, By: x.label(), Verdict: NotComparable,
+				row := Row{Figure: p + "/" + a.Defense + "." + name, Published: "–", Measured: rate.String(), Rate: &rate,
+					By: x.label(), Verdict: NotComparable,
 					Reason: "the source gives no figure"}
 				if !rate.Measured() {
 					row.Measured, row.Rate = notMeasured, nil

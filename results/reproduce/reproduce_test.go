@@ -56,20 +56,23 @@ type run struct {
 }
 
 func (x run) table() *compare.Table {
-	about := &results.Run{Dataset: results.Dataset{Name: x.dataset, SHA256: x.dataset}, Model: x.model, LLM: x.llm, Agents: []string{x.agent}, Defenses: []string{x.defense},
+	about := &results.Run{Dataset: results.Dataset{Name: x.dataset, SHA256: x.dataset}, Model: x.model, LLM: x.llm,
+		Agents: []string{x.agent}, Defenses: []string{x.defense},
 		Settings: map[string]any{"policy": "vague"}}
 	if x.policy != "" {
 		about.Settings["policy"] = x.policy
 	}
 	t := compare.NewTable("runs/"+x.dataset, about)
 	yes, no := true, false
-	for _, class := range []string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact", "false_precedent", "prompt_injection"} {
+	for _, class := range []string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact",
+		"false_precedent", "prompt_injection"} {
 		k, ok := x.written[class]
 		for i := range x.n {
 			if !ok {
 				break
 			}
-			r := results.Trial{Case: fmt.Sprint(class, i), Label: results.Attack, Class: class, Agent: x.agent, Defense: x.defense, Status: results.Scored, ExpectsASR: true, ExpectsRSR: true}
+			r := results.Trial{Case: fmt.Sprint(class, i), Label: results.Attack, Class: class, Agent: x.agent,
+				Defense: x.defense, Status: results.Scored, ExpectsASR: true, ExpectsRSR: true}
 			r.Written = i < k
 			r.Influenced = r.Written && i%2 == 0
 			r.Detected = &no
@@ -80,7 +83,8 @@ func (x run) table() *compare.Table {
 		}
 	}
 	for i := range x.benign {
-		r := results.Trial{Case: fmt.Sprint("benign", i), Label: results.Benign, Agent: x.agent, Defense: x.defense, Status: results.Scored, ExpectsWrite: true, LegitStopped: &no, Utility: &yes}
+		r := results.Trial{Case: fmt.Sprint("benign", i), Label: results.Benign, Agent: x.agent, Defense: x.defense,
+			Status: results.Scored, ExpectsWrite: true, LegitStopped: &no, Utility: &yes}
 		if i < x.alarms {
 			r.LegitStopped, r.Utility = &yes, &no
 		}
@@ -111,12 +115,14 @@ func write(t *testing.T, r *reproduce.Report, format string) []byte {
 }
 
 func TestTheTablesOfTheSourcesAreThere(t *testing.T) {
-	want := []string{"mpbench-table2", "mpbench-table3", "mpbench-table4", "safeclawbench-mpi", "amg-benchmark", "sandbox-poc", "memgar-merkle", "memgar-anomaly", "write-policy"}
+	want := []string{"mpbench-table2", "mpbench-table3", "mpbench-table4", "safeclawbench-mpi", "amg-benchmark",
+		"sandbox-poc", "memgar-merkle", "memgar-anomaly", "write-policy"}
 	if d := cmp.Diff(want, reproduce.Names()); d != "" {
 		t.Error(d)
 	}
 	for _, x := range reproduce.Tables() {
-		if x.Title == "" || x.Source == "" || len(x.Need) == 0 || len(x.Notes) == 0 || len(x.Figures) == 0 && x.Kind != reproduce.KindPolicy {
+		if x.Title == "" || x.Source == "" || len(x.Need) == 0 || len(x.Notes) == 0 ||
+			len(x.Figures) == 0 && x.Kind != reproduce.KindPolicy {
 			t.Errorf("%s lacks a title, a source, what it needs, its inconsistencies or figures", x.Name)
 		}
 		seen := map[string]bool{}
@@ -140,7 +146,8 @@ func TestTheTablesOfTheSourcesAreThere(t *testing.T) {
 // Derived counts must give the printed percentage. The exceptions are the
 // figures that the source rounds otherwise, which its notes name.
 func TestDerivedCountsGiveThePrintedFigures(t *testing.T) {
-	odd := map[string]bool{"mpbench-table4 piguard.weak": true, "mpbench-table4 piguard-adapted.weak": true, "mpbench-table4 commandsans.weak": true}
+	odd := map[string]bool{"mpbench-table4 piguard.weak": true, "mpbench-table4 piguard-adapted.weak": true,
+		"mpbench-table4 commandsans.weak": true}
 	counted := 0
 	for _, x := range reproduce.Tables() {
 		for _, f := range x.Figures {
@@ -173,7 +180,10 @@ func TestDerivedCountsGiveThePrintedFigures(t *testing.T) {
 		if f.Metric != "rsr" || f.N == nil {
 			continue
 		}
-		i := slices.IndexFunc(table.Figures, func(g reproduce.Figure) bool { return g.ID == strings.TrimSuffix(f.ID, "rsr")+"asr" })
+		i := slices.IndexFunc(table.Figures, func(g reproduce.Figure) bool {
+			return g.ID == strings.TrimSuffix(f.ID, "rsr")+
+				"asr"
+		})
 		if i < 0 || *table.Figures[i].K != *f.N {
 			t.Errorf("%s is of %d, and its ASR counts otherwise", f.ID, *f.N)
 		}
@@ -182,7 +192,8 @@ func TestDerivedCountsGiveThePrintedFigures(t *testing.T) {
 
 func mpbench(model string, llm bool) run {
 	return run{dataset: "mpbench", model: model, llm: llm, agent: "hermes", defense: "none", n: 600,
-		written: map[string]int{"explicit_command": 256, "conditional_command": 470, "salience_compaction": 300, "policy_fact": 387, "false_precedent": 440}}
+		written: map[string]int{"explicit_command": 256, "conditional_command": 470, "salience_compaction": 300,
+			"policy_fact": 387, "false_precedent": 440}}
 }
 
 func TestAReferenceRunIsLabelledInEveryRowAndNeverInsideOrOutside(t *testing.T) {
@@ -192,7 +203,8 @@ func TestAReferenceRunIsLabelledInEveryRowAndNeverInsideOrOutside(t *testing.T) 
 			t.Errorf("%s: measured %v, %s", name, r.Measured(), r.Verdict())
 		}
 		for _, x := range r.Rows {
-			if x.Rate != nil && (!strings.Contains(x.By, reproduce.ReferenceLabel) || !strings.Contains(x.Reason, "not an LLM")) {
+			if x.Rate != nil && (!strings.Contains(x.By, reproduce.ReferenceLabel) ||
+				!strings.Contains(x.Reason, "not an LLM")) {
 				t.Errorf("%s: row %s is not labelled: %+v", name, x.Figure, x)
 			}
 		}
@@ -205,7 +217,8 @@ func TestAReferenceRunIsLabelledInEveryRowAndNeverInsideOrOutside(t *testing.T) 
 }
 
 func TestARunOfTheModelOnTheCasesIsInsideOrOutside(t *testing.T) {
-	r := fill(t, "mpbench-table2", reproduce.Input{Runs: []*compare.Table{mpbench("openai:openai/gpt-oss-120b", true).table()}})
+	r := fill(t, "mpbench-table2", reproduce.Input{Runs: []*compare.Table{mpbench("openai:openai/gpt-oss-120b",
+		true).table()}})
 	verdicts := map[string]reproduce.Verdict{}
 	for _, x := range r.Rows {
 		verdicts[x.Figure] = x.Verdict
@@ -247,7 +260,8 @@ func TestOtherModelsCasesPoliciesAndPartialRunsAreNotComparable(t *testing.T) {
 }
 
 func TestDetectorsStandBesideOursAndOnlyTextsAreComparable(t *testing.T) {
-	theirs := run{dataset: "amg", model: "none", agent: "text", defense: "amg", n: 15, written: map[string]int{"prompt_injection": 0}, benign: 15}
+	theirs := run{dataset: "amg", model: "none", agent: "text", defense: "amg", n: 15,
+		written: map[string]int{"prompt_injection": 0}, benign: 15}
 	ours := theirs
 	ours.defense = "guard"
 	inAgent := theirs
@@ -279,7 +293,8 @@ func TestProgramsAreHeldAgainstFacts(t *testing.T) {
 		t.Errorf("%+v", r.Rows)
 	}
 	broken := errors.New("broken")
-	_, err := reproduce.Reproduce(context.Background(), "sandbox-poc", reproduce.Input{Programs: map[string]reproduce.Program{"sandbox-poc": func(context.Context) (map[string]reproduce.Measurement, error) { return nil, broken }}})
+	_, err := reproduce.Reproduce(context.Background(), "sandbox-poc",
+		reproduce.Input{Programs: map[string]reproduce.Program{"sandbox-poc": func(context.Context) (map[string]reproduce.Measurement, error) { return nil, broken }}})
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -293,7 +308,8 @@ func TestUnknownTablesAndRunsForProgramsAreRefused(t *testing.T) {
 	if _, err := reproduce.Reproduce(context.Background(), "mpbench-table9", reproduce.Input{}); !errors.As(err, &u) {
 		t.Error(err)
 	}
-	if _, err := reproduce.Reproduce(context.Background(), "sandbox-poc", reproduce.Input{Runs: []*compare.Table{mpbench("m", true).table()}}); !errors.As(err, &u) {
+	if _, err := reproduce.Reproduce(context.Background(), "sandbox-poc",
+		reproduce.Input{Runs: []*compare.Table{mpbench("m", true).table()}}); !errors.As(err, &u) {
 		t.Error(err)
 	}
 }
@@ -313,9 +329,10 @@ func TestOutputsAreThoseOfTheGoldenFiles(t *testing.T) {
 	scoped.written = map[string]int{"explicit_command": 30}
 	scoped.policy = "scoped"
 	reports := map[string]*reproduce.Report{
-		"sandbox-poc":    fill(t, "sandbox-poc", reproduce.Input{Programs: map[string]reproduce.Program{"sandbox-poc": sandbox}}),
-		"mpbench-table2": fill(t, "mpbench-table2", reproduce.Input{Runs: []*compare.Table{mpbench("gpt-oss-120b", true).table()}}),
-		"write-policy":   fill(t, "write-policy", reproduce.Input{Runs: []*compare.Table{vague.table(), scoped.table()}}),
+		"sandbox-poc": fill(t, "sandbox-poc", reproduce.Input{Programs: map[string]reproduce.Program{"sandbox-poc": sandbox}}),
+		"mpbench-table2": fill(t, "mpbench-table2", reproduce.Input{Runs: []*compare.Table{mpbench("gpt-oss-120b",
+			true).table()}}),
+		"write-policy": fill(t, "write-policy", reproduce.Input{Runs: []*compare.Table{vague.table(), scoped.table()}}),
 	}
 	for name, r := range reports {
 		for _, f := range reproduce.Formats() {

@@ -90,5 +90,6 @@ func (r *Report) Verdict() string {
 	if len(r.Table.Figures) == 0 {
 		return fmt.Sprintf("%d rows; the source gives no figures to hold them against", len(r.Rows))
 	}
-	return fmt.Sprintf("%d inside, %d outside, %d not comparable", r.Count(Inside), r.Count(Outside), r.Count(NotComparable))
+	return fmt.Sprintf("%d inside, %d outside, %d not comparable", r.Count(Inside), r.Count(Outside),
+		r.Count(NotComparable))
 }

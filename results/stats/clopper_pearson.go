@@ -13,8 +13,8 @@ import (
 // but the one-sided bounds are not biased towards ½ as Wilson's are.
 //
 // Sources: C. J. Clopper, E. S. Pearson (1934), The use of confidence or
-// fiducial limits illustrated in the case of the binomial, Biometrika 26:404–413; E. L. Korn, B. I. Graubard (1998), Confidence intervals for
-// proportions with small expected number of positive counts estimated from
+// fiducial limits illustrated in the case of the binomial, Biometrika 26:404–413; E. L. Korn, B. I. Graubard (1998),
+// Confidence intervals for proportions with small expected number of positive counts estimated from
 // survey data, Survey Methodology 24:193–201.
 func ClusteredClopperPearson(families []Count, level float64) Rate {
 	r := ClusteredWilson(families, level)

@@ -58,7 +58,8 @@ func TestClusteredWilsonWhereFamiliesCannotDiffer(t *testing.T) {
 }
 
 func TestClusteredWilsonSaysWhereSizesAreTooUnequal(t *testing.T) {
-	if r := ClusteredWilson([]Count{{1, 3}, {7, 9}, {20, 41}, {2, 2}, {0, 5}}, 0); !hasWarning(r.Warnings, UnequalClusters) {
+	if r := ClusteredWilson([]Count{{1, 3}, {7, 9}, {20, 41}, {2, 2}, {0, 5}}, 0); !hasWarning(r.Warnings,
+		UnequalClusters) {
 		t.Errorf("%+v: no warning", r)
 	}
 	if r := ClusteredWilson([]Count{{1, 9}, {7, 9}, {5, 10}, {8, 9}}, 0); len(r.Warnings) > 0 {

@@ -24,7 +24,8 @@ func ExampleClusteredWilson() {
 // prints, and whether the candidate keeps the baseline's utility.
 func ExamplePairedDifference() {
 	// Per family: its pairs, and the candidate's successes minus the baseline's.
-	families := []stats.Cluster{{N: 20, Sum: -1}, {N: 20, Sum: 0}, {N: 20, Sum: 1}, {N: 20, Sum: 0}, {N: 10, Sum: -1}, {N: 30, Sum: 1}}
+	families := []stats.Cluster{{N: 20, Sum: -1}, {N: 20, Sum: 0}, {N: 20, Sum: 1}, {N: 20, Sum: 0}, {N: 10, Sum: -1},
+		{N: 30, Sum: 1}}
 	d := stats.PairedDifference(families, stats.OneSided(0.95), 1)
 	fmt.Println(d)
 	fmt.Println(stats.NonInferior(d, 0.05, stats.HigherIsBetter))

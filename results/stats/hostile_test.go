@@ -11,8 +11,10 @@ import (
 // Whatever the arguments, no function panics, no result holds a NaN, and every
 // interval holds its value.
 func TestNoArgumentsGiveANaN(t *testing.T) {
-	ints := rapid.OneOf(rapid.IntRange(-2, 40), rapid.Int(), rapid.SampledFrom([]int{maxTrials, maxTrials + 1, math.MaxInt, math.MinInt}))
-	odd := rapid.SampledFrom([]float64{0, 1, -1, 0.5, 0.95, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64,
+	ints := rapid.OneOf(rapid.IntRange(-2, 40), rapid.Int(),
+		rapid.SampledFrom([]int{maxTrials, maxTrials + 1, math.MaxInt, math.MinInt}))
+	odd := rapid.SampledFrom([]float64{0, 1, -1, 0.5, 0.95, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
+		-math.MaxFloat64,
 		math.SmallestNonzeroFloat64, 1e-300, 1 - 1e-16, math.Copysign(0, -1)})
 	floats := rapid.OneOf(odd, rapid.Float64Range(-1, 2), rapid.Float64())
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,7 +38,8 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 			if !ok {
 				v = (r.Lo + r.Hi) / 2
 			}
-			if !(0 <= r.Lo && r.Lo <= v && v <= r.Hi && r.Hi <= 1) || math.IsNaN(r.ICC) || math.IsNaN(r.EffectiveN) || !(r.Level > 0 && r.Level < 1) {
+			if !(0 <= r.Lo && r.Lo <= v && v <= r.Hi && r.Hi <= 1) || math.IsNaN(r.ICC) || math.IsNaN(r.EffectiveN) ||
+				!(r.Level > 0 && r.Level < 1) {
 				t.Fatalf("%s: %+v", name, r)
 			}
 			if _, err := json.Marshal(r); err != nil {
@@ -46,12 +49,14 @@ func TestNoArgumentsGiveANaN(t *testing.T) {
 		for name, e := range map[string]Estimate{
 			"Newcombe": Newcombe(pairs, level), "NewcombeIndependent": NewcombeIndependent(a, b, level),
 			"PairedClustered": PairedClustered(cs, level), "PairedClusterBootstrap": PairedClusterBootstrap(cs, level, seed),
-			"Sketch.Quantile": sketch.Quantile(p, level), "Sketch.QuantileDifference": sketch.QuantileDifference(&sketch, p, level, seed),
+			"Sketch.Quantile": sketch.Quantile(p, level), "Sketch.QuantileDifference": sketch.QuantileDifference(&sketch, p,
+				level, seed),
 			"AUC":   AUC(sample, []float64{0, 1, x}, level),
 			"Kappa": Kappa([][]int{{a.K, a.N}, {b.K, b.N}}, level),
 		} {
 			v, ok := e.Value()
-			if ok && !(e.Lo <= v && v <= e.Hi) || !ok && !(e.Lo < e.Hi && len(e.Warnings) > 0) || math.IsNaN(e.SE) || math.IsNaN(e.DF) {
+			if ok && !(e.Lo <= v && v <= e.Hi) || !ok && !(e.Lo < e.Hi && len(e.Warnings) > 0) || math.IsNaN(e.SE) ||
+				math.IsNaN(e.DF) {
 				t.Fatalf("%s: %+v", name, e)
 			}
 			if _, err := json.Marshal(e); err != nil {

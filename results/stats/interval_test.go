@@ -42,7 +42,8 @@ func TestClusteredClopperPearsonIsExactOnTheEffectiveTrials(t *testing.T) {
 	if a.Lo != b.Lo || a.Hi != b.Hi {
 		t.Errorf("singletons: %v, want %v", a, b)
 	}
-	if a, b := ClusteredClopperPearson([]Count{{0, 90}, {0, 90}, {0, 90}}, 0), clopperPearson(0, 3, 0); a.Lo != 0 || a.Hi != b.Hi {
+	if a, b := ClusteredClopperPearson([]Count{{0, 90}, {0, 90}, {0, 90}}, 0),
+		clopperPearson(0, 3, 0); a.Lo != 0 || a.Hi != b.Hi {
 		t.Errorf("no success in three families: %v, want the ends of %v", a, b)
 	}
 	// Korn and Graubard's interval by R: qbeta(0.025, x, n-x+1) and

@@ -63,7 +63,8 @@ func Kappa(table [][]int, level float64) Estimate {
 		e.within(e.value-half, e.value+half, -1, 1)
 		return e
 	}
-	e.Warnings = append(ws, warn(NoVariation, "the judges agree on %.4g of %d texts without variation; the interval is that of the share of agreement", agree, n))
+	e.Warnings = append(ws, warn(NoVariation, "the judges agree on %.4g of %d texts without variation; the interval is "+
+		"that of the share of agreement", agree, n))
 	lo, hi := wilson(min(agree, 1), size, level)
 	e.within((lo-chance)/(1-chance), (hi-chance)/(1-chance), -1, 1)
 	return e
@@ -72,7 +73,8 @@ func Kappa(table [][]int, level float64) Estimate {
 func checkSquare(table [][]int) (n int, bad *Warning) {
 	for i, row := range table {
 		if len(row) != len(table) {
-			w := warn(BadInput, "row %d of the agreement table has %d columns; a table of %d categories needs %d", i+1, len(row), len(table), len(table))
+			w := warn(BadInput, "row %d of the agreement table has %d columns; a table of %d categories needs %d", i+1, len(row),
+				len(table), len(table))
 			return 0, &w
 		}
 		for _, v := range row {

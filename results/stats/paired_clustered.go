@@ -61,7 +61,8 @@ func fewClusters(n int) []Warning {
 	if n >= MinClusters {
 		return nil
 	}
-	return []Warning{warn(FewClusters, "%d clusters: the interval may cover less often than its level under %d", n, MinClusters)}
+	return []Warning{warn(FewClusters, "%d clusters: the interval may cover less often than its level under %d", n,
+		MinClusters)}
 }
 
 // pairedMean returns the mean difference with its standard error. done means
@@ -97,7 +98,8 @@ func pairedMean(clusters []Cluster, level float64, method string) (e Estimate, c
 	if largest < 1e-14 { // rounding of equal means
 		_, u := wilson(0, c, level)
 		e.within(e.value-u*(1+e.value), e.value+u*(1-e.value), -1, 1)
-		e.Warnings = append(ws, warn(NoVariation, "all %d clusters have the same difference; the interval allows for clusters unlike them", len(cs)))
+		e.Warnings = append(ws, warn(NoVariation, "all %d clusters have the same difference; the interval allows for "+
+			"clusters unlike them", len(cs)))
 		return e, cs, true
 	}
 	e.SE = math.Sqrt(c / (c - 1) * squares)

@@ -44,7 +44,8 @@ func TestPairsWithoutEvidence(t *testing.T) {
 	if got := McNemar(Pairs{Both: -1, Neither: 5}); got.P != 1 || got.Measured || !hasWarning(got.Warnings, BadInput) {
 		t.Errorf("an impossible table: %+v", got)
 	}
-	if got := McNemar(Pairs{Both: 10, Neither: 10}); got.P != 1 || !got.Measured || !hasWarning(got.Warnings, NoVariation) {
+	if got := McNemar(Pairs{Both: 10, Neither: 10}); got.P != 1 || !got.Measured ||
+		!hasWarning(got.Warnings, NoVariation) {
 		t.Errorf("arms that agree: %+v", got)
 	}
 	if e := Newcombe(Pairs{}, 0); e.Measured() || e.Lo != -1 || e.Hi != 1 || !hasWarning(e.Warnings, NotMeasured) {
@@ -148,9 +149,11 @@ func TestPairedDifferencesThatHaveNoStandardError(t *testing.T) {
 			{"a sum that is no number", []Cluster{{3, math.NaN()}, {3, 1}}, false, BadInput, -1, 1},
 			{"one cluster", []Cluster{{30, 12}, {0, 0}}, true, OneCluster, -1, 1},
 			{"one pair", []Cluster{{1, 1}}, true, OneCluster, -1, 1},
-			{"clusters without a difference", []Cluster{{5, 0}, {9, 0}, {2, 0}}, true, NoVariation, -Wilson(0, 3, 0).Hi, Wilson(0, 3, 0).Hi},
+			{"clusters without a difference", []Cluster{{5, 0}, {9, 0}, {2, 0}}, true, NoVariation, -Wilson(0, 3, 0).Hi,
+				Wilson(0, 3, 0).Hi},
 			{"clusters that always differ", []Cluster{{5, 5}, {9, 9}, {2, 2}}, true, NoVariation, 1 - 2*Wilson(0, 3, 0).Hi, 1},
-			{"clusters of the same mean", []Cluster{{6, 2}, {9, 3}, {3, 1}}, true, NoVariation, 1.0/3 - 4.0/3*Wilson(0, 3, 0).Hi, 1.0/3 + 2.0/3*Wilson(0, 3, 0).Hi},
+			{"clusters of the same mean", []Cluster{{6, 2}, {9, 3}, {3, 1}}, true, NoVariation, 1.0/3 - 4.0/3*Wilson(0, 3, 0).Hi,
+				1.0/3 + 2.0/3*Wilson(0, 3, 0).Hi},
 		} {
 			e := f.of(c.cs)
 			if e.Measured() != c.measured || !hasWarning(e.Warnings, c.warning) {

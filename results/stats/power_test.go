@@ -52,13 +52,15 @@ func TestPowerProperties(t *testing.T) {
 
 func TestPowerOutOfRangeHasNoAnswer(t *testing.T) {
 	nan := math.NaN()
-	for _, c := range [][4]float64{{0, 0.1, 0.05, 0}, {-1, 0.1, 0.05, 0}, {nan, 0.1, 0.05, 0}, {100, 0, 0, 0}, {100, 1.1, 0.5, 0},
+	for _, c := range [][4]float64{{0, 0.1, 0.05, 0}, {-1, 0.1, 0.05, 0}, {nan, 0.1, 0.05, 0}, {100, 0, 0, 0},
+		{100, 1.1, 0.5, 0},
 		{100, 0.1, 0.2, 0}, {100, 0.1, nan, 0}, {100, 0.1, 0.05, 1}, {math.Inf(1), 0.1, 0.05, 0}} {
 		if p, ok := PairedPower(c[0], c[1], c[2], c[3]); ok || p != 0 {
 			t.Errorf("PairedPower%v = %v, %v", c, p, ok)
 		}
 	}
-	for _, c := range [][4]float64{{5, 0.1, 0.8, 0}, {0, 0.1, 0.8, 0}, {100, 0.1, 1, 0}, {100, 0.1, nan, 0}, {100, 0.1, 0.8, 7}} {
+	for _, c := range [][4]float64{{5, 0.1, 0.8, 0}, {0, 0.1, 0.8, 0}, {100, 0.1, 1, 0}, {100, 0.1, nan, 0},
+		{100, 0.1, 0.8, 7}} {
 		if d, ok := MinimumDetectableEffect(c[0], c[1], c[2], c[3]); ok || d != 0 {
 			t.Errorf("MinimumDetectableEffect%v = %v, %v", c, d, ok)
 		}

@@ -55,7 +55,8 @@ func quantileDifference(a, b ordered, p, level float64, seed uint64) Estimate {
 	}
 	if math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 		e.Warnings = append(e.Warnings, warn(TooFew,
-			"%d and %d values do not bound the difference of %v-quantiles on both sides at level %v", a.size(), b.size(), p, level))
+			"%d and %d values do not bound the difference of %v-quantiles on both sides at level %v", a.size(), b.size(), p,
+			level))
 	}
 	e.within(lo, hi, math.Inf(-1), math.Inf(1))
 	return e

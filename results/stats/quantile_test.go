@@ -23,7 +23,8 @@ func quantileOf(values []float64, p, level float64) Estimate {
 }
 
 func differenceOf(a, b []float64, p, level float64, seed uint64) Estimate {
-	return quantileDifference(sortedSample(slices.Sorted(slices.Values(a))), sortedSample(slices.Sorted(slices.Values(b))), p, level, seed)
+	return quantileDifference(sortedSample(slices.Sorted(slices.Values(a))), sortedSample(slices.Sorted(slices.Values(b))),
+		p, level, seed)
 }
 
 func TestQuantileRanksAreRsBinomial(t *testing.T) {

@@ -10,7 +10,8 @@ func TestRatio(t *testing.T) {
 	// By hand: y = 1.1x, 0.9x, 1.0x, 1.0x over x = 10 each: ratio 1, s = sqrt(2/3),
 	// half = t(3) · s/2/10 = 3.18245 · 0.0408248.
 	r, lo, hi, ok := Ratio([]float64{11, 9, 10, 10}, []float64{10, 10, 10, 10}, 0.95)
-	if half := 3.182446 * math.Sqrt(2./3) / 2 / 10; !ok || r != 1 || math.Abs(hi-1-half) > 1e-6 || math.Abs(1-lo-half) > 1e-6 {
+	if half := 3.182446 * math.Sqrt(2./3) / 2 / 10; !ok || r != 1 || math.Abs(hi-1-half) > 1e-6 ||
+		math.Abs(1-lo-half) > 1e-6 {
 		t.Errorf("%v [%v, %v], want half width %v", r, lo, hi, half)
 	}
 	for _, c := range [][2][]float64{{nil, nil}, {{1}, {0}}, {{1}, {1, 2}}, {{1}, {math.Inf(1)}}} {

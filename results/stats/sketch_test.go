@@ -109,7 +109,8 @@ func TestSketchAgreesWithTheStoredSample(t *testing.T) {
 			}
 		}
 		d, e := differenceOf(y, x, p, 0.95, 1), sy.QuantileDifference(sx, p, 0.95, 1)
-		if tol := 2 * SketchError * 1.2 * a.Hi; math.Abs(d.Lo-e.Lo) > tol || math.Abs(d.Hi-e.Hi) > tol || !hasWarning(e.Warnings, Approximate) {
+		if tol := 2 * SketchError * 1.2 * a.Hi; math.Abs(d.Lo-e.Lo) > tol || math.Abs(d.Hi-e.Hi) > tol ||
+			!hasWarning(e.Warnings, Approximate) {
 			t.Errorf("p=%v: difference %v of the sketches, %v of the samples", p, e, d)
 		}
 	}

@@ -98,7 +98,8 @@ func TestWilsonProperties(t *testing.T) {
 }
 
 func TestOneSidedLevels(t *testing.T) {
-	for _, c := range []struct{ level, want float64 }{{0.95, 0.9}, {0, 0.9}, {0.975, 0.95}, {0.5, -1}, {1, -1}, {math.NaN(), -1}} {
+	for _, c := range []struct{ level, want float64 }{{0.95, 0.9}, {0, 0.9}, {0.975, 0.95}, {0.5, -1}, {1, -1},
+		{math.NaN(), -1}} {
 		near(t, "OneSided", OneSided(c.level), c.want, 1e-15)
 	}
 	if r := Wilson(1, 2, OneSided(0.3)); !hasWarning(r.Warnings, BadInput) {

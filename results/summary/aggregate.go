@@ -259,7 +259,8 @@ var gateNames = [4]string{results.GateWrite, results.GateRead, results.GateInput
 // Summary returns the summary of what was added so far.
 func (a *Aggregator) Summary() *Summary {
 	s := a.sum
-	s.RunID, s.Resumed, s.Model, s.LLM, s.Dataset, s.Split = a.run.ID, a.opts.Resumed, a.run.Model, a.run.LLM, a.run.Dataset, a.run.Split
+	s.RunID, s.Resumed, s.Model, s.LLM, s.Dataset, s.Split = a.run.ID, a.opts.Resumed, a.run.Model, a.run.LLM,
+		a.run.Dataset, a.run.Split
 	s.Planned, s.Whole, s.Arms = a.run.Planned, a.run.Whole, []Arm{}
 	none := stats.ClusteredWilson(nil, a.opts.Level)
 	s.Interval = Interval{Method: none.Method, Level: none.Level}

@@ -44,7 +44,10 @@ func runDigest(arms []Arm) string {
 	for i := range arms {
 		order[i] = &arms[i]
 	}
-	slices.SortFunc(order, func(a, b *Arm) int { return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Defense, b.Defense)) })
+	slices.SortFunc(order, func(a, b *Arm) int {
+		return cmp.Or(cmp.Compare(a.Agent, b.Agent),
+			cmp.Compare(a.Defense, b.Defense))
+	})
 	b := []byte("memtox run 1\x00")
 	for _, a := range order {
 		for _, s := range []string{a.Agent, a.Defense, a.Digest} {

@@ -12,7 +12,8 @@ import (
 // trials, trials that expect none and texts that never reached the agent do not.
 func TestSilence(t *testing.T) {
 	row := func(change func(*results.Trial)) results.Trial {
-		r := results.Trial{Agent: "a", Defense: "none", Label: results.Attack, Status: results.Scored, ExpectsASR: true, ExpectsProposal: true}
+		r := results.Trial{Agent: "a", Defense: "none", Label: results.Attack, Status: results.Scored, ExpectsASR: true,
+			ExpectsProposal: true}
 		change(&r)
 		return r
 	}
@@ -24,10 +25,11 @@ func TestSilence(t *testing.T) {
 		silent bool
 		arms   int // that are
 	}{
-		"no write in twenty":          {20, plain, nil, true, 1},
-		"no write in a few":           {19, plain, nil, false, 0},
-		"one write":                   {40, plain, []results.Trial{row(func(r *results.Trial) { r.Block = 1 })}, false, 0},
-		"one arm is silent":           {40, plain, []results.Trial{row(func(r *results.Trial) { r.Agent, r.Allow = "b", 1 })}, false, 1},
+		"no write in twenty": {20, plain, nil, true, 1},
+		"no write in a few":  {19, plain, nil, false, 0},
+		"one write":          {40, plain, []results.Trial{row(func(r *results.Trial) { r.Block = 1 })}, false, 0},
+		"one arm is silent": {40, plain, []results.Trial{row(func(r *results.Trial) { r.Agent, r.Allow = "b", 1 })},
+			false, 1},
 		"none is expected":            {40, func(r *results.Trial) { r.ExpectsProposal = false }, nil, false, 0},
 		"stopped at the input":        {40, func(r *results.Trial) { r.DetectedInput = yes() }, nil, false, 0},
 		"stopped at the input, asked": {40, func(r *results.Trial) { r.LegitStopped = yes() }, nil, false, 0},
@@ -75,9 +77,11 @@ func TestErrorKinds(t *testing.T) {
 	}
 	a := New(&results.Run{}, Options{})
 	for i := range 500 {
-		a.Add(&results.Entry{Trial: results.Trial{Agent: "a", Defense: "d", Status: results.Error, Reason: fmt.Sprintf("the model failed: kind %d: x", i), EmptyAnswers: 2}})
+		a.Add(&results.Entry{Trial: results.Trial{Agent: "a", Defense: "d", Status: results.Error,
+			Reason: fmt.Sprintf("the model failed: kind %d: x", i), EmptyAnswers: 2}})
 	}
-	if s := a.Summary(); len(s.Arms[0].Errors) != 1 || s.Arms[0].Errors[OtherError] != 500 || s.Arms[0].Costs.EmptyAnswers != 1000 {
+	if s := a.Summary(); len(s.Arms[0].Errors) != 1 || s.Arms[0].Errors[OtherError] != 500 ||
+		s.Arms[0].Costs.EmptyAnswers != 1000 {
 		t.Errorf("%v, %+v", s.Arms[0].Errors, s.Arms[0].Costs)
 	}
 }

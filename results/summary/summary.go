@@ -84,7 +84,8 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 // Has reports whether some arm has a rate, measured or not. All have it where there is
 // no arm.
 func (s *Summary) Has(m *metric.Metric) bool {
-	return len(s.Arms) == 0 || slices.ContainsFunc(s.Arms, func(a Arm) bool { return m.Index() < len(a.Rates) && a.Rates[m.Index()] != nil })
+	return len(s.Arms) == 0 || slices.ContainsFunc(s.Arms,
+		func(a Arm) bool { return m.Index() < len(a.Rates) && a.Rates[m.Index()] != nil })
 }
 
 // Arm returns an arm, or nil.

@@ -15,9 +15,12 @@ func entries(defense, split string, work, done int) []*results.Entry {
 	for i := range 10 {
 		detected, useful, stopped := i >= work, i < done, i >= done
 		out = append(out,
-			&results.Entry{Trial: results.Trial{Case: fmt.Sprint("a", split, i), Family: fmt.Sprint("f", i), Split: split, Label: results.Attack, Class: "c", Agent: "hermes", Defense: defense,
-				Status: results.Scored, ExpectsASR: true, ExpectsRSR: true, Written: !detected, Influenced: !detected, Detected: &detected, Digest: "d"}},
-			&results.Entry{Trial: results.Trial{Case: fmt.Sprint("b", split, i), Family: fmt.Sprint("g", i), Split: split, Label: results.Benign, Agent: "hermes", Defense: defense,
+			&results.Entry{Trial: results.Trial{Case: fmt.Sprint("a", split, i), Family: fmt.Sprint("f", i), Split: split,
+				Label: results.Attack, Class: "c", Agent: "hermes", Defense: defense,
+				Status: results.Scored, ExpectsASR: true, ExpectsRSR: true, Written: !detected, Influenced: !detected,
+				Detected: &detected, Digest: "d"}},
+			&results.Entry{Trial: results.Trial{Case: fmt.Sprint("b", split, i), Family: fmt.Sprint("g", i), Split: split,
+				Label: results.Benign, Agent: "hermes", Defense: defense,
 				Status: results.Scored, ExpectsWrite: true, Utility: &useful, LegitStopped: &stopped, Digest: "d"}})
 	}
 	return out
@@ -44,7 +47,8 @@ func TestThePointIsChosenOnTuneAndScoredOnReport(t *testing.T) {
 		}
 	}
 	s := c.Summary().Sweeps
-	if len(s) != 1 || s[0].Chosen != 1 || !strings.Contains(s[0].Why, "x:2 is chosen") || !strings.Contains(s[0].Why, "on report it has end to end 6/10") {
+	if len(s) != 1 || s[0].Chosen != 1 || !strings.Contains(s[0].Why, "x:2 is chosen") ||
+		!strings.Contains(s[0].Why, "on report it has end to end 6/10") {
 		t.Fatalf("%+v", s)
 	}
 	p := s[0].Points[1]
@@ -70,7 +74,8 @@ func TestNothingIsChosenWithoutTune(t *testing.T) {
 }
 
 func TestARunWithoutASweepHasNone(t *testing.T) {
-	for _, r := range []*results.Run{{}, {Settings: map[string]any{"resolved": map[string]any{SweepKey: "nonsense"}}}, sweepRun()} {
+	for _, r := range []*results.Run{{}, {Settings: map[string]any{"resolved": map[string]any{SweepKey: "nonsense"}}},
+		sweepRun()} {
 		c := New(r, Options{})
 		for _, e := range entries("none", "tune", 1, 1) {
 			c.Add(e)

@@ -82,7 +82,8 @@ type textDocument struct {
 // document is the arm as JSON has it.
 func (a *Arm) document() textDocument {
 	x := a.Texts
-	d := textDocument{x.Verdicts, a.Unsure, a.Classes, a.Signals, x.Sources, a.Mutations, map[string]Latency{}, x.BySize, x.ByStore,
+	d := textDocument{x.Verdicts, a.Unsure, a.Classes, a.Signals, x.Sources, a.Mutations, map[string]Latency{}, x.BySize,
+		x.ByStore,
 		x.ROC, x.PR, a.Scored, a.NotScored, x.Reasons, x.Findings, a.Warnings}
 	for i, l := range []Latency{a.LatencyUS.Write, a.LatencyUS.Read, a.LatencyUS.Input, a.LatencyUS.Act} {
 		if l.N > 0 {

@@ -23,8 +23,10 @@ func textRows(score func(i int) *float64) []results.Entry {
 		if i%2 == 0 {
 			hit = &yes
 		}
-		e := results.Entry{Trial: results.Trial{Case: string(rune('a' + i)), Family: string(rune('a' + i)), Agent: "text", Defense: "d", Status: results.Scored, Label: results.Benign, Kind: "k"},
-			Decisions: []results.Decision{{Gate: "write", Action: "allow", Origin: "USER", LatencyNS: int64(1000 * (i + 1)), Score: score(i), Reasons: "one;two"}}}
+		e := results.Entry{Trial: results.Trial{Case: string(rune('a' + i)), Family: string(rune('a' + i)), Agent: "text",
+			Defense: "d", Status: results.Scored, Label: results.Benign, Kind: "k"},
+			Decisions: []results.Decision{{Gate: "write", Action: "allow", Origin: "USER", LatencyNS: int64(1000 * (i + 1)),
+				Score: score(i), Reasons: "one;two"}}}
 		if attack {
 			e.Trial.Label, e.Trial.Kind, e.Trial.Class, e.Trial.Detected = results.Attack, "", "c", hit
 			e.Decisions[0].Poison = true
@@ -33,14 +35,16 @@ func textRows(score func(i int) *float64) []results.Entry {
 		}
 		out = append(out, e)
 	}
-	out = append(out, results.Entry{Trial: results.Trial{Case: "z", Agent: "text", Defense: "d", Status: results.Error, Label: results.Attack, Reason: "dead\x1b[31m"}})
+	out = append(out, results.Entry{Trial: results.Trial{Case: "z", Agent: "text", Defense: "d", Status: results.Error,
+		Label: results.Attack, Reason: "dead\x1b[31m"}})
 	return out
 }
 
 var atWrite = map[string]string{"d": "write", "absent": "write"}
 
 func textSummary(score func(i int) *float64) *Summary {
-	a := New(&results.Run{Agents: []string{"text"}, Defenses: []string{"d", "absent"}, Dataset: results.Dataset{Name: "x", Attacks: 5, Benign: 4}},
+	a := New(&results.Run{Agents: []string{"text"}, Defenses: []string{"d", "absent"},
+		Dataset: results.Dataset{Name: "x", Attacks: 5, Benign: 4}},
 		Options{Gates: atWrite})
 	list := textRows(score)
 	for i := range list {
@@ -61,7 +65,8 @@ func TestCurvesWorkedByHand(t *testing.T) {
 	if v := *d.Texts.PR.AveragePrecision; math.Abs(v-(1+1+3./4+4./6)/4) > 1e-12 {
 		t.Errorf("average precision %v", v)
 	}
-	if p := d.Texts.ROC.Points; len(p) != 9 || p[0].Threshold != nil || *p[3].Threshold != 6 || p[3].TPR != .5 || p[3].FPR != .25 || p[8].TPR != 1 || p[8].FPR != 1 {
+	if p := d.Texts.ROC.Points; len(p) != 9 || p[0].Threshold != nil || *p[3].Threshold != 6 || p[3].TPR != .5 ||
+		p[3].FPR != .25 || p[8].TPR != 1 || p[8].FPR != 1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -79,7 +84,8 @@ func TestACurveStopsWhatTheTableStops(t *testing.T) {
 		return e
 	}
 	benign := textRows(func(int) *float64 { return &mid })[7]
-	for want, e := range map[float64]results.Entry{0: attack(&high, &low), 1: attack(&low, &high), .5: attack(&high, &mid, &high)} {
+	for want, e := range map[float64]results.Entry{0: attack(&high, &low), 1: attack(&low, &high),
+		.5: attack(&high, &mid, &high)} {
 		a := New(&results.Run{}, Options{Gates: atWrite})
 		a.Add(&e)
 		a.Add(&benign)
@@ -110,17 +116,21 @@ func TestFiguresWorkedByHand(t *testing.T) {
 	s := textSummary(func(int) *float64 { return nil })
 	d := &s.Arms[0]
 	// 2 of 4 attacks and 2 of 4 benign cases were stopped.
-	tpr, fpr, precision, f1 := d.Rate(metric.TPR), d.Rate(metric.FPR), d.Rate(metric.Precision), ScoreOf(metric.F1, d.Rate(metric.F1))
-	if tpr.K != 2 || tpr.N != 4 || fpr.K != 2 || fpr.N != 4 || precision.K != 2 || precision.N != 4 || *f1.Value != .5 || d.NotScored != 1 || d.Scored != 8 {
+	tpr, fpr, precision, f1 := d.Rate(metric.TPR), d.Rate(metric.FPR), d.Rate(metric.Precision),
+		ScoreOf(metric.F1, d.Rate(metric.F1))
+	if tpr.K != 2 || tpr.N != 4 || fpr.K != 2 || fpr.N != 4 || precision.K != 2 || precision.N != 4 || *f1.Value != .5 ||
+		d.NotScored != 1 || d.Scored != 8 {
 		t.Errorf("%+v", d)
 	}
-	if *f1.Lo >= .5 || *f1.Hi <= .5 || d.Texts.Findings["one"] != 8 || d.LatencyUS.Write.N != 8 || *d.LatencyUS.Write.Max != 8 {
+	if *f1.Lo >= .5 || *f1.Hi <= .5 || d.Texts.Findings["one"] != 8 || d.LatencyUS.Write.N != 8 ||
+		*d.LatencyUS.Write.Max != 8 {
 		t.Errorf("%+v", d)
 	}
 	if by := d.Texts.BySize; len(by) != 3 || by[0].UpTo != 100 || by[0].N != 2 {
 		t.Errorf("%+v", by)
 	}
-	if a := &s.Arms[1]; a.Rate(metric.TPR).Measured() || a.Rate(metric.F1).Measured() || a.Rate(metric.Precision).Measured() {
+	if a := &s.Arms[1]; a.Rate(metric.TPR).Measured() || a.Rate(metric.F1).Measured() ||
+		a.Rate(metric.Precision).Measured() {
 		t.Errorf("measured nothing, says %+v", a)
 	}
 	if reason, n := s.MostFrequentError(d); reason != "dead\x1b[31m" || n != 1 {
@@ -144,10 +154,12 @@ func TestJSONOfTextsHasItsKeys(t *testing.T) {
 	keys := func(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), " ") }
 	slice := got.Defenses[0]["classes"].([]any)[0].(map[string]any)
 	for what, c := range map[string][2]string{
-		"detect":    {keys(top), "cases dataset defenses interval origin split stored texts"},
-		"a defense": {keys(got.Defenses[0]), "classes defense deferred_attack deferred_benign error_reasons errors f1 findings fpr gate latency_us latency_us_by_size mutations pr precision roc scored signals sources tpr unsure verdicts"},
-		"a slice":   {keys(slice), "deferred_attack f1 fpr name precision tpr"},
-		"f1":        {keys(slice["f1"].(map[string]any)), "hi lo value"},
+		"detect": {keys(top), "cases dataset defenses interval origin split stored texts"},
+		"a defense": {keys(got.Defenses[0]), "classes defense deferred_attack deferred_benign error_reasons errors f1 " +
+			"findings fpr gate latency_us latency_us_by_size mutations pr precision roc scored signals sources tpr unsure " +
+			"verdicts"},
+		"a slice": {keys(slice), "deferred_attack f1 fpr name precision tpr"},
+		"f1":      {keys(slice["f1"].(map[string]any)), "hi lo value"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s has the keys %s, want %s", what, c[0], c[1])
@@ -161,12 +173,14 @@ func TestFamiliesWidenTheInterval(t *testing.T) {
 		a := New(&results.Run{}, Options{Gates: atWrite})
 		for i := range 100 {
 			hit := i/10%2 == 0
-			a.Add(&results.Entry{Trial: results.Trial{Case: string(rune('0' + i)), Family: family(i), Agent: "text", Defense: "d", Status: results.Scored, Label: results.Attack, Class: "c", Detected: &hit}})
+			a.Add(&results.Entry{Trial: results.Trial{Case: string(rune('0' + i)), Family: family(i), Agent: "text",
+				Defense: "d", Status: results.Scored, Label: results.Attack, Class: "c", Detected: &hit}})
 		}
 		r := a.Summary().Arms[0].Rate(metric.TPR)
 		return r.Hi - r.Lo
 	}
-	if alone, shared := width(func(i int) string { return string(rune('0' + i)) }), width(func(i int) string { return string(rune('a' + i/10)) }); shared < 1.5*alone {
+	if alone, shared := width(func(i int) string { return string(rune('0' + i)) }),
+		width(func(i int) string { return string(rune('a' + i/10)) }); shared < 1.5*alone {
 		t.Errorf("%v alone, %v in families", alone, shared)
 	}
 }

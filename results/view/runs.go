@@ -37,7 +37,8 @@ func NewRuns(dir string) (*Runs, error) {
 		return nil, err
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("looking for runs in %s: %w: there is no run.json in it or below; name a run directory, or make a run with memtox run", dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("looking for runs in %s: %w: there is no run.json in it or below; name a run directory, or "+
+			"make a run with memtox run", dir, fs.ErrNotExist)
 	}
 	return r, nil
 }
@@ -123,7 +124,10 @@ func (r *Runs) List() ([]RunInfo, error) {
 		}
 		out = append(out, info)
 	}
-	slices.SortStableFunc(out, func(a, b RunInfo) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Key, b.Key)) })
+	slices.SortStableFunc(out, func(a, b RunInfo) int {
+		return cmp.Or(b.Started.Compare(a.Started),
+			cmp.Compare(a.Key, b.Key))
+	})
 	return out, nil
 }
 

@@ -25,7 +25,8 @@ var assets embed.FS
 // policy is what the browser may do with the page: run and show our own files,
 // ask our own server, nothing else. Texts cannot become scripts even by a
 // mistake of ours.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Server shows runs to the person at this machine.
 type Server struct {
@@ -55,7 +56,8 @@ func (s *Server) URL(addr net.Addr) string { return "http://" + addr.String() + 
 
 // Serve answers until the listener is closed.
 func (s *Server) Serve(l net.Listener) error {
-	srv := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+	srv := &http.Server{Handler: s.Handler(l.Addr()), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 32 << 10}
 	err := srv.Serve(l)
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -70,7 +72,8 @@ func (s *Server) Handler(addr net.Addr) http.Handler {
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
-	for path, name := range map[string]string{"/{$}": "index.html", "/app.js": "app.js", "/style.css": "style.css", "/favicon.svg": "favicon.svg"} {
+	for path, name := range map[string]string{"/{$}": "index.html", "/app.js": "app.js", "/style.css": "style.css",
+		"/favicon.svg": "favicon.svg"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
 	}
 	mux.HandleFunc("/api/runs", api(s.runs))
@@ -107,7 +110,8 @@ func (s *Server) guarded(addr net.Addr, next http.Handler) http.Handler {
 				http.Error(w, "That token is not this view's. Open the address that memtox view printed.", http.StatusForbidden)
 				return
 			}
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true,
+				SameSite: http.SameSiteStrictMode})
 			http.Redirect(w, r, "/", http.StatusSeeOther) // the token leaves the address bar
 		default:
 			if c, err := r.Cookie(cookie); err != nil || !s.is(c.Value) {

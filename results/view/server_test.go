@@ -118,7 +118,8 @@ func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 		if r.StatusCode != c.want {
 			t.Errorf("%s: status %d, want %d", c.name, r.StatusCode, c.want)
 		}
-		if p := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") || strings.Contains(p, "unsafe") {
+		if p := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") ||
+			strings.Contains(p, "unsafe") {
 			t.Errorf("%s: policy %q", c.name, p)
 		}
 		if r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -165,7 +166,10 @@ func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
 		{url.Values{"is.defense": {"guard", "none"}, "is.agent": {"hermes"}}, func(t *results.Trial) bool {
 			return (t.Defense == "guard" || t.Defense == "none") && t.Agent == "hermes"
 		}},
-		{url.Values{"flag.influenced": {"yes"}}, func(t *results.Trial) bool { return t.Status == results.Scored && t.Influenced }},
+		{url.Values{"flag.influenced": {"yes"}}, func(t *results.Trial) bool {
+			return t.Status == results.Scored &&
+				t.Influenced
+		}},
 		{url.Values{"flag.written": {"no"}}, func(t *results.Trial) bool {
 			return t.Status == results.Scored && t.Label == results.Attack && !t.Written
 		}},
@@ -173,7 +177,8 @@ func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
 		{url.Values{"search": {"FAMILY-007"}}, func(t *results.Trial) bool { return t.Family == "family-007" }},
 		{url.Values{"search": {"three times"}}, func(t *results.Trial) bool { return t.Status == results.Error }},
 		{url.Values{"is.class": {"nothing of this name"}}, func(*results.Trial) bool { return false }},
-		{url.Values{"is.nonsense": {"x"}, "flag.nonsense": {"yes"}, "flag.written": {"perhaps"}, "sort": {"nonsense"}, "from": {"-7"}, "n": {"x"}}, func(*results.Trial) bool { return true }},
+		{url.Values{"is.nonsense": {"x"}, "flag.nonsense": {"yes"}, "flag.written": {"perhaps"}, "sort": {"nonsense"},
+			"from": {"-7"}, "n": {"x"}}, func(*results.Trial) bool { return true }},
 	} {
 		var want []string
 		for e, err := range r.Entries(results.TrialsOnly) {
@@ -245,7 +250,8 @@ func TestSortingKeepsTheOrderOfThePlanAmongEquals(t *testing.T) {
 // Rows come out of the packed store as a reader gives them.
 func TestPackedRowsAreTheRows(t *testing.T) {
 	for name, s := range map[string]runtest.Spec{
-		"finished": {Trials: 200, NotScored: 0.1, Hostile: hostileText}, "killed": {Trials: 200, NotScored: 0.1, Unfinished: true},
+		"finished": {Trials: 200, NotScored: 0.1, Hostile: hostileText},
+		"killed":   {Trials: 200, NotScored: 0.1, Unfinished: true},
 	} {
 		dir := t.TempDir()
 		runtest.Write(t, dir, s)
@@ -306,7 +312,8 @@ func TestAPageHasTheVerdictsOfAJudge(t *testing.T) {
 		if len(p.Verdicts) != 3 {
 			t.Fatalf("trial %d has verdicts %+v", i, p.Verdicts)
 		}
-		if d := cmp.Diff(results.Answer{Question: "influenced", About: "ANSWER\nSent." + hostileText, Why: "the server answered 500: " + hostileText}, p.Verdicts[2]); d != "" {
+		if d := cmp.Diff(results.Answer{Question: "influenced", About: "ANSWER\nSent." + hostileText,
+			Why: "the server answered 500: " + hostileText}, p.Verdicts[2]); d != "" {
 			t.Errorf("trial %d (-want +got):\n%s", i, d)
 		}
 		if v := p.Verdicts[1]; v.Verdict != "yes" || !strings.HasSuffix(v.Quote, hostileText) {
@@ -452,7 +459,8 @@ func BenchmarkOpen(b *testing.B) {
 // The script makes no markup of texts and asks nobody but its own server.
 func TestAssetsHoldNothingThatCouldRunATextOrLeave(t *testing.T) {
 	for name, banned := range map[string][]string{
-		"assets/app.js":     {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "setAttribute('style", "://", "localStorage", "import("},
+		"assets/app.js": {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function",
+			"setAttribute('style", "://", "localStorage", "import("},
 		"assets/style.css":  {"url(", "@import", "://"},
 		"assets/index.html": {"<style", "style=", "onclick", "onload", "://", "<script>"},
 	} {

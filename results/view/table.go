@@ -16,8 +16,10 @@ import (
 var (
 	textColumns = []string{"case", "family", "label", "class", "signal", "channel", "domain", "goal", "kind",
 		"agent", "defense", "model", "status", "reason", "written_route", "variant"}
-	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced", "influenced_unwritten",
-		"detected", "deferred", "legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done", "utility_under_attack", "asked"}
+	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced",
+		"influenced_unwritten",
+		"detected", "deferred", "legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done",
+		"utility_under_attack", "asked"}
 	numberColumns = []string{"index", "epoch", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer",
 		"model_calls", "tool_calls", "wall_us"}
 	allColumns = slices.Concat(textColumns, flagColumns, numberColumns)

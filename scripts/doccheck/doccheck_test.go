@@ -238,20 +238,23 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 	}
 	renewed = campaigns.ReplaceAllStringFunc(renewed, func(block string) string {
 		args := campaigns.FindStringSubmatch(block)[1]
-		cmd := exec.Command(program(t), append([]string{"attack", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "attack")}, strings.Fields(args)...)...)
+		cmd := exec.Command(program(t), append([]string{"attack", "--format", "markdown", "--out",
+			filepath.Join(t.TempDir(), "attack")}, strings.Fields(args)...)...)
 		cmd.Dir = top
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("memtox attack %s: %v", args, err)
 		}
-		return "<!-- memtox attack " + args + " -->\n" + table(t, string(out), "End to end, by budget of queries") + "<!-- end -->"
+		return "<!-- memtox attack " + args + " -->\n" + table(t, string(out), "End to end, by budget of queries") +
+			"<!-- end -->"
 	})
 	printed := map[string]string{}
 	renewed = runs.ReplaceAllStringFunc(renewed, func(block string) string {
 		m := runs.FindStringSubmatch(block)
 		args, title := m[1], m[2]
 		if printed[args] == "" {
-			cmd := exec.Command(program(t), append([]string{"run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...)...)
+			cmd := exec.Command(program(t), append([]string{"run", "--format", "markdown", "--out",
+				filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...)...)
 			cmd.Dir = top
 			out, err := cmd.Output()
 			if err != nil {
@@ -268,7 +271,8 @@ func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
 		return
 	}
 	if renewed != string(page) {
-		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tMEMTOX_LONG=1 go test ./scripts/doccheck -run Tables -update")
+		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tMEMTOX_LONG=1 go test " +
+			"./scripts/doccheck -run Tables -update")
 	}
 }
 

@@ -39,14 +39,16 @@ func TestParquetOneLiners(t *testing.T) {
 		t.Fatalf("docs/deciding.md shows %d of the two lines", len(lines))
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(program(t), "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", filepath.Join(dir, "runs", "small"))
+	cmd := exec.Command(program(t), "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory",
+		"--out", filepath.Join(dir, "runs", "small"))
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("memtox run: %v\n%s", err, out)
 	}
 	columns := columnsOf(t, filepath.Join(dir, "runs", "small", "trials.parquet"))
 	var named []string
-	for _, w := range word.FindAllString(quoted.ReplaceAllString(strings.TrimPrefix(lines["duckdb"], "duckdb -c"), ""), -1) {
+	for _, w := range word.FindAllString(quoted.ReplaceAllString(strings.TrimPrefix(lines["duckdb"], "duckdb -c"), ""),
+		-1) {
 		if !slices.Contains(sql, w) {
 			named = append(named, w)
 		}
@@ -67,7 +69,8 @@ func TestParquetOneLiners(t *testing.T) {
 			t.Errorf("docs/deciding.md: trials.parquet has no column %q", n)
 		}
 	}
-	for program, needs := range map[string][]string{"duckdb": {"duckdb", "--version"}, "python3": {"python3", "-c", "import pandas; pandas.io.parquet.get_engine('auto')"}} {
+	for program, needs := range map[string][]string{"duckdb": {"duckdb", "--version"},
+		"python3": {"python3", "-c", "import pandas; pandas.io.parquet.get_engine('auto')"}} {
 		t.Run(program, func(t *testing.T) {
 			if out, err := exec.Command(needs[0], needs[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("not run, only held to the columns: %s: %v\n%s", strings.Join(needs, " "), err, out)

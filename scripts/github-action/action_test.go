@@ -132,13 +132,18 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 		outcome string
 		says    string
 	}{
-		{"pass", map[string]string{"require": "none.end_to_end >= 0.2\n\nno-memory.end_to_end <= 0.3\n"}, 0, "pass", "PASS: 2 checks"},
-		{"fail", map[string]string{"require": "none.end_to_end <= 0.02"}, 1, "fail", "::error title=memtox gate%3A hermes/none.end_to_end::"},
-		{"inconclusive", map[string]string{"require": "none.latency_us.write.p99 <= 40000"}, 4, "inconclusive", "::warning title="},
+		{"pass", map[string]string{"require": "none.end_to_end >= 0.2\n\nno-memory.end_to_end <= 0.3\n"}, 0, "pass",
+			"PASS: 2 checks"},
+		{"fail", map[string]string{"require": "none.end_to_end <= 0.02"}, 1, "fail",
+			"::error title=memtox gate%3A hermes/none.end_to_end::"},
+		{"inconclusive", map[string]string{"require": "none.latency_us.write.p99 <= 40000"}, 4, "inconclusive",
+			"::warning title="},
 		{"nothing required", map[string]string{}, 2, "error", "there is no requirement"},
 		{"no such arm", map[string]string{"require": "guard.end_to_end <= 0.5"}, 2, "error", "has no arm"},
-		{"what an input holds is not run", map[string]string{"require": "$(touch owned)`touch owned`.end_to_end <= 0.5\"; touch owned; \""}, 2, "error", "memtox: --require: "},
-		{"an unknown argument", map[string]string{"run": "--no-such-flag", "require": "none.tpr >= 0.1"}, 2, "", "unknown flag"},
+		{"what an input holds is not run", map[string]string{"require": "$(touch owned)`touch owned`.end_to_end <= 0.5\"; " +
+			"touch owned; \""}, 2, "error", "memtox: --require: "},
+		{"an unknown argument", map[string]string{"run": "--no-such-flag", "require": "none.tpr >= 0.1"}, 2, "",
+			"unknown flag"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -154,7 +159,8 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 			if c.outcome == "error" || c.outcome == "" {
 				return
 			}
-			for _, f := range []string{"memtox-gate/gate.xml", "memtox-gate/gate.sarif", "memtox-gate/gate.md", "GITHUB_STEP_SUMMARY"} {
+			for _, f := range []string{"memtox-gate/gate.xml", "memtox-gate/gate.sarif", "memtox-gate/gate.md",
+				"GITHUB_STEP_SUMMARY"} {
 				if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
 					t.Errorf("%s: %v", f, err)
 				}
@@ -165,10 +171,12 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 		dir := t.TempDir()
 		in := map[string]string{"memtox": memtox, "run": run, "require": "none.end_to_end >= 0.2"}
 		a.do(t, dir, in)
-		if out, err := exec.Command(memtox, "gate", filepath.Join(dir, "memtox-gate/run"), "--write-baseline", filepath.Join(dir, "b.parquet")).CombinedOutput(); err != nil {
+		if out, err := exec.Command(memtox, "gate", filepath.Join(dir, "memtox-gate/run"), "--write-baseline",
+			filepath.Join(dir, "b.parquet")).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		code, printed, _ := a.do(t, dir, map[string]string{"memtox": memtox, "directory": "memtox-gate/run", "baseline": "b.parquet", "exact": "true"})
+		code, printed, _ := a.do(t, dir, map[string]string{"memtox": memtox, "directory": "memtox-gate/run",
+			"baseline": "b.parquet", "exact": "true"})
 		if code != 0 || !strings.Contains(printed, "ended as in the baseline") {
 			t.Errorf("exit code %d\n%s", code, printed)
 		}
@@ -179,7 +187,8 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 // passes, finished or half of it, or whatever has its name.
 func checkouts(t *testing.T, memtox, name string) map[string]string {
 	made := filepath.Join(t.TempDir(), "run")
-	if out, err := exec.Command(memtox, "run", "--dataset", "memtox-smoke", "--limit", "60", "--agent", "hermes", "--defense", "none,no-memory", "--out", made).CombinedOutput(); err != nil {
+	if out, err := exec.Command(memtox, "run", "--dataset", "memtox-smoke", "--limit", "60", "--agent", "hermes",
+		"--defense", "none,no-memory", "--out", made).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	dirs := map[string]string{}
@@ -205,9 +214,11 @@ func TestTheActionTakesNoRunOfTheWorkspace(t *testing.T) {
 	memtox := binary(t)
 	var a action
 	readYAML(t, "action.yml", &a)
-	in := map[string]string{"memtox": memtox, "run": "--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory", "require": "none.end_to_end >= 0.02"}
+	in := map[string]string{"memtox": memtox, "run": "--dataset memtox-smoke --limit 60 --agent hermes --defense " +
+		"none,no-memory", "require": "none.end_to_end >= 0.02"}
 	for kind, dir := range checkouts(t, memtox, "memtox-gate/run") {
-		if code, printed, outcome := a.do(t, dir, in); code != 2 || outcome != "" || !strings.Contains(printed, "there already") {
+		if code, printed, outcome := a.do(t, dir, in); code != 2 || outcome != "" ||
+			!strings.Contains(printed, "there already") {
 			t.Errorf("%s: exit code %d, outcome %q\n%s", kind, code, outcome, printed)
 		}
 	}
@@ -226,12 +237,14 @@ func TestTheGitLabJobTakesNoRunOfTheWorkspace(t *testing.T) {
 	var jobs map[string]struct{ Script []string }
 	readYAML(t, "../gitlab/memtox.gitlab-ci.yml", &jobs)
 	for kind, dir := range checkouts(t, memtox, "memtox-run") {
-		if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - none.end_to_end >= 0.02\n"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - none.end_to_end >= 0.02\n"),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command("bash", "-eo", "pipefail", "-c", strings.Join(jobs["memtox"].Script, "\n"))
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"), "MEMTOX_GATE=gate.yaml",
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"MEMTOX_GATE=gate.yaml",
 			"MEMTOX_RUN=--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory")
 		out, _ := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "there already") {
@@ -323,7 +336,8 @@ func TestTheMatrixMergesAndGates(t *testing.T) {
 	}
 	shards, gate := w.Jobs["shard"], w.Jobs["gate"]
 	total := len(shards.Strategy.Matrix["index"])
-	if len(w.Jobs) != 2 || gate.Needs != "shard" || total < 2 || w.Permissions["contents"] != "read" || shards.Strategy.FailFast == nil || *shards.Strategy.FailFast {
+	if len(w.Jobs) != 2 || gate.Needs != "shard" || total < 2 || w.Permissions["contents"] != "read" ||
+		shards.Strategy.FailFast == nil || *shards.Strategy.FailFast {
 		t.Fatalf("%+v", w)
 	}
 	dir := t.TempDir()
@@ -334,7 +348,8 @@ func TestTheMatrixMergesAndGates(t *testing.T) {
 		}
 		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", run)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"), "RUN="+w.Env["RUN"]+" --limit 400", "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"RUN="+w.Env["RUN"]+" --limit 400", "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
 		for k, v := range env {
 			cmd.Env = append(cmd.Env, k+"="+v)
 		}
@@ -349,7 +364,8 @@ func TestTheMatrixMergesAndGates(t *testing.T) {
 			}
 			env := map[string]string{}
 			for k, v := range s.Env {
-				env[k] = strings.NewReplacer("${{ strategy.job-index }}", strconv.Itoa(index), "${{ strategy.job-total }}", strconv.Itoa(total)).Replace(v)
+				env[k] = strings.NewReplacer("${{ strategy.job-index }}", strconv.Itoa(index), "${{ strategy.job-total }}",
+					strconv.Itoa(total)).Replace(v)
 			}
 			script(s.Name, s.Run, env)
 		}

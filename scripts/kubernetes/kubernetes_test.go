@@ -132,8 +132,11 @@ func check(t *testing.T, file string, job document, claim string) {
 	}
 	c := p.Containers[0]
 	s, cs := p.SecurityContext, c.SecurityContext
-	if !s.RunAsNonRoot || s.RunAsUser == 0 || s.RunAsGroup == 0 || s.FSGroup == 0 || s.SeccompProfile.Type != "RuntimeDefault" || p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken ||
-		!cs.ReadOnlyRootFilesystem || cs.AllowPrivilegeEscalation == nil || *cs.AllowPrivilegeEscalation || strings.Join(cs.Capabilities.Drop, "") != "ALL" || c.Resources.Limits["memory"] == "" {
+	if !s.RunAsNonRoot || s.RunAsUser == 0 || s.RunAsGroup == 0 || s.FSGroup == 0 ||
+		s.SeccompProfile.Type != "RuntimeDefault" || p.AutomountServiceAccountToken == nil ||
+		*p.AutomountServiceAccountToken ||
+		!cs.ReadOnlyRootFilesystem || cs.AllowPrivilegeEscalation == nil || *cs.AllowPrivilegeEscalation ||
+		strings.Join(cs.Capabilities.Drop, "") != "ALL" || c.Resources.Limits["memory"] == "" {
 		t.Errorf("%s: the pod has more rights than it needs: %+v", file, p)
 	}
 	volumes := map[string]bool{}
@@ -165,7 +168,8 @@ func TestTheJobsRunAndMerge(t *testing.T) {
 		t.Errorf("%+v", job.Spec)
 	}
 	for _, rule := range job.Spec.PodFailurePolicy.Rules {
-		if rule.Action != "FailJob" || rule.OnExitCodes.ContainerName != job.Spec.Template.Spec.Containers[0].Name || rule.OnExitCodes.Operator != "In" {
+		if rule.Action != "FailJob" || rule.OnExitCodes.ContainerName != job.Spec.Template.Spec.Containers[0].Name ||
+			rule.OnExitCodes.Operator != "In" {
 			t.Errorf("%+v", rule)
 		}
 	}

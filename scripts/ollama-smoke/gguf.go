@@ -128,8 +128,10 @@ func tinyModel() []byte {
 	for _, x := range []struct {
 		key   string
 		value int
-	}{{"context_length", contextLength}, {"embedding_length", width}, {"block_count", layers}, {"feed_forward_length", hidden},
-		{"attention.head_count", heads}, {"attention.head_count_kv", heads}, {"rope.dimension_count", width / heads}, {"vocab_size", len(tokens)}} {
+	}{{"context_length", contextLength}, {"embedding_length", width}, {"block_count", layers},
+		{"feed_forward_length", hidden},
+		{"attention.head_count", heads}, {"attention.head_count_kv", heads}, {"rope.dimension_count", width / heads},
+		{"vocab_size", len(tokens)}} {
 		g.number("llama."+x.key, uint32(x.value))
 	}
 	g.key("llama.attention.layer_norm_rms_epsilon", ggufFloat32)

@@ -103,7 +103,8 @@ func smoke(ctx context.Context, ollama string, limit int) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "OLLAMA_HOST="+host, "OLLAMA_MODELS="+filepath.Join(dir, "models"), "HOME="+dir, "OLLAMA_NUM_PARALLEL=2", "OLLAMA_CONTEXT_LENGTH=16384")
+	env := append(os.Environ(), "OLLAMA_HOST="+host, "OLLAMA_MODELS="+filepath.Join(dir, "models"), "HOME="+dir,
+		"OLLAMA_NUM_PARALLEL=2", "OLLAMA_CONTEXT_LENGTH=16384")
 	server := exec.CommandContext(ctx, ollama, "serve")
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
@@ -140,7 +141,8 @@ func smoke(ctx context.Context, ollama string, limit int) error {
 		{"the OpenAI-compatible interface", "openai:tiny", "http://" + host + "/v1"},
 	} {
 		fmt.Printf("== %s\n", way.name)
-		doctor := exec.CommandContext(ctx, memtox, "doctor", "--model", way.model, "--base-url", way.url, "--set", "reply_tokens=16", "--embeddings", "tiny")
+		doctor := exec.CommandContext(ctx, memtox, "doctor", "--model", way.model, "--base-url", way.url, "--set",
+			"reply_tokens=16", "--embeddings", "tiny")
 		doctor.Dir, doctor.Stdout, doctor.Stderr = dir, os.Stdout, os.Stderr
 		// A model of random weights calls no tools: doctor says so, with exit code 1.
 		if err := doctor.Run(); err != nil && doctor.ProcessState.ExitCode() != 1 {
@@ -155,8 +157,10 @@ func smoke(ctx context.Context, ollama string, limit int) error {
 
 // trials runs the benchmark and checks that each trial is accounted for.
 func trials(ctx context.Context, memtox, dir, model, url string, limit int) error {
-	cmd := exec.CommandContext(ctx, memtox, "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", fmt.Sprint(limit),
-		"--model", model, "--base-url", url, "--set", "reply_tokens=16", "--set", "trial_timeout=3m", "--set", "attempts=2", "--concurrency", "2", "--max-not-scored", "1000",
+	cmd := exec.CommandContext(ctx, memtox, "run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense",
+		"none,keyword", "--limit", fmt.Sprint(limit),
+		"--model", model, "--base-url", url, "--set", "reply_tokens=16", "--set", "trial_timeout=3m", "--set", "attempts=2",
+		"--concurrency", "2", "--max-not-scored", "1000",
 		"--format", "json", "--out", filepath.Join(dir, strings.ReplaceAll(model, ":", "-")))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -191,7 +195,8 @@ func trials(ctx context.Context, memtox, dir, model, url string, limit int) erro
 			return errors.New("the server counts tokens, and the run estimated them")
 		}
 	}
-	fmt.Printf("%d trials: %d scored, %d not; %d calls, %d prompt tokens, %d of answers\n", run.Trials, scored, accounted-scored, calls, prompt, answer)
+	fmt.Printf("%d trials: %d scored, %d not; %d calls, %d prompt tokens, %d of answers\n", run.Trials, scored,
+		accounted-scored, calls, prompt, answer)
 	switch {
 	case run.Trials != run.Planned || accounted != run.Planned || run.Planned == 0:
 		return fmt.Errorf("%d trials were planned, %d have rows, %d are accounted for", run.Planned, run.Trials, accounted)

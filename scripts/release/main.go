@@ -139,8 +139,10 @@ func commitTime(ctx context.Context) (time.Time, error) {
 }
 
 func build(ctx context.Context, version, goos, arch, to string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+version, "-o", to, "./cmd/memtox")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags",
+		"-s -w -buildid= -X main.version="+version, "-o", to, "./cmd/memtox")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch, "GOFLAGS=-mod=readonly", "GOAMD64=v1",
+		"GOARM64=v8.0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building for %s/%s: %w\n%s", goos, arch, err, out)
 	}
@@ -176,7 +178,8 @@ func pages(ctx context.Context, memtox, tmp string) ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing the completion for %s: %w", shell, err)
 		}
-		out = append(out, file{"completions/memtox." + map[string]string{"powershell": "ps1"}[shell] + map[bool]string{true: shell}[shell != "powershell"], b, 0o644})
+		out = append(out, file{"completions/memtox." + map[string]string{"powershell": "ps1"}[shell] +
+			map[bool]string{true: shell}[shell != "powershell"], b, 0o644})
 	}
 	return out, nil
 }
@@ -189,7 +192,8 @@ func tarball(name string, files []file, at time.Time) ([]byte, error) {
 	}
 	t := tar.NewWriter(z)
 	for _, f := range files {
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name + "/" + f.name, Size: int64(len(f.data)), Mode: f.mode, ModTime: at, Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name + "/" + f.name, Size: int64(len(f.data)),
+			Mode: f.mode, ModTime: at, Format: tar.FormatPAX}); err != nil {
 			return nil, err
 		}
 		if _, err := t.Write(f.data); err != nil {
@@ -243,13 +247,16 @@ func materials(bin, version string, at time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	self := component{"application", info.Main.Path, version, "pkg:golang/" + info.Main.Path + "@" + version, []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(b))}}}
-	list := []component{{Type: "library", Name: "std", Version: info.GoVersion, PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
+	self := component{"application", info.Main.Path, version, "pkg:golang/" + info.Main.Path + "@" + version,
+		[]hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(b))}}}
+	list := []component{{Type: "library", Name: "std", Version: info.GoVersion,
+		PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, d := range info.Deps {
 		if d.Replace != nil {
 			d = d.Replace
 		}
-		list = append(list, component{Type: "library", Name: d.Path, Version: d.Version, PURL: "pkg:golang/" + d.Path + "@" + d.Version})
+		list = append(list, component{Type: "library", Name: d.Path, Version: d.Version,
+			PURL: "pkg:golang/" + d.Path + "@" + d.Version})
 	}
 	return json.MarshalIndent(map[string]any{
 		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,

@@ -97,7 +97,8 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"memtox", "LICENSE", "NOTICE", "README.md", "man/man1/memtox.1", "man/man1/memtox-run.1", "completions/memtox.bash", "completions/memtox.zsh", "completions/memtox.fish", "completions/memtox.ps1"} {
+	for _, want := range []string{"memtox", "LICENSE", "NOTICE", "README.md", "man/man1/memtox.1", "man/man1/memtox-run.1",
+		"completions/memtox.bash", "completions/memtox.zsh", "completions/memtox.fish", "completions/memtox.ps1"} {
 		if !have[want] {
 			t.Errorf("the archive lacks %s: %v", want, have)
 		}

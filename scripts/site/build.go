@@ -121,7 +121,8 @@ func (s *site) read() error {
 			p.label = plain(l, first.text)
 			s.pages[target] = p
 			if len(s.groups) == 0 {
-				return ast.WalkStop, fmt.Errorf("%s: the link stands before the first heading of the second level, which would be its group", first.place(n))
+				return ast.WalkStop, fmt.Errorf("%s: the link stands before the first heading of the second level, which would "+
+					"be its group", first.place(n))
 			}
 			g := &s.groups[len(s.groups)-1]
 			g.pages = append(g.pages, p)
@@ -350,7 +351,8 @@ func (s *site) render(p *page) ([]byte, error) {
 		return nil, err
 	}
 	// A "<" of a text is escaped, so these are the tags that were rendered.
-	html := strings.NewReplacer("<table>", `<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>`, "</table>", "</table></div>",
+	html := strings.NewReplacer("<table>", `<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>`,
+		"</table>", "</table></div>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
 	var menu []menuGroup
 	order := []*page{s.pages[index]}
@@ -380,9 +382,10 @@ func (s *site) render(p *page) ([]byte, error) {
 	hash := sha256.Sum256([]byte(style))
 	var out bytes.Buffer
 	err := pageTemplate.Execute(&out, map[string]any{
-		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
-		"Style":  template.CSS(style), // a file of this package
-		"Title":  p.title, "Home": relative(p.output, "index.html"), "Source": repository + "/blob/main/" + p.source,
+		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+			"'; base-uri 'none'; form-action 'none'",
+		"Style": template.CSS(style), // a file of this package
+		"Title": p.title, "Home": relative(p.output, "index.html"), "Source": repository + "/blob/main/" + p.source,
 		"Body": template.HTML(html), // rendered without raw HTML
 		"Menu": menu, "Contents": contents, "Before": before, "After": after,
 	})

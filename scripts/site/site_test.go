@@ -27,7 +27,9 @@ func TestTheSiteOfTheRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"index.html", "README.html", "docs/getting-started.html", "docs/command-line.html", "docs/settings.html", "docs/guard.html", "results/SCHEMA.html", "datasets/sets/memtox-bench/README.html", "datasets/AUTHORING.html", "CONTRIBUTING.html"} {
+	for _, want := range []string{"index.html", "README.html", "docs/getting-started.html", "docs/command-line.html",
+		"docs/settings.html", "docs/guard.html", "results/SCHEMA.html", "datasets/sets/memtox-bench/README.html",
+		"datasets/AUTHORING.html", "CONTRIBUTING.html"} {
 		if files[want] == nil {
 			t.Errorf("the site has no %s", want)
 		}
@@ -77,9 +79,10 @@ func small(edit map[string]string) fs.FS {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
 		"docs/README.md": "# Docs\n\n## Start\n\n- [One](one.md)\n- [Two](../README.md#a-b)\n",
-		"docs/one.md":    "# One\n\nsee [two](../README.md#a-b), [code](../main.go), [folder](..) <!-- note -->\n\n<!-- note -->\n\n| a | b |\n|---|--:|\n| `<x>` | 1 |\n",
-		"README.md":      "# Two\n\n## A *b*!\n\n## A b\n\n[second](#a-b-1) https://memtox.example\n",
-		"main.go":        "package main\n",
+		"docs/one.md": "# One\n\nsee [two](../README.md#a-b), [code](../main.go), [folder](..) <!-- note -->\n\n<!-- " +
+			"note -->\n\n| a | b |\n|---|--:|\n| `<x>` | 1 |\n",
+		"README.md": "# Two\n\n## A *b*!\n\n## A b\n\n[second](#a-b-1) https://memtox.example\n",
+		"main.go":   "package main\n",
 	} {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
 	}
@@ -95,8 +98,10 @@ func TestLinksAreRewritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := string(files["docs/one.html"])
-	for _, want := range []string{`<a href="../README.html#a-b">two</a>`, `href="https://github.com/memtox/memtox/blob/main/main.go"`, `href="https://github.com/memtox/memtox/tree/main/."`,
-		`<code>&lt;x&gt;</code>`, `<td align="right">1</td>`, `<div class="scroll" role="region"`, `<a href="../docs/one.html" aria-current="page">One</a>`} {
+	for _, want := range []string{`<a href="../README.html#a-b">two</a>`,
+		`href="https://github.com/memtox/memtox/blob/main/main.go"`, `href="https://github.com/memtox/memtox/tree/main/."`,
+		`<code>&lt;x&gt;</code>`, `<td align="right">1</td>`, `<div class="scroll" role="region"`,
+		`<a href="../docs/one.html" aria-current="page">One</a>`} {
 		if !strings.Contains(one, want) {
 			t.Errorf("the page lacks %q:\n%s", want, one)
 		}
@@ -122,11 +127,13 @@ func TestWhatIsBrokenIsNamedWithItsPlace(t *testing.T) {
 		"# One\n\n| a |\n|---|\n| [x](../main.go#L1) |": `names a heading of main.go, which is no page of the site`,
 		"no title\n": `docs/one.md has no heading of the first level`,
 	} {
-		if _, err := build(small(map[string]string{"docs/one.md": text})); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := build(small(map[string]string{"docs/one.md": text})); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := build(small(map[string]string{"docs/three.md": "# Three\n"})); err == nil || !strings.Contains(err.Error(), "names no link to docs/three.md") {
+	if _, err := build(small(map[string]string{"docs/three.md": "# Three\n"})); err == nil ||
+		!strings.Contains(err.Error(), "names no link to docs/three.md") {
 		t.Errorf("a page that the index does not name: %v", err)
 	}
 }

@@ -20,7 +20,8 @@ const maxSorted = 64
 // it is.
 func canonical(body []byte) []byte {
 	v := jsontext.Value(bytes.Clone(body))
-	if v.Format(jsontext.ReorderRawObjects(depth(body) <= maxSorted), jsontext.PreserveRawStrings(true), jsontext.CanonicalizeRawInts(false),
+	if v.Format(jsontext.ReorderRawObjects(depth(body) <= maxSorted), jsontext.PreserveRawStrings(true),
+		jsontext.CanonicalizeRawInts(false),
 		jsontext.CanonicalizeRawFloats(false), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
 		return body
 	}

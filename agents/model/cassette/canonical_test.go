@@ -28,7 +28,8 @@ func drawJSON(t *rapid.T, depth int) string {
 		b, _ := json.Marshal(rapid.String().Draw(t, "string"))
 		return sp() + string(b) + sp()
 	case 1:
-		return sp() + rapid.SampledFrom([]string{"1", "-0.5e+7", "true", "null", `"\"}{[]\\"`, "{}", "[]"}).Draw(t, "literal") + sp()
+		return sp() + rapid.SampledFrom([]string{"1", "-0.5e+7", "true", "null", `"\"}{[]\\"`, "{}", "[]"}).Draw(t,
+			"literal") + sp()
 	case 2:
 		var parts []string
 		for range rapid.IntRange(0, 4).Draw(t, "items") {
@@ -37,7 +38,8 @@ func drawJSON(t *rapid.T, depth int) string {
 		return sp() + "[" + strings.Join(parts, ",") + sp() + "]"
 	}
 	var parts []string
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "messages", "é", ""}), 0, 5, rapid.ID[string]).Draw(t, "names") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "messages", "é", ""}), 0, 5,
+		rapid.ID[string]).Draw(t, "names") {
 		b, _ := json.Marshal(name)
 		parts = append(parts, sp()+string(b)+sp()+":"+drawJSON(t, depth-1))
 	}
@@ -68,7 +70,8 @@ func TestCanonical(t *testing.T) {
 		parts := []string{`"a":{"y":1, "x":[2]}`, `"b": null`, `"messages":[{"role":"user","content":"x"}]`, `"z":"a,b"`}
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-		if got := string(canonical([]byte("{" + strings.Join(parts, " , ") + "}"))); got != `{"a":{"x":[2],"y":1},"b":null,"messages":[{"content":"x","role":"user"}],"z":"a,b"}` {
+		if got := string(canonical([]byte("{" + strings.Join(parts, " , ") +
+			"}"))); got != `{"a":{"x":[2],"y":1},"b":null,"messages":[{"content":"x","role":"user"}],"z":"a,b"}` {
 			t.Fatalf("%q becomes %s", parts, got)
 		}
 	}

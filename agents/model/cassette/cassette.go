@@ -236,7 +236,8 @@ func (c *Cassette) roundTrip(r *http.Request, base string, next http.RoundTrippe
 }
 
 // live asks, records and answers.
-func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, call *remote.Call) (*http.Response, error) {
+func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, call *remote.Call) (*http.Response,
+	error) {
 	began := time.Now()
 	resp, err := next.RoundTrip(r)
 	if err == nil {
@@ -266,11 +267,13 @@ func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, ca
 			x.Error.Cause = e.Err.Error()
 		}
 	}
-	x.Attempts, x.Took, x.Waited = max(1, call.Attempts), cmp.Or(call.Took, time.Since(began)).Microseconds(), call.Waited.Microseconds()
+	x.Attempts, x.Took, x.Waited = max(1, call.Attempts), cmp.Or(call.Took, time.Since(began)).Microseconds(),
+		call.Waited.Microseconds()
 	// What is replayed has microseconds: so has what is recorded.
 	call.Took = time.Duration(x.Took) * time.Microsecond
 	if werr := c.write(x); werr != nil {
-		return nil, &remote.Error{Kind: remote.Fatal, Op: x.Op, Host: r.URL.Host, Err: fmt.Errorf("recording to %s: %w", c.path, werr)}
+		return nil, &remote.Error{Kind: remote.Fatal, Op: x.Op, Host: r.URL.Host,
+			Err: fmt.Errorf("recording to %s: %w", c.path, werr)}
 	}
 	return resp, err
 }
@@ -320,7 +323,8 @@ func (c *Cassette) serve(r *http.Request, x *exchange, call *remote.Call) (*http
 		if !ok {
 			return nil, fmt.Errorf("replaying %s: there is no kind of error %q", c.path, e.Kind)
 		}
-		out := &remote.Error{Kind: kind, Op: r.Method + " " + r.URL.Path, Host: r.URL.Host, Status: e.Status, Text: e.Text, Hint: e.Hint, Attempts: x.Attempts, Waited: call.Waited}
+		out := &remote.Error{Kind: kind, Op: r.Method + " " + r.URL.Path, Host: r.URL.Host, Status: e.Status, Text: e.Text,
+			Hint: e.Hint, Attempts: x.Attempts, Waited: call.Waited}
 		if e.Cause != "" {
 			out.Err = errors.New(e.Cause)
 		}
@@ -423,7 +427,8 @@ func (c *Cassette) miss(r *http.Request, k key, op string, canon []byte) error {
 	c.missed++
 	tell := c.missed <= explained
 	c.mu.Unlock()
-	e := &remote.Error{Kind: remote.NotRecorded, Op: op, Host: r.URL.Host, Hint: "replay with the settings, the cases and the version of the recording, or record again"}
+	e := &remote.Error{Kind: remote.NotRecorded, Op: op, Host: r.URL.Host,
+		Hint: "replay with the settings, the cases and the version of the recording, or record again"}
 	trial := "outside of any trial"
 	if k.trial != "" {
 		trial = "of trial " + k.trial
@@ -502,7 +507,8 @@ func difference(recorded, asked []byte) string {
 	var a, b any
 	if json.Unmarshal(recorded, &a) != nil || json.Unmarshal(asked, &b) != nil {
 		i := common(recorded, asked)
-		return fmt.Sprintf("from byte %d on: recorded %q, asked %q", i, excerpt(string(recorded), i), excerpt(string(asked), i))
+		return fmt.Sprintf("from byte %d on: recorded %q, asked %q", i, excerpt(string(recorded), i),
+			excerpt(string(asked), i))
 	}
 	if d := differ("", a, b); d != "" {
 		return d

@@ -175,10 +175,13 @@ func TestMissNamesTheFirstDifference(t *testing.T) {
 	}{
 		{"t1", "/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, who are you?"}]}`,
 			[]string{"trial t1", "/messages/0/content from byte 13 on", `lo there, how are you?`, `lo there, who are you?`}},
-		{"t1", "/v1/chat", `{"model":"m","seed":2,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`, []string{"at /seed: recorded 1, asked 2"}},
-		{"t1", "/v1/chat", `{"model":"m","messages":[{"role":"user","content":"Hello there, how are you?"}]}`, []string{"at /seed: recorded 1, asked nothing"}},
+		{"t1", "/v1/chat", `{"model":"m","seed":2,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`,
+			[]string{"at /seed: recorded 1, asked 2"}},
+		{"t1", "/v1/chat", `{"model":"m","messages":[{"role":"user","content":"Hello there, how are you?"}]}`,
+			[]string{"at /seed: recorded 1, asked nothing"}},
 		{"t1", "/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"},{"role":"tool"}]}`, []string{"/messages: recorded 1 items, asked 2"}},
-		{"t2", "/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`, []string{"trial t2", "only for other trials"}},
+		{"t2", "/v1/chat", `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`,
+			[]string{"trial t2", "only for other trials"}},
 		{"t1", "/v1/other", `{}`, []string{"no request to POST /v1/other"}},
 	} {
 		k := replay(t, path)
@@ -198,7 +201,8 @@ func TestMissNamesTheFirstDifference(t *testing.T) {
 	ctx = trial("t1")
 	body := `{"model":"m","seed":1,"messages":[{"role":"user","content":"Hello there, how are you?"}]}`
 	mustAsk(t, ctx, k.Wrap("", live), s.URL+"/v1/chat", body)
-	if _, err := ask(ctx, k.Wrap("", live), s.URL+"/v1/chat", body); err == nil || !strings.Contains(err.Error(), "made it 1 times, this is time 2") {
+	if _, err := ask(ctx, k.Wrap("", live), s.URL+"/v1/chat", body); err == nil ||
+		!strings.Contains(err.Error(), "made it 1 times, this is time 2") {
 		t.Errorf("error %v does not say that the request was made too often", err)
 	}
 	if sent.Load() != before {
@@ -396,13 +400,15 @@ func TestDamageIsAnError(t *testing.T) {
 // Both clients, whole and in pieces, answers and errors: what is replayed is
 // what was recorded, to the byte and to the microsecond.
 func TestReplayThroughTheClients(t *testing.T) {
-	sv, err := proxy.New(proxy.Options{Faults: proxy.Faults{proxy.MalformedCall: 0.2, proxy.BadRequest: 0.1, proxy.ServerError: 0.2}, Seed: 5})
+	sv, err := proxy.New(proxy.Options{Faults: proxy.Faults{proxy.MalformedCall: 0.2, proxy.BadRequest: 0.1,
+		proxy.ServerError: 0.2}, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(sv.Handler())
 	defer s.Close()
-	tools := []model.Tool{{Name: "add_memory", Description: "Store a memory.", Params: []model.Param{{Name: "content", Required: true}}}}
+	tools := []model.Tool{{Name: "add_memory", Description: "Store a memory.",
+		Params: []model.Param{{Name: "content", Required: true}}}}
 	for _, protocol := range []string{"openai", "ollama"} {
 		for _, stream := range []bool{false, true} {
 			path := filepath.Join(t.TempDir(), "c.cassette")
@@ -411,16 +417,20 @@ func TestReplayThroughTheClients(t *testing.T) {
 				defer c.Close()
 				var m model.Model
 				if protocol == "openai" {
-					m, err = openai.New(model.ServerOptions{Model: "reference:naive", Address: s.URL + "/v1", Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
+					m, err = openai.New(model.ServerOptions{Model: "reference:naive", Address: s.URL + "/v1", Stream: stream,
+						Client: c, Cassette: k.Wrap, Replayed: replayed})
 				} else {
-					m, err = ollama.New(model.ServerOptions{Model: "reference:naive", Address: s.URL, Stream: stream, Client: c, Cassette: k.Wrap, Replayed: replayed})
+					m, err = ollama.New(model.ServerOptions{Model: "reference:naive", Address: s.URL, Stream: stream, Client: c,
+						Cassette: k.Wrap, Replayed: replayed})
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 				for i := range 40 {
 					ctx := remote.WithTrial(context.Background(), fmt.Sprint(i/2))
-					r, err := m.Next(ctx, model.Request{Tools: tools, Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("Remember that item %d costs %d euros.", i, i*i)}}})
+					r, err := m.Next(ctx, model.Request{Tools: tools,
+						Messages: []model.Message{{Role: model.User,
+							Content: fmt.Sprintf("Remember that item %d costs %d euros.", i, i*i)}}})
 					if wall := r.Usage.Took; !replayed && wall <= 0 {
 						t.Errorf("call %d took %v", i, wall)
 					}
@@ -523,7 +533,8 @@ func TestNoSecretOnTheCassette(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.cassette")
 	c := newClient(t, remote.Options{})
 	k := record(t, path, c)
-	m, err := openai.New(model.ServerOptions{Model: "m", Address: s.URL, Key: remote.NewSecret(key), Client: c, Cassette: k.Wrap})
+	m, err := openai.New(model.ServerOptions{Model: "m", Address: s.URL, Key: remote.NewSecret(key), Client: c,
+		Cassette: k.Wrap})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -539,7 +550,8 @@ func TestNoSecretOnTheCassette(t *testing.T) {
 		t.Fatal("the refused request was answered")
 	}
 	closed(t, k)
-	for what, text := range map[string]string{"error": fmt.Sprintf("%v %+v %#v", err, err, err), "cassette": plain(t, path), "reply": fmt.Sprintf("%#v", r)} {
+	for what, text := range map[string]string{"error": fmt.Sprintf("%v %+v %#v", err, err, err),
+		"cassette": plain(t, path), "reply": fmt.Sprintf("%#v", r)} {
 		if strings.Contains(text, "planted") {
 			t.Errorf("the %s holds the key: %s", what, text)
 		}
@@ -615,7 +627,8 @@ func TestKilledWhileRecording(t *testing.T) {
 		if _, err := fmt.Sscan(id, &w, &i); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ask(remote.WithTrial(context.Background(), fmt.Sprint("trial", w)), rt, s.URL+"/x", fmt.Sprintf(`{"trial":%d,"i":%d}`, w, i))
+		got, err := ask(remote.WithTrial(context.Background(), fmt.Sprint("trial", w)), rt, s.URL+"/x",
+			fmt.Sprintf(`{"trial":%d,"i":%d}`, w, i))
 		if err != nil || got != want {
 			t.Errorf("request %s is replayed as %q (%v), the process saw %q", id, got, err, want)
 		}
@@ -636,7 +649,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	b.SetBytes(int64(words.Len()))
 	for i := 0; b.Loop(); i++ {
-		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q},{"role":"user","content":"%d"}]}`, words.String(), i)
+		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q},{"role":"user","content":"%d"}]}`,
+			words.String(), i)
 		mustAsk(b, remote.WithTrial(context.Background(), fmt.Sprint(i%64)), rt, "http://x/v1/chat/completions", body)
 	}
 	closed(b, k)

@@ -64,7 +64,8 @@ func scan(path string, f func(line []byte) error) (torn bool, err error) {
 	if st, err := file.Stat(); err == nil && st.Size() == 0 {
 		return true, nil
 	}
-	z, err := zstd.NewReader(bufio.NewReaderSize(file, 1<<20), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(2*window), zstd.WithDecoderMaxMemory(1<<40))
+	z, err := zstd.NewReader(bufio.NewReaderSize(file, 1<<20), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(2*window), zstd.WithDecoderMaxMemory(1<<40))
 	if err != nil {
 		return false, err
 	}
@@ -119,7 +120,8 @@ type tape struct {
 }
 
 func newTape(file *os.File) (*tape, error) {
-	z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window))
+	z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(window))
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,8 @@ func messages(req model.Request) []api.Message {
 			for _, a := range c.Args {
 				args.Set(a.Name, model.Value(req.Tools, c.Name, a))
 			}
-			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID, Function: api.ToolCallFunction{Index: j, Name: c.Name, Arguments: args}})
+			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID,
+				Function: api.ToolCallFunction{Index: j, Name: c.Name, Arguments: args}})
 		}
 	}
 	return out

@@ -209,7 +209,8 @@ func (r *reader) count() *remote.Error {
 		return remote.Spoilt(remote.BadUsage, "the usage does not follow the protocol: %w", err)
 	}
 	var total int
-	counts := map[*int]json.RawMessage{&r.Prompt: u.Prompt, &r.Completion: u.Completion, &total: u.Total, &r.Cached: details.Cached}
+	counts := map[*int]json.RawMessage{&r.Prompt: u.Prompt, &r.Completion: u.Completion, &total: u.Total,
+		&r.Cached: details.Cached}
 	var bad *remote.Error
 	for to, from := range counts {
 		n, err := model.Count(from)

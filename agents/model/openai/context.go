@@ -57,7 +57,8 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		elsewhere := map[string]string{
 			"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
 		var real sizes
-		if elsewhere != "" && m.ask(ctx, strings.TrimSuffix(m.Base, "/v1")+elsewhere, nil, &real) == nil && real.context() > 0 {
+		if elsewhere != "" && m.ask(ctx, strings.TrimSuffix(m.Base, "/v1")+elsewhere, nil, &real) == nil &&
+			real.context() > 0 {
 			n = real.context()
 		}
 		if n == 0 && (s.Owner == "library" || s.Owner != "" && strings.Contains("/"+s.ID, "/"+s.Owner+"/")) {
@@ -82,7 +83,8 @@ func (m *Model) ofOllama(ctx context.Context, id string) int {
 	}
 	root := strings.TrimSuffix(m.Base, "/v1")
 	body, _ := json.Marshal(map[string]any{"model": id, "stream": false})
-	if m.ask(ctx, root+"/api/generate", body, new(json.RawMessage)) != nil || m.ask(ctx, root+"/api/ps", nil, &running) != nil {
+	if m.ask(ctx, root+"/api/generate", body, new(json.RawMessage)) != nil ||
+		m.ask(ctx, root+"/api/ps", nil, &running) != nil {
 		return 0
 	}
 	for _, r := range running.Models {

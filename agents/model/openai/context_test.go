@@ -20,11 +20,14 @@ func TestContext(t *testing.T) {
 		path, own string // what the server says elsewhere
 		want      int
 	}{
-		"OpenAI":                 {`{"data":[{"id":"m","object":"model","owned_by":"openai"},{"id":"n"}]}`, "", "", 0},
-		"vLLM":                   {`{"data":[{"id":"n","max_model_len":1},{"id":"m","max_model_len":4096}]}`, "", "", 4096},
-		"llama.cpp":              {`{"data":[{"id":"/models/m.gguf","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`, "/props", `{"default_generation_settings":{"n_ctx":4096}}`, 4096},
-		"llama.cpp, silent":      {`{"data":[{"id":"m","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`, "", "", 131072},
-		"LM Studio":              {`{"data":[{"id":"m","owned_by":"organization_owner"}]}`, "/api/v0/models/m", `{"id":"m","max_context_length":32768,"loaded_context_length":16384}`, 16384},
+		"OpenAI": {`{"data":[{"id":"m","object":"model","owned_by":"openai"},{"id":"n"}]}`, "", "", 0},
+		"vLLM":   {`{"data":[{"id":"n","max_model_len":1},{"id":"m","max_model_len":4096}]}`, "", "", 4096},
+		"llama.cpp": {`{"data":[{"id":"/models/m.gguf","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`,
+			"/props", `{"default_generation_settings":{"n_ctx":4096}}`, 4096},
+		"llama.cpp, silent": {`{"data":[{"id":"m","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`, "", "",
+			131072},
+		"LM Studio": {`{"data":[{"id":"m","owned_by":"organization_owner"}]}`, "/api/v0/models/m",
+			`{"id":"m","max_context_length":32768,"loaded_context_length":16384}`, 16384},
 		"OpenRouter":             {`{"data":[{"id":"m","context_length":131072},{"id":"n"}]}`, "", "", 131072},
 		"Groq":                   {`{"data":[{"id":"m","context_window":8192},{"id":"n"}]}`, "", "", 8192},
 		"Mistral":                {`{"data":[{"id":"m","max_context_length":32768},{"id":"n"}]}`, "", "", 32768},
@@ -63,8 +66,10 @@ func TestContextOfOllama(t *testing.T) {
 		entry, ps string
 		want      int
 	}{
-		"of its library": {`{"id":"m","owned_by":"library"}`, `{"models":[{"name":"n","context_length":1},{"name":"m","context_length":%d}]}`, 4096},
-		"somebody's":     {`{"id":"hf.co/u/m","owned_by":"u"}`, `{"models":[{"name":"hf.co/u/m","context_length":%d}]}`, 4096},
+		"of its library": {`{"id":"m","owned_by":"library"}`,
+			`{"models":[{"name":"n","context_length":1},{"name":"m","context_length":%d}]}`, 4096},
+		"somebody's": {`{"id":"hf.co/u/m","owned_by":"u"}`, `{"models":[{"name":"hf.co/u/m","context_length":%d}]}`,
+			4096},
 		"an old one":     {`{"id":"m","owned_by":"library"}`, `{"models":[{"name":"m","size":%d}]}`, 0},
 		"another server": {`{"id":"m","owned_by":"library","max_model_len":2048}`, `{}`, 2048},
 	} {

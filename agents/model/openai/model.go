@@ -208,7 +208,8 @@ func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]flo
 		out := make([][]float32, len(texts))
 		for _, d := range resp.Data {
 			if d.Index < 0 || d.Index >= len(out) {
-				return nil, 0, &remote.Error{Kind: remote.Fatal, Err: fmt.Errorf("the answer holds vector %d of %d texts", d.Index, len(texts))}
+				return nil, 0, &remote.Error{Kind: remote.Fatal,
+					Err: fmt.Errorf("the answer holds vector %d of %d texts", d.Index, len(texts))}
 			}
 			out[d.Index] = d.Embedding
 		}

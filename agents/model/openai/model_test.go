@@ -68,7 +68,8 @@ func start(t *testing.T, o model.ServerOptions, answers ...string) (*openai.Mode
 }
 
 var (
-	tools = []model.Tool{{Name: "send_mail", Description: "Send <b>.", Params: []model.Param{{Name: "to", Format: "email", Required: true}, {Name: "body"}}}}
+	tools = []model.Tool{{Name: "send_mail", Description: "Send <b>.",
+		Params: []model.Param{{Name: "to", Format: "email", Required: true}, {Name: "body"}}}}
 	hello = model.Request{Seed: 42, Messages: []model.Message{{Role: model.User, Content: "Hello."}}}
 )
 
@@ -96,10 +97,15 @@ func TestBodyOnTheWire(t *testing.T) {
 		"plain": {model.ServerOptions{}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0,"seed":42}`},
 		"options": {model.ServerOptions{Temperature: &half, Settings: model.Settings{MaxTokens: 100}}, hello,
 			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false,"temperature":0.5,"seed":42,"max_tokens":100}`},
-		"omit": {model.ServerOptions{Omit: []string{"temperature", "seed"}}, hello, `{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false}`},
-		"a conversation": {model.ServerOptions{Omit: []string{"temperature"}}, model.Request{Tools: tools, MaxTokens: 7, Messages: []model.Message{
-			{Role: model.System, Content: "Be good."}, {Role: model.User}, {Role: model.Assistant, Calls: []model.Call{{ID: "c1", Name: "send_mail", Args: []model.Arg{{Name: "to", Value: "a@b.example"}}}}},
-			{Role: model.ToolRole, CallID: "c1", Name: "send_mail"}, {Role: model.Assistant}, {Role: model.User, Content: "And?"}}},
+		"omit": {model.ServerOptions{Omit: []string{"temperature", "seed"}}, hello,
+			`{"model":"m","messages":[{"role":"user","content":"Hello."}],"stream":false}`},
+		"a conversation": {model.ServerOptions{Omit: []string{"temperature"}},
+			model.Request{Tools: tools, MaxTokens: 7, Messages: []model.Message{
+				{Role: model.System, Content: "Be good."}, {Role: model.User},
+				{Role: model.Assistant, Calls: []model.Call{{ID: "c1", Name: "send_mail",
+					Args: []model.Arg{{Name: "to", Value: "a@b.example"}}}}},
+				{Role: model.ToolRole, CallID: "c1", Name: "send_mail"}, {Role: model.Assistant},
+				{Role: model.User, Content: "And?"}}},
 			`{"model":"m","stream":false,"seed":0,"max_tokens":7,"messages":[{"role":"system","content":"Be good."},{"role":"user","content":""},
 			{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"send_mail","arguments":"{\"to\":\"a@b.example\"}"}}]},
 			{"role":"tool","content":"","tool_call_id":"c1"},{"role":"assistant","content":""},{"role":"user","content":"And?"}],
@@ -133,7 +139,8 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestUsage(t *testing.T) {
 	m, _ := start(t, model.ServerOptions{}, "500 {}", ok)
 	r, err := m.Next(context.Background(), hello)
-	if err != nil || r.Usage.Prompt != 11 || r.Usage.Completion != 2 || r.Usage.Estimated || r.Usage.Calls != 2 || r.Usage.Took <= 0 {
+	if err != nil || r.Usage.Prompt != 11 || r.Usage.Completion != 2 || r.Usage.Estimated || r.Usage.Calls != 2 ||
+		r.Usage.Took <= 0 {
 		t.Errorf("usage %+v, error %v", r.Usage, err)
 	}
 	m, _ = start(t, model.ServerOptions{}, `{"choices":[{"message":{"role":"assistant","content":"Twelve bytes"}}]}`)
@@ -161,33 +168,46 @@ func TestAnswers(t *testing.T) {
 		want    string // text|call args, or an error's kind and text
 		sent    int
 	}{
-		"a call":                         {[]string{call("c1", `"{\"body\":\"x\",\"to\":\"a@b.example\"}"`)}, false, `|c1 send_mail to=a@b.example body=x`, 1},
-		"no arguments":                   {[]string{call("c1", `""`)}, false, `|c1 send_mail`, 1},
-		"content in parts":               {[]string{`{"choices":[{"message":{"role":"assistant","content":[{"type":"text","text":"Hi "},{"type":"text","text":"there"}]}}]}`}, false, `Hi there|`, 1},
-		"a refusal":                      {[]string{`{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I won't."}}]}`}, false, `I won't.|`, 1},
-		"reasoning apart":                {[]string{`{"choices":[{"message":{"role":"assistant","content":"Hi","reasoning_content":"They greet."}}]}`}, false, `Hi|`, 1},
-		"malformed, then right":          {[]string{call("c1", `"{\"to\": \"a@"`), call("c2", `"{\"to\":\"a@b.example\"}"`)}, false, `|c2 send_mail to=a@b.example`, 2},
-		"malformed twice":                {[]string{call("c1", `"{\"to\": \"a@"`)}, false, `malformed tool call: send_mail {"to": "a@`, 2},
-		"arguments not a string":         {[]string{call("c1", `{"to":"a@b.example"}`)}, false, `broken tool call: `, 1},
-		"the server could not read it":   {[]string{`400 {"error":{"message":"tool_use_failed: bad","code":"tool_use_failed"}}`, ok}, false, `Hi.|`, 2},
-		"filtered prompt":                {[]string{`400 {"error":{"message":"no","code":"content_filter"}}`}, false, `filtered: no`, 1},
-		"filtered answer":                {[]string{`{"choices":[{"message":{"role":"assistant","content":"I"},"finish_reason":"content_filter"}]}`}, false, `filtered: I`, 1},
-		"a gateway's error":              {[]string{`{"error":{"code":502,"message":"upstream"}}`, ok}, false, `Hi.|`, 2},
-		"a gateway's refusal":            {[]string{`{"error":{"code":402,"message":"no credit"}}`}, false, `fatal: no credit`, 1},
-		"a gateway's limit":              {[]string{`{"error":{"code":"429","message":"slow down"}}`}, false, `rate limit: slow down`, 2},
+		"a call": {[]string{call("c1", `"{\"body\":\"x\",\"to\":\"a@b.example\"}"`)}, false,
+			`|c1 send_mail to=a@b.example body=x`, 1},
+		"no arguments":     {[]string{call("c1", `""`)}, false, `|c1 send_mail`, 1},
+		"content in parts": {[]string{`{"choices":[{"message":{"role":"assistant","content":[{"type":"text","text":"Hi "},{"type":"text","text":"there"}]}}]}`}, false, `Hi there|`, 1},
+		"a refusal": {[]string{`{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I won't."}}]}`},
+			false, `I won't.|`, 1},
+		"reasoning apart": {[]string{`{"choices":[{"message":{"role":"assistant","content":"Hi","reasoning_content":"They greet."}}]}`}, false, `Hi|`, 1},
+		"malformed, then right": {[]string{call("c1", `"{\"to\": \"a@"`), call("c2", `"{\"to\":\"a@b.example\"}"`)},
+			false, `|c2 send_mail to=a@b.example`, 2},
+		"malformed twice": {[]string{call("c1", `"{\"to\": \"a@"`)}, false,
+			`malformed tool call: send_mail {"to": "a@`, 2},
+		"arguments not a string": {[]string{call("c1", `{"to":"a@b.example"}`)}, false, `broken tool call: `, 1},
+		"the server could not read it": {[]string{`400 {"error":{"message":"tool_use_failed: bad","code":"tool_use_failed"}}`,
+			ok}, false, `Hi.|`, 2},
+		"filtered prompt": {[]string{`400 {"error":{"message":"no","code":"content_filter"}}`}, false,
+			`filtered: no`, 1},
+		"filtered answer":   {[]string{`{"choices":[{"message":{"role":"assistant","content":"I"},"finish_reason":"content_filter"}]}`}, false, `filtered: I`, 1},
+		"a gateway's error": {[]string{`{"error":{"code":502,"message":"upstream"}}`, ok}, false, `Hi.|`, 2},
+		"a gateway's refusal": {[]string{`{"error":{"code":402,"message":"no credit"}}`}, false,
+			`fatal: no credit`, 1},
+		"a gateway's limit": {[]string{`{"error":{"code":"429","message":"slow down"}}`}, false,
+			`rate limit: slow down`, 2},
 		"no choice":                      {[]string{`{"choices":[]}`}, false, `no answer: {"choices":[]}`, 2},
 		"an error that says nothing":     {[]string{`{"error":"","choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}]}`}, false, `Hi.|`, 1},
 		"details that are an empty list": {[]string{`{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}],"usage":{"prompt_tokens":70,"completion_tokens":2,"prompt_tokens_details":[]}}`}, false, `Hi.|`, 1},
 		"another protocol":               {[]string{`{"choices":"none"}`}, false, `no answer: {"choices":"none"}`, 2},
-		"stream":                         {[]string{stream(`{"delta":{"role":"assistant","content":""}}`, `{"delta":{"content":"Hi "}}`, `{"delta":{"content":"there"}}`, `{"delta":{},"finish_reason":"stop"}`)}, true, `Hi there|`, 1},
+		"stream": {[]string{stream(`{"delta":{"role":"assistant","content":""}}`,
+			`{"delta":{"content":"Hi "}}`, `{"delta":{"content":"there"}}`, `{"delta":{},"finish_reason":"stop"}`)}, true,
+			`Hi there|`, 1},
 		"stream of calls": {[]string{stream(`{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"send_mail","arguments":""}}]}}`,
-			`{"delta":{"tool_calls":[{"index":1,"id":"c2","function":{"name":"send_mail","arguments":"{\"to\":"}}]}}`, `{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}},{"index":1,"function":{"arguments":"\"x\"}"}}]},"finish_reason":"stop"}`)}, true,
+			`{"delta":{"tool_calls":[{"index":1,"id":"c2","function":{"name":"send_mail","arguments":"{\"to\":"}}]}}`,
+			`{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}},{"index":1,"function":{"arguments":"\"x\"}"}}]},"finish_reason":"stop"}`)}, true,
 			`|c1 send_mail|c2 send_mail to=x`, 1},
 		"stream of calls all numbered 0": {[]string{stream(`{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"send_mail","arguments":"{}"}}]}}`,
 			`{"delta":{"tool_calls":[{"index":0,"id":"c2","function":{"name":"send_mail","arguments":"{}"}}]},"finish_reason":"tool_calls"}`)}, true, `|c1 send_mail|c2 send_mail`, 1},
-		"stream that is cut":                 {[]string{"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", stream(`{"delta":{"content":"Hi"},"finish_reason":"stop"}`)}, true, `Hi|`, 2},
-		"stream without choices":             {[]string{stream()}, true, `no answer: `, 2},
-		"a stream of nothing":                {[]string{stream(`{"delta":{"role":"assistant"}}`, `{"delta":{},"finish_reason":"stop"}`)}, true, `|`, 1},
+		"stream that is cut": {[]string{"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n",
+			stream(`{"delta":{"content":"Hi"},"finish_reason":"stop"}`)}, true, `Hi|`, 2},
+		"stream without choices": {[]string{stream()}, true, `no answer: `, 2},
+		"a stream of nothing": {[]string{stream(`{"delta":{"role":"assistant"}}`,
+			`{"delta":{},"finish_reason":"stop"}`)}, true, `|`, 1},
 		"whole where a stream was asked for": {[]string{ok}, true, `Hi.|`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +249,8 @@ func TestSpoiltAnswers(t *testing.T) {
 		return `{"choices":[{"message":{"content":null,"tool_calls":` + calls + `},"finish_reason":"tool_calls"}]}`
 	}
 	said := func(finish string) string {
-		return `{"choices":[{"message":{"content":"Hi."},"finish_reason":` + finish + `}],"usage":{"prompt_tokens":70,"completion_tokens":2}}`
+		return `{"choices":[{"message":{"content":"Hi."},"finish_reason":` + finish +
+			`}],"usage":{"prompt_tokens":70,"completion_tokens":2}}`
 	}
 	usage := func(u string) string {
 		return `{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}],"usage":` + u + `}`
@@ -239,29 +260,36 @@ func TestSpoiltAnswers(t *testing.T) {
 		stream bool
 		kind   remote.Kind
 	}{
-		"no JSON":                      {`<html>`, false, remote.NoAnswer},
-		"null message":                 {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, false, remote.NoAnswer},
-		"no message":                   {`{"choices":[{"finish_reason":"stop"}]}`, false, remote.NoAnswer},
-		"null choices":                 {`{"choices":null}`, false, remote.NoAnswer},
-		"no choices":                   {`{"id":"x"}`, false, remote.NoAnswer},
-		"null content":                 {`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"stop"}]}`, false, remote.NoAnswer},
-		"content is a number":          {`{"choices":[{"message":{"content":7},"finish_reason":"stop"}]}`, false, remote.NoAnswer},
-		"length":                       {said(`"length"`), false, remote.CutAnswer},
-		"aborted":                      {said(`"abort"`), false, remote.CutAnswer},
-		"a bound of the gateway":       {said(`"MAX_TOKENS"`), false, remote.CutAnswer},
-		"a call cut within":            {`{"choices":[{"message":{"tool_calls":[{"function":{"name":"send_mail","arguments":"{\"to"}}]},"finish_reason":"length"}]}`, false, remote.CutAnswer},
-		"stream, length":               {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n", true, remote.CutAnswer},
-		"stream without a reason":      {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", true, remote.CutAnswer},
-		"stream without an end":        {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", true, remote.Transient},
-		"stream that breaks off":       {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"error\":{\"message\":\"gone\"}}\n\ndata: [DONE]\n\n", true, remote.Transient},
-		"stream with a broken line":    {"data: {\"choices\":[{\"delta\":{\"con\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", true, remote.NoAnswer},
-		"stream, usage is a list":      {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\"usage\":[]}\n\ndata: [DONE]\n\n", true, remote.BadUsage},
-		"tokens as a string":           {usage(`{"prompt_tokens":"70"}`), false, remote.BadUsage},
-		"tokens below 0":               {usage(`{"prompt_tokens":70,"completion_tokens":-1}`), false, remote.BadUsage},
-		"more tokens than there are":   {usage(`{"prompt_tokens":1e300}`), false, remote.BadUsage},
-		"a part of a token":            {usage(`{"prompt_tokens":70.5}`), false, remote.BadUsage},
-		"tokens that are no number":    {usage(`{"prompt_tokens":NaN}`), false, remote.BadUsage},
-		"a sum that is a string":       {usage(`{"prompt_tokens":70,"completion_tokens":1,"total_tokens":"71"}`), false, remote.BadUsage},
+		"no JSON":      {`<html>`, false, remote.NoAnswer},
+		"null message": {`{"choices":[{"message":null,"finish_reason":"stop"}]}`, false, remote.NoAnswer},
+		"no message":   {`{"choices":[{"finish_reason":"stop"}]}`, false, remote.NoAnswer},
+		"null choices": {`{"choices":null}`, false, remote.NoAnswer},
+		"no choices":   {`{"id":"x"}`, false, remote.NoAnswer},
+		"null content": {`{"choices":[{"message":{"role":"assistant","content":null},"finish_reason":"stop"}]}`, false,
+			remote.NoAnswer},
+		"content is a number": {`{"choices":[{"message":{"content":7},"finish_reason":"stop"}]}`, false,
+			remote.NoAnswer},
+		"length":                 {said(`"length"`), false, remote.CutAnswer},
+		"aborted":                {said(`"abort"`), false, remote.CutAnswer},
+		"a bound of the gateway": {said(`"MAX_TOKENS"`), false, remote.CutAnswer},
+		"a call cut within":      {`{"choices":[{"message":{"tool_calls":[{"function":{"name":"send_mail","arguments":"{\"to"}}]},"finish_reason":"length"}]}`, false, remote.CutAnswer},
+		"stream, length":         {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n", true, remote.CutAnswer},
+		"stream without a reason": {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", true,
+			remote.CutAnswer},
+		"stream without an end": {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n", true,
+			remote.Transient},
+		"stream that breaks off": {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: " +
+			"{\"error\":{\"message\":\"gone\"}}\n\ndata: [DONE]\n\n", true, remote.Transient},
+		"stream with a broken line": {"data: {\"choices\":[{\"delta\":{\"con\n\ndata: " +
+			"{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", true, remote.NoAnswer},
+		"stream, usage is a list":    {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\"usage\":[]}\n\ndata: [DONE]\n\n", true, remote.BadUsage},
+		"tokens as a string":         {usage(`{"prompt_tokens":"70"}`), false, remote.BadUsage},
+		"tokens below 0":             {usage(`{"prompt_tokens":70,"completion_tokens":-1}`), false, remote.BadUsage},
+		"more tokens than there are": {usage(`{"prompt_tokens":1e300}`), false, remote.BadUsage},
+		"a part of a token":          {usage(`{"prompt_tokens":70.5}`), false, remote.BadUsage},
+		"tokens that are no number":  {usage(`{"prompt_tokens":NaN}`), false, remote.BadUsage},
+		"a sum that is a string": {usage(`{"prompt_tokens":70,"completion_tokens":1,"total_tokens":"71"}`), false,
+			remote.BadUsage},
 		"usage is a text":              {usage(`"70"`), false, remote.BadUsage},
 		"details that are a number":    {usage(`{"prompt_tokens":70,"prompt_tokens_details":7}`), false, remote.BadUsage},
 		"details that are a list":      {usage(`{"prompt_tokens":70,"prompt_tokens_details":[7]}`), false, remote.BadUsage},
@@ -294,16 +322,19 @@ func TestSpoiltAnswers(t *testing.T) {
 // The key is sent as a bearer token and stands nowhere else.
 func TestKey(t *testing.T) {
 	const key = "sk-planted-9f3b7c1d5e"
-	m, s := start(t, model.ServerOptions{Key: remote.NewSecret(key)}, `401 {"error":{"message":"Incorrect API key provided: `+key+`"}}`)
+	m, s := start(t, model.ServerOptions{Key: remote.NewSecret(key)},
+		`401 {"error":{"message":"Incorrect API key provided: `+key+`"}}`)
 	_, err := m.Next(context.Background(), hello)
 	if got := s.headers[0].Get("Authorization"); got != "Bearer "+key {
 		t.Errorf("authorization %q", got)
 	}
-	if all := fmt.Sprintf("%v %+v %#v %v %+v %#v", err, err, err, m, m, m); err == nil || strings.Contains(all, "planted") {
+	if all := fmt.Sprintf("%v %+v %#v %v %+v %#v", err, err, err, m, m, m); err == nil ||
+		strings.Contains(all, "planted") {
 		t.Errorf("the key shows: %s", all)
 	}
 	hidden := strings.Replace(key, "s", `\u0073`, 1)
-	m, _ = start(t, model.ServerOptions{Key: remote.NewSecret(key)}, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"`+hidden+`"}]}`)
+	m, _ = start(t, model.ServerOptions{Key: remote.NewSecret(key)},
+		`{"choices":[{"message":{"content":"Hi"},"finish_reason":"`+hidden+`"}]}`)
 	if _, err := m.Next(context.Background(), hello); err == nil || strings.Contains(err.Error(), "planted") {
 		t.Errorf("the key shows, or is a reason to finish: %v", err)
 	}
@@ -319,8 +350,10 @@ func TestNames(t *testing.T) {
 		o         model.ServerOptions
 		llm, same bool
 	}{
-		{model.ServerOptions{Model: "gpt-oss-120b"}, true, false}, {model.ServerOptions{Model: "gpt-oss-120b", Replayed: true}, true, true},
-		{model.ServerOptions{Model: "reference:naive"}, false, true}, {model.ServerOptions{Model: "reference"}, false, true}, {model.ServerOptions{Model: "referenced"}, true, false},
+		{model.ServerOptions{Model: "gpt-oss-120b"}, true, false},
+		{model.ServerOptions{Model: "gpt-oss-120b", Replayed: true}, true, true},
+		{model.ServerOptions{Model: "reference:naive"}, false, true}, {model.ServerOptions{Model: "reference"}, false, true},
+		{model.ServerOptions{Model: "referenced"}, true, false},
 	} {
 		test.o.Client = c
 		m, err := openai.New(test.o)

@@ -259,7 +259,8 @@ func (r *reader) statements(s string) []*statement {
 // recordStart recognises a line that begins like a record of past work.
 func recordStart(s string) bool {
 	word, _, ok := strings.Cut(s, ":")
-	return ok && (strings.EqualFold(word, "task") || strings.EqualFold(word, "lesson") || strings.EqualFold(word, "outcome"))
+	return ok && (strings.EqualFold(word, "task") || strings.EqualFold(word, "lesson") ||
+		strings.EqualFold(word, "outcome"))
 }
 
 // isNumbered reports whether a list item's mark, which before ends with, is a

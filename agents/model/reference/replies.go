@@ -127,7 +127,8 @@ func (r *replies) add(key uint64, e *exchange) {
 // answers reports whether the exchange is that of this request. Tools are compared
 // by where they stand: a loop offers the same ones again and again.
 func (e *exchange) answers(req *model.Request) bool {
-	if len(e.msgs) != len(req.Messages) || len(e.tools) != len(req.Tools) || len(e.tools) > 0 && &e.tools[0] != &req.Tools[0] {
+	if len(e.msgs) != len(req.Messages) || len(e.tools) != len(req.Tools) ||
+		len(e.tools) > 0 && &e.tools[0] != &req.Tools[0] {
 		return false
 	}
 	for i := range e.msgs {

@@ -88,7 +88,8 @@ type Report struct {
 // Scan scans files, and directories with all that is below them. Its error is that
 // of ctx, or of a path that is not there.
 func Scan(ctx context.Context, g *guard.Guard, o Options, paths ...string) (*Report, error) {
-	s := &scanner{ctx: ctx, in: g.Inspector(), maxText: o.MaxBytes, maxDB: o.MaxBytes, seen: make(map[[sha256.Size]byte]int),
+	s := &scanner{ctx: ctx, in: g.Inspector(), maxText: o.MaxBytes, maxDB: o.MaxBytes,
+		seen:   make(map[[sha256.Size]byte]int),
 		report: &Report{Findings: []Finding{}, Skipped: []Skipped{}, Failed: []Skipped{}}}
 	if o.MaxBytes == 0 {
 		s.maxText, s.maxDB = defaultText, defaultDatabase
@@ -224,7 +225,8 @@ func (s *scanner) file(name string, info fs.FileInfo, named bool) {
 	}
 	utf16le, utf16be := bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff})
 	ext := strings.ToLower(filepath.Ext(name))
-	isText := slices.Contains([]string{".md", ".markdown", ".txt", ".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml", ".csv", ".org", ".rst"}, ext)
+	isText := slices.Contains([]string{".md", ".markdown", ".txt", ".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml",
+		".csv", ".org", ".rst"}, ext)
 	if !named && !isText && !utf16le && !utf16be && isBinary(head) {
 		s.skip(name, "a binary file")
 		return
@@ -394,8 +396,9 @@ func (s *scanner) add(f *guard.Finding, match, place string, line int) {
 	known := sha256.Sum256([]byte(id)) // what was matched may be long
 	s.seen[known]++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", id, s.seen[known]))
-	out := Finding{File: s.name, Line: line, Place: place, Check: f.Check, On: string(f.On), Family: f.Family, Severity: f.Severity.String(),
-		Action: f.Action, Rule: f.Rule, Note: f.Note, Fingerprint: hex.EncodeToString(sum[:])}
+	out := Finding{File: s.name, Line: line, Place: place, Check: f.Check, On: string(f.On), Family: f.Family,
+		Severity: f.Severity.String(),
+		Action:   f.Action, Rule: f.Rule, Note: f.Note, Fingerprint: hex.EncodeToString(sum[:])}
 	if f.On != guard.SensitiveDataCheck {
 		out.Excerpt = text.Clip(match, maxExcerpt)
 	}

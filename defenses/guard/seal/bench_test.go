@@ -37,16 +37,20 @@ func million(b *testing.B) *store.History {
 		now := time.Date(2026, 3, 1, 9, 0, i/batch, 0, time.UTC)
 		for j := range records {
 			n := i + j
-			r := memory.Record{ID: fmt.Sprintf("r%d", n), Store: "memory", Key: fmt.Sprintf("memory/r%d", n), Principal: "ada", Created: now, ValidFrom: now, Version: 1,
-				Text:   fmt.Sprintf("Record %d of many: the depot at quay %d opens at %d:30 and takes parcels until noon.", n, n%977, n%24),
-				Origin: memory.Origin{Class: memory.External, Medium: memory.Web, Source: fmt.Sprintf("https://pages.example/%d", n%5000)}}
+			r := memory.Record{ID: fmt.Sprintf("r%d", n), Store: "memory", Key: fmt.Sprintf("memory/r%d", n), Principal: "ada",
+				Created: now, ValidFrom: now, Version: 1,
+				Text: fmt.Sprintf("Record %d of many: the depot at quay %d opens at %d:30 and takes parcels until noon.", n,
+					n%977, n%24),
+				Origin: memory.Origin{Class: memory.External, Medium: memory.Web,
+					Source: fmt.Sprintf("https://pages.example/%d", n%5000)}}
 			r.Lineage = memory.Lineage{{Segment: 1, Origin: r.Origin}}
 			if n%10 == 0 && n%1000 != 0 {
 				r.Lineage = append(r.Lineage, memory.Link{Record: fmt.Sprintf("r%d", n-10), Origin: r.Origin})
 			}
 			records[j] = r
 		}
-		if _, err := st.CommitLater(ctx, &memory.Batch{At: now, Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "ada", Records: records}); err != nil {
+		if _, err := st.CommitLater(ctx, &memory.Batch{At: now, Cause: memory.CauseWrite, Route: memory.RouteMemoryTool,
+			By: "ada", Records: records}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -102,7 +106,8 @@ func BenchmarkSealAndProve1M(b *testing.B) {
 	b.Run("seal one more", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			b.StopTimer()
-			r := memory.Record{ID: fmt.Sprintf("%s-%d-%d", last, b.N, i), Store: "memory", Key: "bench", Text: "one more", Created: now, ValidFrom: now}
+			r := memory.Record{ID: fmt.Sprintf("%s-%d-%d", last, b.N, i), Store: "memory", Key: "bench", Text: "one more",
+				Created: now, ValidFrom: now}
 			r.Key += r.ID
 			if _, err := st.Commit(ctx, &memory.Batch{At: now, Records: []memory.Record{r}}); err != nil {
 				b.Fatal(err)

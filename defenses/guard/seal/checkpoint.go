@@ -97,7 +97,8 @@ func OpenCheckpoint(signed []byte, verifier note.Verifier) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("%w (%s): %w", ErrSignature, verifier.Name(), err)
 	}
 	if len(n.Sigs) != 1 || len(n.UnverifiedSigs) > 0 {
-		return Checkpoint{}, fmt.Errorf("%w (%s): it has %d signatures", ErrSignature, verifier.Name(), len(n.Sigs)+len(n.UnverifiedSigs))
+		return Checkpoint{}, fmt.Errorf("%w (%s): it has %d signatures", ErrSignature, verifier.Name(),
+			len(n.Sigs)+len(n.UnverifiedSigs))
 	}
 	lines := strings.Split(n.Text, "\n")
 	if len(lines) != 4 {
@@ -120,7 +121,8 @@ func OpenCheckpoint(signed []byte, verifier note.Verifier) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("reading a checkpoint: its signature: %w", err)
 	}
-	if own := fmt.Sprintf("%s\n— %s %s\n", c.text(), n.Sigs[0].Name, base64.StdEncoding.EncodeToString(sig)); own != string(signed) {
+	if own := fmt.Sprintf("%s\n— %s %s\n", c.text(), n.Sigs[0].Name,
+		base64.StdEncoding.EncodeToString(sig)); own != string(signed) {
 		return Checkpoint{}, errors.New("reading a checkpoint: it is not in canonical form")
 	}
 	return c, nil

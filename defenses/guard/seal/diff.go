@@ -87,5 +87,6 @@ func (r *Replay) side(v *store.Version) *Side {
 	if v == nil {
 		return nil
 	}
-	return &Side{Seq: v.Seq, State: v.Record.State, Origin: v.Record.Origin, ContentHash: contentHash(v), Preview: r.preview(v), Forgotten: v.Forgotten}
+	return &Side{Seq: v.Seq, State: v.Record.State, Origin: v.Record.Origin, ContentHash: contentHash(v),
+		Preview: r.preview(v), Forgotten: v.Forgotten}
 }

@@ -106,7 +106,8 @@ type Rederivate struct {
 // quarantines them, bringing back what they superseded; isolates every record that
 // derives from one, over any number of steps; and lists what has to be derived
 // again. Both acts are appended to the log and can be undone.
-func Respond(ctx context.Context, st *store.History, curator *store.Curator, by string, now time.Time, s Suspects) (*Incident, error) {
+func Respond(ctx context.Context, st *store.History, curator *store.Curator, by string, now time.Time,
+	s Suspects) (*Incident, error) {
 	r, err := NewReplay(ctx, st, false)
 	if err != nil {
 		return nil, err
@@ -131,7 +132,8 @@ func Respond(ctx context.Context, st *store.History, curator *store.Curator, by 
 	for _, d := range derived {
 		ids = append(ids, d.Record)
 	}
-	if out.Isolate, err = withhold(ctx, st, curator, s, ids, out.Pinpoint.Began.At, why+": derives from a quarantined record"); err != nil {
+	if out.Isolate, err = withhold(ctx, st, curator, s, ids, out.Pinpoint.Began.At,
+		why+": derives from a quarantined record"); err != nil {
 		return out, fmt.Errorf("isolating: %w", err)
 	}
 	for _, d := range derived {
@@ -172,7 +174,8 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		add(id, "named")
 	}
 	if !s.Since.IsZero() {
-		f := store.Filter{Since: s.Since, Causes: []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}}
+		f := store.Filter{Since: s.Since, Causes: []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject,
+			memory.CauseApprove}}
 		for v, err := range r.store.Versions(ctx, f) {
 			if err != nil && v.Seq == 0 {
 				return nil, err
@@ -199,7 +202,8 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		first, last := &chain[0], &chain[len(chain)-1]
 		a, _ := r.appearance(chain)
 		at := Moment{Seq: first.Seq, At: first.At}
-		p.Bad = append(p.Bad, Suspect{Record: id, First: at, Cause: first.Cause, Route: first.Route, By: first.By, Origin: last.Record.Origin, State: last.Record.State,
+		p.Bad = append(p.Bad, Suspect{Record: id, First: at, Cause: first.Cause, Route: first.Route, By: first.By,
+			Origin: last.Record.Origin, State: last.Record.State,
 			Because: because[id], ContentHash: contentHash(last), Preview: r.preview(last), Snapshots: a.Snapshots})
 		if p.Began.Seq == 0 || at.Seq < p.Began.Seq {
 			p.Began = at
@@ -321,7 +325,8 @@ func (r *Replay) taint(ctx context.Context, bad []string) ([]Rederivate, error) 
 }
 
 // withhold quarantines records, and says which no session could see anyway.
-func withhold(ctx context.Context, st *store.History, curator *store.Curator, s Suspects, ids []string, began time.Time, why string) (Act, error) {
+func withhold(ctx context.Context, st *store.History, curator *store.Curator, s Suspects, ids []string, began time.Time,
+	why string) (Act, error) {
 	a := Act{Records: []string{}}
 	var todo []string
 	for _, id := range ids {
@@ -344,7 +349,8 @@ func withhold(ctx context.Context, st *store.History, curator *store.Curator, s 
 		a.Records = todo
 		return a, nil
 	}
-	done, err := curator.Quarantine(ctx, store.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true}, why)
+	done, err := curator.Quarantine(ctx, store.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true},
+		why)
 	if err != nil {
 		return a, err
 	}

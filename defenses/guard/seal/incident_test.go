@@ -50,7 +50,8 @@ func TestAnIncidentIsPinpointedQuarantinedIsolatedAndListedForRederivation(t *te
 	f := poisoned(t)
 	i := f.respond(seal.Suspects{IDs: []string{"r3"}, Why: "reported by ada"})
 	p := i.Pinpoint
-	if p.Began.Seq != 4 || p.Safe.Seq != 3 || p.Records != 2 || p.Snapshot != "s1" || len(p.Bad) != 1 || p.Bad[0].Because != "named" {
+	if p.Began.Seq != 4 || p.Safe.Seq != 3 || p.Records != 2 || p.Snapshot != "s1" || len(p.Bad) != 1 ||
+		p.Bad[0].Because != "named" {
 		t.Errorf("pinpoint: %+v", p)
 	}
 	if len(p.Sources) != 1 || p.Sources[0] != (seal.Source{Source: page.Source, Class: memory.External, Bad: 1, All: 4}) {
@@ -70,7 +71,8 @@ func TestAnIncidentIsPinpointedQuarantinedIsolatedAndListedForRederivation(t *te
 	if want := []string{"r4 touches r3, remains r1", "r5 touches r4, remains "}; !slices.Equal(again, want) {
 		t.Errorf("to derive again: %q, want %q", again, want)
 	}
-	for id, want := range map[string]memory.State{"r1": memory.Live, "r3": memory.Quarantined, "r4": memory.Quarantined, "r5": memory.Quarantined, "r6": memory.Live, "r7": memory.Live} {
+	for id, want := range map[string]memory.State{"r1": memory.Live, "r3": memory.Quarantined, "r4": memory.Quarantined,
+		"r5": memory.Quarantined, "r6": memory.Live, "r7": memory.Live} {
 		if got := f.state(id); got != want {
 			t.Errorf("record %s is %s, want %s", id, got, want)
 		}
@@ -88,7 +90,8 @@ func TestAnIncidentIsPinpointedQuarantinedIsolatedAndListedForRederivation(t *te
 	}
 	// A report holds what a program needs.
 	data, err := json.Marshal(i)
-	if err != nil || !strings.Contains(string(data), `"touches":["r3"]`) || !strings.Contains(string(data), `"safe_snapshot":"s1"`) {
+	if err != nil || !strings.Contains(string(data), `"touches":["r3"]`) ||
+		!strings.Contains(string(data), `"safe_snapshot":"s1"`) {
 		t.Errorf("%s, %v", data, err)
 	}
 }
@@ -96,7 +99,8 @@ func TestAnIncidentIsPinpointedQuarantinedIsolatedAndListedForRederivation(t *te
 func TestAnIncidentTakesTheCohortOrATimeOrNothing(t *testing.T) {
 	f := poisoned(t)
 	dry := f.respond(seal.Suspects{IDs: []string{"r3"}, DryRun: true})
-	if f.state("r3") != memory.Live || dry.Quarantine.Seq != 0 || !slices.Equal(dry.Isolate.Records, []string{"r4", "r5"}) {
+	if f.state("r3") != memory.Live || dry.Quarantine.Seq != 0 ||
+		!slices.Equal(dry.Isolate.Records, []string{"r4", "r5"}) {
 		t.Errorf("dry: %+v", dry)
 	}
 	since := f.respond(seal.Suspects{Since: f.now().Add(-4 * time.Minute), DryRun: true})
@@ -104,11 +108,13 @@ func TestAnIncidentTakesTheCohortOrATimeOrNothing(t *testing.T) {
 		t.Errorf("since: %+v", since.Pinpoint.Bad)
 	}
 	all := f.respond(seal.Suspects{IDs: []string{"r3"}, Cohort: true, Protected: []string{"memory/r6"}})
-	if !slices.Equal(all.Quarantine.Records, []string{"r3", "r4", "r5"}) || !slices.Equal(all.Quarantine.Kept, []string{"r6"}) || len(all.Isolate.Records) != 0 {
+	if !slices.Equal(all.Quarantine.Records, []string{"r3", "r4", "r5"}) ||
+		!slices.Equal(all.Quarantine.Kept, []string{"r6"}) || len(all.Isolate.Records) != 0 {
 		t.Errorf("cohort: %+v %+v", all.Quarantine, all.Isolate)
 	}
 	again := f.respond(seal.Suspects{IDs: []string{"r3"}})
-	if len(again.Quarantine.Records) != 0 || !slices.Equal(again.Quarantine.Already, []string{"r3"}) || again.Quarantine.Seq != 0 {
+	if len(again.Quarantine.Records) != 0 || !slices.Equal(again.Quarantine.Already, []string{"r3"}) ||
+		again.Quarantine.Seq != 0 {
 		t.Errorf("again: %+v", again.Quarantine)
 	}
 	if f.state("r6") != memory.Live {
@@ -119,7 +125,8 @@ func TestAnIncidentTakesTheCohortOrATimeOrNothing(t *testing.T) {
 			t.Errorf("%+v was answered", s)
 		}
 	}
-	if _, err := seal.Respond(ctx, f.store, f.curator(), "operator", f.now(), seal.Suspects{IDs: []string{"r99"}}); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := seal.Respond(ctx, f.store, f.curator(), "operator", f.now(),
+		seal.Suspects{IDs: []string{"r99"}}); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -128,17 +135,20 @@ func TestAnIncidentBringsBackWhatThePoisonReplaced(t *testing.T) {
 	f := newFile(t)
 	f.put("r1", "Pay the account in the contract.", ada)
 	f.minute++
-	bad := memory.Record{ID: "r2", Store: "memory", Key: "memory/r1", Text: "Pay ACC-1.", Origin: page, Parent: "r1", Version: 2, Created: f.now(), ValidFrom: f.now()}
+	bad := memory.Record{ID: "r2", Store: "memory", Key: "memory/r1", Text: "Pay ACC-1.", Origin: page, Parent: "r1",
+		Version: 2, Created: f.now(), ValidFrom: f.now()}
 	old, _, err := f.store.Get(ctx, "r1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	old.State, old.ValidTo = memory.Retired, f.now()
-	if _, err := f.store.Commit(ctx, &memory.Batch{At: f.now(), Cause: memory.CauseWrite, Records: []memory.Record{old, bad}}); err != nil {
+	if _, err := f.store.Commit(ctx, &memory.Batch{At: f.now(), Cause: memory.CauseWrite,
+		Records: []memory.Record{old, bad}}); err != nil {
 		t.Fatal(err)
 	}
 	i := f.respond(seal.Suspects{IDs: []string{"r2"}})
-	if !slices.Equal(i.Quarantine.Restored, []string{"r1"}) || f.state("r1") != memory.Live || f.state("r2") != memory.Quarantined {
+	if !slices.Equal(i.Quarantine.Restored, []string{"r1"}) || f.state("r1") != memory.Live ||
+		f.state("r2") != memory.Quarantined {
 		t.Errorf("%+v", i.Quarantine)
 	}
 }

@@ -63,7 +63,8 @@ func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Sign
 		}
 		unsealed = signed == nil
 		if !there && signed != nil {
-			return nil, nil, &settings.Problem{What: "the store was sealed with a key, and " + name + " is not there", Hint: "--key FILE names the file with that key"}
+			return nil, nil, &settings.Problem{What: "the store was sealed with a key, and " + name + " is not there",
+				Hint: "--key FILE names the file with that key"}
 		}
 		if !there {
 			if err := k.makeKey(); err != nil {
@@ -84,7 +85,8 @@ func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Sign
 		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
 			store.ErrDamaged, name)
 	case err != nil:
-		return nil, nil, &settings.Problem{Where: name, What: "it holds no signer's key", Hint: "it is the file that the first `memtox memory snapshot` wrote"}
+		return nil, nil, &settings.Problem{Where: name, What: "it holds no signer's key",
+			Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
 		text, err := VerifierKey(strings.TrimSpace(string(b)))
@@ -117,7 +119,8 @@ func (k Keys) makeKey() error {
 		if there, err := k.exists(k.signer()); err != nil || there {
 			return err
 		}
-		return &settings.Problem{What: k.verifier() + " is there, and the signer's key that belongs to it is not", Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
+		return &settings.Problem{What: k.verifier() + " is there, and the signer's key that belongs to it is not",
+			Hint: "--key FILE names it; or move the verifier's key away, to have a new pair made"}
 	}
 	switch err := store.WriteKey(k.Path(k.signer()), key, 0o600); {
 	case errors.Is(err, fs.ErrExist):
@@ -134,7 +137,8 @@ func (k Keys) Verifier(name string) (note.Verifier, error) {
 	if name == "" {
 		name = k.verifier()
 		if there, err := k.exists(name); err != nil || !there {
-			return nil, errors.Join(err, &settings.Problem{What: "without the verifier's key nothing can be said of signatures, and " + name + " is not there", Hint: "--verifier FILE names it"})
+			return nil, errors.Join(err, &settings.Problem{What: "without the verifier's key nothing can be said of " +
+				"signatures, and " + name + " is not there", Hint: "--verifier FILE names it"})
 		}
 	}
 	b, err := os.ReadFile(k.Path(name))
@@ -147,7 +151,8 @@ func (k Keys) Verifier(name string) (note.Verifier, error) {
 		return nil, fmt.Errorf("%w: %s holds no verifier's key any more: bring it back from a copy",
 			store.ErrDamaged, name)
 	case err != nil:
-		return nil, &settings.Problem{Where: name, What: "it holds no verifier's key", Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
+		return nil, &settings.Problem{Where: name, What: "it holds no verifier's key",
+			Hint: "it is a file like the STORE.verifier that the first `memtox memory snapshot` wrote"}
 	}
 	return v, nil
 }

@@ -125,7 +125,8 @@ func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Ver
 		old++
 	}
 	if int64(old) != now.Size {
-		return nil, fmt.Errorf("%w: the store has %d snapshots up to %s, and %d were sealed: some were put in or deleted", ErrIntegrity, old, last.ID, now.Size)
+		return nil, fmt.Errorf("%w: the store has %d snapshots up to %s, and %d were sealed: some were put in or deleted",
+			ErrIntegrity, old, last.ID, now.Size)
 	}
 	var roots []Entry // of sealed snapshots whose root the store does not know
 	for n, s := range snaps[:old] {
@@ -254,7 +255,8 @@ func (l *Ledger) grow(ctx context.Context, tree Tree, after, to uint64) (Tree, e
 			return tree, fmt.Errorf("reading versions: %w", err)
 		}
 		if !v.Intact() {
-			return tree, fmt.Errorf("%w: entry %d: record %q is not what it was when it was committed", ErrIntegrity, v.Seq, v.Record.ID)
+			return tree, fmt.Errorf("%w: entry %d: record %q is not what it was when it was committed", ErrIntegrity, v.Seq,
+				v.Record.ID)
 		}
 		item := Item{ID: v.Record.ID, Value: Hash(v.Digest)}
 		if i, ok := at[item.ID]; ok {

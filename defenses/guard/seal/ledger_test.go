@@ -66,14 +66,16 @@ func (f *file) curator() *store.Curator { return store.NewCurator(f.store, "oper
 func (f *file) put(id, text string, o memory.Origin, from ...string) {
 	f.t.Helper()
 	f.minute++
-	r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: text, Origin: o, Principal: "ada", Created: f.now(), ValidFrom: f.now(), Version: 1}
+	r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: text, Origin: o, Principal: "ada",
+		Created: f.now(), ValidFrom: f.now(), Version: 1}
 	for _, x := range from {
 		r.Lineage = append(r.Lineage, memory.Link{Record: x, Origin: o})
 	}
 	if len(from) == 0 {
 		r.Lineage = memory.Lineage{{Segment: 1, Origin: o}}
 	}
-	if _, err := f.store.Commit(ctx, &memory.Batch{At: f.now(), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "ada", Records: []memory.Record{r}}); err != nil {
+	if _, err := f.store.Commit(ctx, &memory.Batch{At: f.now(), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool,
+		By: "ada", Records: []memory.Record{r}}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -166,7 +168,8 @@ func (f *file) rewrite(seq uint64, forge bool, change func(*memory.Record)) {
 		before := r
 		change(&r)
 		f.change(db, "UPDATE version SET record = ?, source = ?, principal = ?, key = ?, state = ?, size = ? WHERE seq = ?",
-			r.AppendCanonical(nil), []byte(r.Origin.Source), []byte(r.Principal), []byte(r.Key), int64(r.State), int64(len(r.Text)), int64(seq))
+			r.AppendCanonical(nil), []byte(r.Origin.Source), []byte(r.Principal), []byte(r.Key), int64(r.State),
+			int64(len(r.Text)), int64(seq))
 		for _, l := range before.Lineage {
 			if l.Record != "" && !r.Cites(l.Record) {
 				f.change(db, "DELETE FROM cite WHERE seq = ?", int64(seq))
@@ -309,7 +312,8 @@ func TestADeletedSnapshotFailsVerification(t *testing.T) {
 		f.change(db, "DELETE FROM snapshot WHERE n = 1")
 		f.change(db, "DELETE FROM page WHERE name = CAST('forensics/entry/0' AS BLOB)")
 		for i := 1; i < 3; i++ {
-			f.change(db, "UPDATE page SET name = CAST(? AS BLOB) WHERE name = CAST(? AS BLOB)", fmt.Sprint("forensics/entry/", i-1), fmt.Sprint("forensics/entry/", i))
+			f.change(db, "UPDATE page SET name = CAST(? AS BLOB) WHERE name = CAST(? AS BLOB)",
+				fmt.Sprint("forensics/entry/", i-1), fmt.Sprint("forensics/entry/", i))
 		}
 	})
 	if got := f.verify(nil); !slices.Contains(got, "log") {
@@ -325,8 +329,10 @@ func TestAStrippedSignatureFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(string(signed), "\n\n")
-	for name, checkpoint := range map[string]string{"no checkpoint": "", "only its text": text + "\n", "no signature lines": text + "\n\n"} {
-		f.exec("UPDATE page SET data = CAST(json_set(CAST(data AS TEXT), '$.checkpoint', ?) AS BLOB) WHERE name = CAST('forensics/head' AS BLOB)", encode64(checkpoint))
+	for name, checkpoint := range map[string]string{"no checkpoint": "", "only its text": text + "\n",
+		"no signature lines": text + "\n\n"} {
+		f.exec("UPDATE page SET data = CAST(json_set(CAST(data AS TEXT), '$.checkpoint', ?) AS BLOB) WHERE name = "+
+			"CAST('forensics/head' AS BLOB)", encode64(checkpoint))
 		if got := f.verify(nil); !slices.Equal(got, []string{"signature"}) {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -361,22 +367,32 @@ func TestVerifyNamesTheDivergingEntries(t *testing.T) {
 		tamper func(*file)
 		want   []string
 	}{
-		"a text changed":           {func(f *file) { f.rewrite(2, false, func(r *memory.Record) { r.Text = "Pay ACC-2." }) }, []string{"content r2"}},
-		"a text and its digest":    {func(f *file) { f.rewrite(2, true, func(r *memory.Record) { r.Text = "Pay ACC-2." }) }, []string{"history s1", "record r2 s1", "history s2", "history s3"}},
-		"an old version":           {func(f *file) { f.rewrite(1, true, func(r *memory.Record) { r.Text = "x" }) }, []string{"history s1", "record r1 s1", "history s2", "history s3"}},
-		"a version that is no one": {func(f *file) { f.exec("UPDATE version SET record = x'00' WHERE seq = 4") }, []string{"content r3"}},
-		"a record deleted":         {func(f *file) { f.exec("DELETE FROM version WHERE seq = 4") }, []string{"journal r3", "record r3 s2"}},
+		"a text changed": {func(f *file) { f.rewrite(2, false, func(r *memory.Record) { r.Text = "Pay ACC-2." }) },
+			[]string{"content r2"}},
+		"a text and its digest": {func(f *file) { f.rewrite(2, true, func(r *memory.Record) { r.Text = "Pay ACC-2." }) },
+			[]string{"history s1", "record r2 s1", "history s2", "history s3"}},
+		"an old version": {func(f *file) { f.rewrite(1, true, func(r *memory.Record) { r.Text = "x" }) },
+			[]string{"history s1", "record r1 s1", "history s2", "history s3"}},
+		"a version that is no one": {func(f *file) { f.exec("UPDATE version SET record = x'00' WHERE seq = 4") },
+			[]string{"content r3"}},
+		"a record deleted": {func(f *file) { f.exec("DELETE FROM version WHERE seq = 4") },
+			[]string{"journal r3", "record r3 s2"}},
 		"a record deleted, with its entry": {func(f *file) {
 			f.tamper(func(db *sql.DB) {
 				f.change(db, "DELETE FROM version WHERE seq = 4")
 				f.change(db, "DELETE FROM entry WHERE seq = 4")
 			})
 		}, []string{"journal", "history s2", "record r3 s2", "history s3"}},
-		"a reason changed":   {func(f *file) { f.exec("UPDATE entry SET why = CAST('x' AS BLOB) WHERE seq = 6") }, []string{"history s3"}},
-		"an author changed":  {func(f *file) { f.exec("UPDATE entry SET by = CAST('eve' AS BLOB) WHERE seq = 2") }, []string{"history s1", "history s2", "history s3"}},
-		"a snapshot renamed": {func(f *file) { f.exec("UPDATE snapshot SET name = CAST('x' AS BLOB) WHERE n = 2") }, []string{"snapshot s2"}},
-		"a snapshot moved":   {func(f *file) { f.exec("UPDATE snapshot SET seq = 4 WHERE n = 2") }, []string{"snapshot s2", "snapshot s2"}},
-		"another root":       {func(f *file) { f.exec("UPDATE snapshot SET root = zeroblob(32) WHERE n = 2") }, []string{"snapshot s2"}},
+		"a reason changed": {func(f *file) { f.exec("UPDATE entry SET why = CAST('x' AS BLOB) WHERE seq = 6") },
+			[]string{"history s3"}},
+		"an author changed": {func(f *file) { f.exec("UPDATE entry SET by = CAST('eve' AS BLOB) WHERE seq = 2") },
+			[]string{"history s1", "history s2", "history s3"}},
+		"a snapshot renamed": {func(f *file) { f.exec("UPDATE snapshot SET name = CAST('x' AS BLOB) WHERE n = 2") },
+			[]string{"snapshot s2"}},
+		"a snapshot moved": {func(f *file) { f.exec("UPDATE snapshot SET seq = 4 WHERE n = 2") },
+			[]string{"snapshot s2", "snapshot s2"}},
+		"another root": {func(f *file) { f.exec("UPDATE snapshot SET root = zeroblob(32) WHERE n = 2") },
+			[]string{"snapshot s2"}},
 		"a snapshot put in": {func(f *file) {
 			f.exec("INSERT INTO snapshot SELECT 9, name, reason, by, 4, at, x'' FROM snapshot WHERE n = 1")
 		}, []string{"snapshot s9"}},
@@ -387,28 +403,34 @@ func TestVerifyNamesTheDivergingEntries(t *testing.T) {
 			f.exec("UPDATE page SET data = zeroblob(32) WHERE CAST(name AS TEXT) LIKE 'forensics/hash/%'")
 		}, []string{"page"}},
 		"an entry changed": {func(f *file) {
-			f.exec("UPDATE page SET data = CAST(replace(CAST(data AS TEXT), 'tuesday', 'tuesdax') AS BLOB) WHERE name = CAST('forensics/entry/1' AS BLOB)")
+			f.exec("UPDATE page SET data = CAST(replace(CAST(data AS TEXT), 'tuesday', 'tuesdax') AS BLOB) WHERE name = " +
+				"CAST('forensics/entry/1' AS BLOB)")
 		}, []string{"log", "snapshot s2"}},
 		"an entry made longer": {func(f *file) {
 			f.exec("UPDATE page SET data = CAST(CAST(data AS TEXT) || ' ' AS BLOB) WHERE name = CAST('forensics/entry/1' AS BLOB)")
 		}, []string{"log", "snapshot s2"}},
 		"an entry put in": {func(f *file) {
-			f.exec("INSERT INTO page SELECT CAST('forensics/entry/3' AS BLOB), CAST(replace(CAST(data AS TEXT), '\"number\":2', '\"number\":3') AS BLOB) FROM page WHERE name = CAST('forensics/entry/2' AS BLOB)")
+			f.exec("INSERT INTO page SELECT CAST('forensics/entry/3' AS BLOB), CAST(replace(CAST(data AS TEXT), " +
+				"'\"number\":2', '\"number\":3') AS BLOB) FROM page WHERE name = CAST('forensics/entry/2' AS BLOB)")
 		}, []string{"log"}},
 		"another's content": {func(f *file) {
 			f.exec("UPDATE version SET record = (SELECT record FROM version WHERE seq = 1) WHERE seq = 4")
 		}, []string{"journal r3", "index r3", "index"}},
-		"a state in the index":        {func(f *file) { f.exec("UPDATE version SET state = 3 WHERE seq = 4") }, []string{"index r3"}},
+		"a state in the index": {func(f *file) { f.exec("UPDATE version SET state = 3 WHERE seq = 4") },
+			[]string{"index r3"}},
 		"a source in the index":       {func(f *file) { f.exec("UPDATE version SET source = CAST('ada' AS BLOB) WHERE seq = 4") }, []string{"index r3"}},
 		"an old version made current": {func(f *file) { f.exec("UPDATE version SET until = 9223372036854775807 WHERE seq = 1") }, []string{"index r1"}},
-		"a version made old":          {func(f *file) { f.exec("UPDATE version SET until = 9 WHERE seq = 4") }, []string{"index r3"}},
-		"a derivation hidden":         {func(f *file) { f.exec("DELETE FROM cite WHERE seq = 6") }, []string{"index r4"}},
-		"a derivation put in":         {func(f *file) { f.exec("INSERT INTO cite VALUES (CAST('r1' AS BLOB), 4)") }, []string{"index"}},
+		"a version made old": {func(f *file) { f.exec("UPDATE version SET until = 9 WHERE seq = 4") },
+			[]string{"index r3"}},
+		"a derivation hidden": {func(f *file) { f.exec("DELETE FROM cite WHERE seq = 6") }, []string{"index r4"}},
+		"a derivation put in": {func(f *file) { f.exec("INSERT INTO cite VALUES (CAST('r1' AS BLOB), 4)") },
+			[]string{"index"}},
 		"content said to be forgotten": {func(f *file) {
 			f.rewrite(4, false, func(r *memory.Record) { *r = store.Bare(*r) })
 			f.exec("UPDATE version SET forgotten = 1, salt = x'' WHERE seq = 4")
 		}, []string{"forgotten r3"}},
-		"the newest, unsealed":  {func(f *file) { f.rewrite(9, false, func(r *memory.Record) { r.Text = "x" }) }, []string{"content r5"}},
+		"the newest, unsealed": {func(f *file) { f.rewrite(9, false, func(r *memory.Record) { r.Text = "x" }) },
+			[]string{"content r5"}},
 		"a page of all deleted": {func(f *file) { f.exec("DELETE FROM page WHERE CAST(name AS TEXT) LIKE 'forensics/node/%'") }, []string{"page s1", "page s2", "page s3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -492,7 +514,8 @@ func TestAProofDocumentConvincesSomebodyElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := seal.CheckDocument(data, f.verifier)
-			if err != nil || s.Present != c.present || s.Record != c.record || s.Snapshot.Size == 0 || (s.Disclosed != nil) != (disclose && c.present) {
+			if err != nil || s.Present != c.present || s.Record != c.record || s.Snapshot.Size == 0 ||
+				(s.Disclosed != nil) != (disclose && c.present) {
 				t.Errorf("%+v: %+v, %v", c, s, err)
 			}
 			if s != nil && s.Disclosed != nil && s.Disclosed.ID != c.record {

@@ -15,8 +15,10 @@ import (
 )
 
 func entry(i int64) *seal.Entry {
-	return &seal.Entry{Number: i, ID: fmt.Sprintf("s%d", i), Name: "before the batch", Reason: "session start", Time: time.Date(2026, 3, 1, 9, int(i%60), 0, 0, time.UTC),
-		Sequence: uint64(10 * i), History: seal.Chain(seal.Hash{}, fmt.Append(nil, i)), Size: uint64(i), Root: seal.Value(fmt.Append(nil, i))}
+	return &seal.Entry{Number: i, ID: fmt.Sprintf("s%d", i), Name: "before the batch", Reason: "session start",
+		Time:     time.Date(2026, 3, 1, 9, int(i%60), 0, 0, time.UTC),
+		Sequence: uint64(10 * i), History: seal.Chain(seal.Hash{}, fmt.Append(nil, i)), Size: uint64(i),
+		Root: seal.Value(fmt.Append(nil, i))}
 }
 
 func fill(t testing.TB, n int64) *seal.Log {
@@ -79,7 +81,8 @@ func TestALogProvesEachSnapshotAndEachPrefix(t *testing.T) {
 			if err := seal.CheckConsistency(proof, old, now); err != nil {
 				t.Errorf("%d in %d: %v", m, n, err)
 			}
-			if err := seal.CheckConsistency(append(slices.Clone(proof), seal.Hash{1}), old, now); !errors.Is(err, seal.ErrProof) {
+			if err := seal.CheckConsistency(append(slices.Clone(proof), seal.Hash{1}), old, now); !errors.Is(err,
+				seal.ErrProof) {
 				t.Errorf("%d in %d, a hash more: %v", m, n, err)
 			}
 			if m > 0 {
@@ -95,7 +98,8 @@ func TestALogProvesEachSnapshotAndEachPrefix(t *testing.T) {
 func TestALogThatWasCutOrRewrittenIsNotConsistent(t *testing.T) {
 	kept := checkpoint(t, fill(t, 9), 9)
 	cut := fill(t, 7)
-	if err := seal.CheckConsistency(nil, kept, checkpoint(t, cut, 7)); !errors.Is(err, seal.ErrProof) || !strings.Contains(err.Error(), "cut") {
+	if err := seal.CheckConsistency(nil, kept, checkpoint(t, cut, 7)); !errors.Is(err, seal.ErrProof) ||
+		!strings.Contains(err.Error(), "cut") {
 		t.Error(err)
 	}
 	// One snapshot deleted, others added: as long as before, and not the same.
@@ -158,7 +162,8 @@ func TestAnEntryHasOneForm(t *testing.T) {
 	if err != nil || !got.Time.Equal(e.Time) || got.Root != e.Root {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{strings.Replace(string(data), "Z", "+00:00", 1), strings.Replace(string(data), "T09", "T10", 1) + "x",
+	for _, bad := range []string{strings.Replace(string(data), "Z", "+00:00", 1),
+		strings.Replace(string(data), "T09", "T10", 1) + "x",
 		strings.Replace(string(data), "Z", "+01:00", 1), strings.Replace(string(data), `"number":3`, `"number":-3`, 1)} {
 		if got, err := seal.ParseEntry([]byte(bad)); err == nil {
 			t.Errorf("%s: read as %+v", bad, got)
@@ -239,7 +244,9 @@ func TestACheckpointNeedsItsSignature(t *testing.T) {
 		t.Errorf("read with other spare bits: %+v", c)
 	}
 	// What the right key signed, and is no checkpoint.
-	for _, body := range []string{"o\n5\n", "o\n05\n" + strings.Repeat("A", 43) + "=\n", "o\n-1\n" + strings.Repeat("A", 43) + "=\n", "o\n5\nAAAA\n", "\n5\n" + strings.Repeat("A", 43) + "=\n", "o\nx\ny\n", "o\n5\n" + strings.Repeat("A", 43) + "=\nmore\n"} {
+	for _, body := range []string{"o\n5\n", "o\n05\n" + strings.Repeat("A", 43) + "=\n",
+		"o\n-1\n" + strings.Repeat("A", 43) + "=\n", "o\n5\nAAAA\n", "\n5\n" + strings.Repeat("A", 43) + "=\n", "o\nx\ny\n",
+		"o\n5\n" + strings.Repeat("A", 43) + "=\nmore\n"} {
 		signed, err := note.Sign(&note.Note{Text: body}, signer)
 		if err != nil {
 			t.Fatal(err)

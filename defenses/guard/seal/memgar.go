@@ -124,11 +124,13 @@ type MemgarSibling struct {
 
 // Prove returns the proof of an entry, or false if there is none.
 func (m *Memgar) Prove(id string) (MemgarProof, bool) {
-	i, found := slices.BinarySearchFunc(m.entries, id, func(e MemgarEntry, id string) int { return strings.Compare(e.ID, id) })
+	i, found := slices.BinarySearchFunc(m.entries, id,
+		func(e MemgarEntry, id string) int { return strings.Compare(e.ID, id) })
 	if !found {
 		return MemgarProof{}, false
 	}
-	p := MemgarProof{EntryID: id, ContentHash: m.entries[i].ContentHash, LeafHash: m.levels[0][i].String(), Siblings: []MemgarSibling{}, Root: m.Root()}
+	p := MemgarProof{EntryID: id, ContentHash: m.entries[i].ContentHash, LeafHash: m.levels[0][i].String(),
+		Siblings: []MemgarSibling{}, Root: m.Root()}
 	for _, level := range m.levels[:m.Depth()] {
 		s := MemgarSibling{Position: 1 - i%2}
 		s.Hash = level[min(i^1, len(level)-1)].String()

@@ -88,7 +88,8 @@ func (t Tree) open(n *node, at place) (*node, error) {
 		return nil, fmt.Errorf("reading page %s: %w: %w", n.hash, ErrDamaged, err)
 	}
 	if got.hash != n.hash || got.count != n.count {
-		return nil, fmt.Errorf("reading page %s: %w: it holds %d records with hash %s, not %d", n.hash, ErrDamaged, got.count, got.hash, n.count)
+		return nil, fmt.Errorf("reading page %s: %w: it holds %d records with hash %s, not %d", n.hash, ErrDamaged, got.count,
+			got.hash, n.count)
 	}
 	got.stored = true
 	return got, nil

@@ -143,7 +143,8 @@ func checkDocument(data []byte, verifier note.Verifier) (*Statement, error) {
 	if d.Proof.Size != d.Snapshot.Size {
 		return nil, fmt.Errorf("the snapshot has %d records, and the proof says %d", d.Snapshot.Size, d.Proof.Size)
 	}
-	s := &Statement{Record: d.Proof.ID, Present: d.Proof.Present, Digest: d.Proof.Value, Snapshot: d.Snapshot, Checkpoint: c, SignedBy: verifier.Name()}
+	s := &Statement{Record: d.Proof.ID, Present: d.Proof.Present, Digest: d.Proof.Value, Snapshot: d.Snapshot,
+		Checkpoint: c, SignedBy: verifier.Name()}
 	if d.Disclosed == nil {
 		return s, nil
 	}

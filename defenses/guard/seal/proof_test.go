@@ -35,7 +35,10 @@ func mutations(p seal.Proof) map[string]seal.Proof {
 	change("size + 1", func(c *seal.Proof) { c.Size++ })
 	change("size - 1", func(c *seal.Proof) { c.Size-- })
 	change("a sibling more below", func(c *seal.Proof) { c.Siblings = append(c.Siblings, seal.Sibling{}) })
-	change("a full sibling more below", func(c *seal.Proof) { c.Siblings = append(c.Siblings, seal.Sibling{Count: 1, Hash: c.Value}) })
+	change("a full sibling more below", func(c *seal.Proof) {
+		c.Siblings = append(c.Siblings,
+			seal.Sibling{Count: 1, Hash: c.Value})
+	})
 	change("a sibling more above", func(c *seal.Proof) { c.Siblings = slices.Insert(c.Siblings, 0, seal.Sibling{}) })
 	change("300 siblings", func(c *seal.Proof) { c.Siblings = make([]seal.Sibling, 300) })
 	if len(p.Siblings) > 0 {
@@ -157,7 +160,8 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 		t.Error(err)
 	}
 	// No id can run into its content, whatever separators it holds.
-	if a, b := build(t, seal.Item{ID: "src:x", Content: []byte("y|z")}), build(t, seal.Item{ID: "src:x|y", Content: []byte("z")}); a.Root() == b.Root() {
+	if a, b := build(t, seal.Item{ID: "src:x", Content: []byte("y|z")}),
+		build(t, seal.Item{ID: "src:x|y", Content: []byte("z")}); a.Root() == b.Root() {
 		t.Error("two records, one root")
 	}
 }
@@ -241,7 +245,8 @@ func FuzzParseProof(f *testing.F) {
 }
 
 func FuzzMemgarProof(f *testing.F) {
-	m := seal.NewMemgar([]seal.MemgarEntry{{ID: "a", ContentHash: hexSHA("1")}, {ID: "b", ContentHash: hexSHA("2")}, {ID: "c", ContentHash: hexSHA("3")}})
+	m := seal.NewMemgar([]seal.MemgarEntry{{ID: "a", ContentHash: hexSHA("1")}, {ID: "b", ContentHash: hexSHA("2")},
+		{ID: "c", ContentHash: hexSHA("3")}})
 	for _, id := range []string{"a", "c"} {
 		p, _ := m.Prove(id)
 		data, err := json.Marshal(p)

@@ -25,12 +25,16 @@ type attr struct {
 
 // attrs says whether a version has a value of an attribute.
 var attrs = [...]attr{
-	{"source", func(v *store.Version, s string) bool { return v.Record.From(s) }, func(s string) store.Filter { return store.Filter{AnySource: s} }},
+	{"source", func(v *store.Version, s string) bool { return v.Record.From(s) },
+		func(s string) store.Filter { return store.Filter{AnySource: s} }},
 	{"class", func(v *store.Version, s string) bool { return v.Record.Origin.Class.String() == s }, nil},
 	{"medium", func(v *store.Version, s string) bool { return string(v.Record.Origin.Medium) == s }, nil},
-	{"principal", func(v *store.Version, s string) bool { return v.Record.Principal == s }, func(s string) store.Filter { return store.Filter{Principal: s} }},
-	{"store", func(v *store.Version, s string) bool { return v.Record.Store == s }, func(s string) store.Filter { return store.Filter{Store: s} }},
-	{"key", func(v *store.Version, s string) bool { return v.Record.Key == s }, func(s string) store.Filter { return store.Filter{Key: s} }},
+	{"principal", func(v *store.Version, s string) bool { return v.Record.Principal == s },
+		func(s string) store.Filter { return store.Filter{Principal: s} }},
+	{"store", func(v *store.Version, s string) bool { return v.Record.Store == s },
+		func(s string) store.Filter { return store.Filter{Store: s} }},
+	{"key", func(v *store.Version, s string) bool { return v.Record.Key == s },
+		func(s string) store.Filter { return store.Filter{Key: s} }},
 	{"state", func(v *store.Version, s string) bool { return v.Record.State.String() == s }, nil},
 	{"scope", func(v *store.Version, s string) bool { return v.Record.Scope.String() == s }, nil},
 	{"signed-by", func(v *store.Version, s string) bool { return v.Record.SignedBy == s }, nil},
@@ -112,7 +116,8 @@ func (r *Replay) Snapshots() []store.Snapshot { return r.snapshots }
 
 // after is the first snapshot that shows what was committed as seq.
 func (r *Replay) after(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(r.snapshots, seq, func(s store.Snapshot, seq uint64) int { return cmp.Compare(s.Seq, seq) })
+	i, _ := slices.BinarySearchFunc(r.snapshots, seq,
+		func(s store.Snapshot, seq uint64) int { return cmp.Compare(s.Seq, seq) })
 	return i
 }
 
@@ -229,7 +234,8 @@ func (r *Replay) appearance(chain []store.Version) (Appearance, bool) {
 // visit shows every version of every record of which some version may match,
 // each record's oldest first, with the entry of the record's first version and
 // whether this one matches.
-func (r *Replay) visit(ctx context.Context, m Match, yield func(v *store.Version, first uint64, matches bool) error) error {
+func (r *Replay) visit(ctx context.Context, m Match,
+	yield func(v *store.Version, first uint64, matches bool) error) error {
 	holds, filter, err := m.compile()
 	if err != nil {
 		return err
@@ -367,7 +373,8 @@ func (r *Replay) Search(ctx context.Context, part string, exact bool, limit int)
 		if v.Forgotten || !present(&v) || !found(v.Record.Text) {
 			continue
 		}
-		h := Hit{Record: v.Record.ID, Moment: Moment{Seq: v.Seq, At: v.At}, ContentHash: contentHash(&v), Preview: r.preview(&v), State: v.Record.State, Until: v.Until}
+		h := Hit{Record: v.Record.ID, Moment: Moment{Seq: v.Seq, At: v.At}, ContentHash: contentHash(&v),
+			Preview: r.preview(&v), State: v.Record.State, Until: v.Until}
 		from, to := r.saw(&v)
 		if from < to {
 			h.From, h.To = r.snapshots[from].ID, r.snapshots[to-1].ID
@@ -386,7 +393,10 @@ func (r *Replay) Search(ctx context.Context, part string, exact bool, limit int)
 			break
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ordered) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.first, b.first)) })
+	slices.SortStableFunc(list, func(a, b ordered) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq),
+			cmp.Compare(a.first, b.first))
+	})
 	for _, h := range list {
 		if limit > 0 && len(hits) == limit {
 			return hits, true, nil
@@ -441,7 +451,8 @@ func (r *Replay) Timeline(ctx context.Context, m Match, limit int) (events []Eve
 			last[v.Record.ID] = was
 		}
 		is := matches && present(v)
-		e := Event{Moment: at, Record: v.Record.ID, ContentHash: contentHash(v), Preview: r.preview(v), State: v.Record.State, Cause: v.Cause, By: v.By, Why: v.Why, order: first}
+		e := Event{Moment: at, Record: v.Record.ID, ContentHash: contentHash(v), Preview: r.preview(v), State: v.Record.State,
+			Cause: v.Cause, By: v.By, Why: v.Why, order: first}
 		switch {
 		case is && !was.there:
 			e.Type = Appear

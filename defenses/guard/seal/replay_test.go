@@ -93,7 +93,8 @@ func play(t *testing.T, st *store.History, snaps []memgarSnapshot) {
 }
 
 func record(e memgarEntry, state memory.State) memory.Record {
-	return memory.Record{ID: e.ID, Store: "memory", Key: e.ID, Text: e.Content, State: state, Origin: memory.Origin{Medium: memory.Medium(e.SourceType), Source: e.SourceID}}
+	return memory.Record{ID: e.ID, Store: "memory", Key: e.ID, Text: e.Content, State: state,
+		Origin: memory.Origin{Medium: memory.Medium(e.SourceType), Source: e.SourceID}}
 }
 
 func must[T any](v T, err error) T {
@@ -157,8 +158,10 @@ func TestReplayEqualsMemgars(t *testing.T) {
 			same("appearance of "+id, nil, want)
 			continue
 		}
-		same("appearance of "+id, map[string]any{"entry_id": a.Record, "first_snapshot_id": a.First.Snapshot, "first_ts": ts(a.First),
-			"last_snapshot_id": a.Last.Snapshot, "last_ts": ts(a.Last), "snapshots_seen": a.Snapshots, "lifespan_seconds": a.Lifespan}, want)
+		same("appearance of "+id, map[string]any{"entry_id": a.Record, "first_snapshot_id": a.First.Snapshot,
+			"first_ts":         ts(a.First),
+			"last_snapshot_id": a.Last.Snapshot, "last_ts": ts(a.Last), "snapshots_seen": a.Snapshots,
+			"lifespan_seconds": a.Lifespan}, want)
 	}
 	match := func(s string) seal.Match {
 		attr, value, _ := strings.Cut(s, "=")
@@ -170,8 +173,9 @@ func TestReplayEqualsMemgars(t *testing.T) {
 	for what, want := range file.Cohort {
 		got := []map[string]any{}
 		for _, c := range must(r.Cohort(ctx, match(what))) {
-			got = append(got, map[string]any{"entry_id": c.Record, "attr_value": c.Value, "first_seen_ts": ts(c.First), "first_seen_snapshot_id": c.First.Snapshot,
-				"last_content_hash": c.ContentHash, "last_content_preview": c.Preview})
+			got = append(got, map[string]any{"entry_id": c.Record, "attr_value": c.Value, "first_seen_ts": ts(c.First),
+				"first_seen_snapshot_id": c.First.Snapshot,
+				"last_content_hash":      c.ContentHash, "last_content_preview": c.Preview})
 		}
 		same("cohort "+what, got, want)
 	}
@@ -182,7 +186,8 @@ func TestReplayEqualsMemgars(t *testing.T) {
 		}
 		got := []map[string]any{}
 		for _, h := range hits {
-			got = append(got, map[string]any{"entry_id": h.Record, "snapshot_id": h.Snapshot, "ts": ts(h.Moment), "content_hash": h.ContentHash,
+			got = append(got, map[string]any{"entry_id": h.Record, "snapshot_id": h.Snapshot, "ts": ts(h.Moment),
+				"content_hash":    h.ContentHash,
 				"content_preview": h.Preview, "changed_from": nil, "is_first": false})
 		}
 		return got
@@ -199,7 +204,8 @@ func TestReplayEqualsMemgars(t *testing.T) {
 		}
 		got := []map[string]any{}
 		for _, e := range events {
-			got = append(got, map[string]any{"ts": ts(e.Moment), "snapshot_id": e.Snapshot, "entry_id": e.Record, "event_type": e.Type,
+			got = append(got, map[string]any{"ts": ts(e.Moment), "snapshot_id": e.Snapshot, "entry_id": e.Record,
+				"event_type":   e.Type,
 				"content_hash": e.ContentHash, "content_preview": e.Preview})
 		}
 		same("timeline "+what, got, want)
@@ -210,9 +216,11 @@ func TestReplayEqualsMemgars(t *testing.T) {
 func life(t *testing.T) *store.History {
 	t.Helper()
 	st := newFile(t).store
-	page, user := memory.Origin{Medium: memory.Web, Source: "https://pages.example/a"}, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "ada"}
+	page, user := memory.Origin{Medium: memory.Web, Source: "https://pages.example/a"},
+		memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "ada"}
 	rec := func(id, text string, o memory.Origin, state memory.State, from ...string) memory.Record {
-		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: text, Origin: o, State: state, Principal: "ada", Version: 1}
+		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: text, Origin: o, State: state,
+			Principal: "ada", Version: 1}
 		for _, f := range from {
 			r.Lineage = append(r.Lineage, memory.Link{Record: f, Origin: o})
 		}
@@ -264,12 +272,16 @@ func TestTimelineOverVersionsSeesWhatSnapshotsMiss(t *testing.T) {
 	for name, c := range map[string]struct {
 		got, want []string
 	}{
-		"all versions":  {types(false, seal.Match{}), []string{"r1 appear", "r2 appear", "r3 appear", "r2 restate", "r2 relabel", "r2 mutate", "r2 disappear", "r4 appear"}},
-		"all snapshots": {types(true, seal.Match{}), []string{"r1 appear", "r2 appear", "r2 mutate", "r3 appear", "r4 appear", "r2 disappear"}},
-		"a source":      {types(false, seal.Match{Attr: "source", Value: "https://pages.example/a"}), []string{"r2 appear", "r3 appear", "r2 restate", "r2 disappear", "r4 appear"}},
-		"a class":       {types(false, seal.Match{Attr: "class", Value: "USER"}), []string{"r1 appear", "r2 appear", "r2 mutate", "r2 disappear"}},
-		"nobody":        {types(false, seal.Match{Attr: "source", Value: "nobody"}), nil},
-		"empty":         {types(false, seal.Match{Attr: "source"}), nil},
+		"all versions": {types(false, seal.Match{}), []string{"r1 appear", "r2 appear", "r3 appear", "r2 restate",
+			"r2 relabel", "r2 mutate", "r2 disappear", "r4 appear"}},
+		"all snapshots": {types(true, seal.Match{}), []string{"r1 appear", "r2 appear", "r2 mutate", "r3 appear", "r4 appear",
+			"r2 disappear"}},
+		"a source": {types(false, seal.Match{Attr: "source", Value: "https://pages.example/a"}),
+			[]string{"r2 appear", "r3 appear", "r2 restate", "r2 disappear", "r4 appear"}},
+		"a class": {types(false, seal.Match{Attr: "class", Value: "USER"}),
+			[]string{"r1 appear", "r2 appear", "r2 mutate", "r2 disappear"}},
+		"nobody": {types(false, seal.Match{Attr: "source", Value: "nobody"}), nil},
+		"empty":  {types(false, seal.Match{Attr: "source"}), nil},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %q, want %q", name, c.got, c.want)

@@ -58,7 +58,8 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 	}
 	if !t.known {
 		if attended > 0 {
-			bad(CheckSignature, attended, "the server that sealed entry %d signed the head of the store, and the store says that it "+
+			bad(CheckSignature, attended, "the server that sealed entry %d signed the head of the store, and the store says "+
+				"that it "+
 				"has none: it was taken out, and nothing vouches for the entries behind %d", attended, last)
 		}
 		return
@@ -72,11 +73,13 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 		switch {
 		case v.Entries < m.Entry:
 			bad(CheckJournal, m.Entry,
-				"the journal ends with entry %d, and the head of the store knows of entry %d: the last ones were deleted", v.Entries, m.Entry)
+				"the journal ends with entry %d, and the head of the store knows of entry %d: the last ones were deleted",
+				v.Entries, m.Entry)
 		case t.own[i].Chain != m.Chain && !v.OK(): // what is named already may be all of it
 		case t.own[i].Chain != m.Chain:
 			bad(CheckJournal, m.After+1,
-				"entries %d to %d are not those that were written: some were changed, deleted, put in or put in another order", m.After+1, m.Entry)
+				"entries %d to %d are not those that were written: some were changed, deleted, put in or put in another order",
+				m.After+1, m.Entry)
 		default:
 			continue
 		}
@@ -88,7 +91,8 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 	case len(t.signed.Signature) == 0 && attended == 0:
 	case len(t.signed.Signature) == 0:
 		bad(CheckSignature, attended,
-			"the server that sealed entry %d signed the head of the store, and it is not signed: its signature was stripped", attended)
+			"the server that sealed entry %d signed the head of the store, and it is not signed: its signature was stripped",
+			attended)
 	case !verifier.Verify(t.signed.Text(), t.signed.Signature):
 		bad(CheckSignature, t.signed.Entry, "the signature of the head of the store is not one of %s", verifier.Name())
 	case t.signed.Entry < attended:

@@ -64,13 +64,16 @@ func sealOften(path, key string) error {
 		if err != nil {
 			return err
 		}
-		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: "The rota starts on Monday.", Origin: ada, Principal: "ada", Version: 1,
+		r := memory.Record{ID: id, Store: "memory", Key: "memory/" + id, Text: "The rota starts on Monday.", Origin: ada,
+			Principal: "ada", Version: 1,
 			Lineage: memory.Lineage{{Record: before, Origin: ada}}}
 		before = id
-		if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "ada", Records: []memory.Record{r}}); err != nil {
+		if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseWrite, By: "ada",
+			Records: []memory.Record{r}}); err != nil {
 			return err
 		}
-		if _, err := store.NewCurator(s, "operator", time.Now).Snapshot(ctx, "", fmt.Sprint("process ", os.Getpid())); err != nil {
+		if _, err := store.NewCurator(s, "operator", time.Now).Snapshot(ctx, "",
+			fmt.Sprint("process ", os.Getpid())); err != nil {
 			return err
 		}
 		entries, err := l.Seal(ctx, signer, verifier)
@@ -339,7 +342,8 @@ func TestVerifyingWhileOthersWrite(t *testing.T) {
 		}
 		x := &restless{History: f.store, at: at, happens: func() {
 			other.put("late", "The room is 4.", ada, "r2")
-			if _, err := other.curator().Forget(ctx, "asked for", fmt.Sprint("r", 1+at%4)); err != nil && !errors.Is(err, store.ErrNotErased) {
+			if _, err := other.curator().Forget(ctx, "asked for", fmt.Sprint("r", 1+at%4)); err != nil &&
+				!errors.Is(err, store.ErrNotErased) {
 				t.Fatal(err)
 			}
 			other.snapshot("late")

@@ -79,8 +79,10 @@ func (r *Replay) TraceRecord(ctx context.Context, id string, reach int) (Trace, 
 	var before *store.Version
 	for i := range chain {
 		v := &chain[i]
-		t.Changes = append(t.Changes, Change{Seq: v.Seq, At: v.At, Cause: v.Cause, Route: v.Route, By: v.By, Why: v.Why, State: v.Record.State,
-			ContentHash: contentHash(v), Preview: r.preview(v), New: news(before, v), Forgotten: v.Forgotten, Damaged: !v.Intact()})
+		t.Changes = append(t.Changes, Change{Seq: v.Seq, At: v.At, Cause: v.Cause, Route: v.Route, By: v.By, Why: v.Why,
+			State:       v.Record.State,
+			ContentHash: contentHash(v), Preview: r.preview(v), New: news(before, v), Forgotten: v.Forgotten,
+			Damaged: !v.Intact()})
 		before = v
 	}
 	t.Appearance, _ = r.appearance(chain)
@@ -127,7 +129,8 @@ func news(before, v *store.Version) []string {
 }
 
 // walk goes breadth first from a record; next gives a record's neighbours.
-func (r *Replay) walk(ctx context.Context, id string, reach int, next func(context.Context, string) ([]Node, error)) (out []Node, more bool, err error) {
+func (r *Replay) walk(ctx context.Context, id string, reach int,
+	next func(context.Context, string) ([]Node, error)) (out []Node, more bool, err error) {
 	out = []Node{}
 	seen := map[string]bool{id: true}
 	for at, depth := []string{id}, 1; len(at) > 0; depth++ {

@@ -113,7 +113,8 @@ func BenchmarkVerify1M(b *testing.B) {
 func BenchmarkMemgarRoot1M(b *testing.B) {
 	list := make([]seal.MemgarEntry, millionLeaves)
 	for i := range list {
-		list[i] = seal.MemgarEntry{ID: fmt.Sprintf("e%d", i*7919%millionLeaves), ContentHash: hexSHA(fmt.Sprint("content-", i))}
+		list[i] = seal.MemgarEntry{ID: fmt.Sprintf("e%d", i*7919%millionLeaves),
+			ContentHash: hexSHA(fmt.Sprint("content-", i))}
 	}
 	for b.Loop() {
 		if seal.NewMemgar(list).Root() == "" {

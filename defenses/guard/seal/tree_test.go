@@ -125,7 +125,10 @@ func TestTreeIsAMapWithProofs(t *testing.T) {
 		if d := cmp.Diff(expect, got); d != "" {
 			r.Fatal(d)
 		}
-		keys := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return strings.Compare(seal.Key(a).String(), seal.Key(b).String()) })
+		keys := slices.SortedFunc(maps.Keys(want), func(a,
+			b string) int {
+			return strings.Compare(seal.Key(a).String(), seal.Key(b).String())
+		})
 		for i := range 401 {
 			id := fmt.Sprintf("r%d", i)
 			p, err := tree.Prove(id)
@@ -207,10 +210,11 @@ func TestDiffOfTwoLargeTreesReadsOnlyWhatDiffers(t *testing.T) {
 	reads := 0
 	count := countingPages{store, &reads}
 	var got []string
-	err = seal.Diff(seal.Open(a.Root(), a.Len(), count), seal.Open(b.Root(), b.Len(), count), func(c seal.TreeChange) error {
-		got = append(got, c.ID)
-		return nil
-	})
+	err = seal.Diff(seal.Open(a.Root(), a.Len(), count), seal.Open(b.Root(), b.Len(), count),
+		func(c seal.TreeChange) error {
+			got = append(got, c.ID)
+			return nil
+		})
 	if err != nil || !slices.Equal(got, []string{"r77"}) || reads > 60 {
 		t.Errorf("%v, %v, %d pages read", got, err, reads)
 	}
@@ -234,7 +238,8 @@ func TestDamagedPagesAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, name := range slices.SortedFunc(maps.Keys(store), func(a, b seal.Hash) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(store),
+		func(a, b seal.Hash) int { return strings.Compare(a.String(), b.String()) }) {
 		page := store[name]
 		for kind, bad := range map[string][]byte{
 			"a bit":     flip(page, rng.IntN(8*len(page))),

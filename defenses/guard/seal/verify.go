@@ -130,7 +130,8 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 // log begins a verification with the log of snapshots, and returns the log's
 // entries. Head and entries are many pages: what was read while somebody else sealed
 // is read anew, else their entries would look like entries that were put in.
-func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []Entry, error) {
+func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []Entry,
+	error) {
 	before, _, err := l.store.Page(ctx, headPage)
 	for err == nil {
 		out := &Verification{Problems: []Problem{}}
@@ -162,7 +163,8 @@ func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]Ent
 		switch {
 		case errors.Is(err, errNoPage) && n >= h.Size:
 		case errors.Is(err, errNoPage):
-			v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("entry %d of the log is missing: a sealed snapshot was taken out", n)})
+			v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("entry %d of the log is missing: a sealed snapshot was taken out",
+				n)})
 			whole = false
 			continue
 		case errors.Is(err, ErrIntegrity):
@@ -213,7 +215,8 @@ func (v *Verification) signature(h head, log *Log, whole bool, verifier note.Ver
 		v.add(Problem{Check: CheckSignature, Note: err.Error()})
 		return
 	case c.Origin != h.Origin:
-		v.add(Problem{Check: CheckSignature, Note: fmt.Sprintf("the checkpoint is of log %q, and this is %q", c.Origin, h.Origin)})
+		v.add(Problem{Check: CheckSignature, Note: fmt.Sprintf("the checkpoint is of log %q, and this is %q", c.Origin,
+			h.Origin)})
 		return
 	}
 	v.Signed, v.SignedBy = true, verifier.Name()
@@ -221,11 +224,13 @@ func (v *Verification) signature(h head, log *Log, whole bool, verifier note.Ver
 		return // the log's own problem is named already
 	}
 	if c.Size != log.Len() {
-		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log has %d snapshots, and %d were signed: snapshots were taken out or put in", log.Len(), c.Size)})
+		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log has %d snapshots, and %d were signed: snapshots were "+
+			"taken out or put in", log.Len(), c.Size)})
 		return
 	}
 	if root, err := log.Root(c.Size); err != nil || root != c.Root {
-		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log's entries give root %s, and %s was signed: an entry was changed", root, c.Root)})
+		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log's entries give root %s, and %s was signed: an entry was "+
+			"changed", root, c.Root)})
 	}
 }
 
@@ -292,7 +297,8 @@ func (v *Verification) snapshots(snaps []store.Snapshot, entries []Entry) {
 	}
 	for _, s := range snaps {
 		if !sealed[s.ID] && s.Seq <= last {
-			v.add(Problem{Check: CheckSnapshot, Snapshot: s.ID, Seq: s.Seq, Note: "it stands before a sealed snapshot and is not sealed itself: it was put in"})
+			v.add(Problem{Check: CheckSnapshot, Snapshot: s.ID, Seq: s.Seq,
+				Note: "it stands before a sealed snapshot and is not sealed itself: it was put in"})
 		}
 	}
 }
@@ -351,7 +357,8 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 		return err
 	}
 	for ; at < len(entries); at++ {
-		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence, Note: "the journal ends before it, or lacks its entry: entries were deleted"})
+		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence,
+			Note: "the journal ends before it, or lacks its entry: entries were deleted"})
 	}
 	w.Entries, w.Records = w.last.Seq, len(w.state)
 	w.Unsealed = w.Entries
@@ -396,7 +403,8 @@ func (w *walk) tombstones(ctx context.Context, st Store) error {
 	for _, t := range list {
 		g, ok := group[t.Seq]
 		if !ok {
-			w.add(Problem{Check: CheckForgotten, Record: t.Record, Seq: t.Seq, Note: "a tombstone without its entry in the journal"})
+			w.add(Problem{Check: CheckForgotten, Record: t.Record, Seq: t.Seq,
+				Note: "a tombstone without its entry in the journal"})
 			continue
 		}
 		groups[g] = append(groups[g], t)
@@ -452,7 +460,8 @@ func (w *walk) later(ctx context.Context, st Store) error {
 // putIn names the versions before an entry of the journal that no entry is about.
 func (w *walk) putIn(before uint64) error {
 	for w.more && w.version.Seq < before {
-		w.add(Problem{Check: CheckJournal, Record: w.version.Record.ID, Seq: w.version.Seq, Note: "a version without an entry in the journal: it was put in"})
+		w.add(Problem{Check: CheckJournal, Record: w.version.Record.ID, Seq: w.version.Seq,
+			Note: "a version without an entry in the journal: it was put in"})
 		if err := w.advance(); err != nil {
 			return err
 		}
@@ -463,7 +472,8 @@ func (w *walk) putIn(before uint64) error {
 // entry checks one entry of the journal and its version.
 func (w *walk) entry(a *store.Audit) error {
 	if a.Seq != w.last.Seq+1 {
-		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1, Note: fmt.Sprintf("entries %d to %d are missing", w.last.Seq+1, a.Seq-1)})
+		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1,
+			Note: fmt.Sprintf("entries %d to %d are missing", w.last.Seq+1, a.Seq-1)})
 	}
 	if a.At.Before(w.last.At) {
 		w.add(Problem{Check: CheckJournal, Seq: a.Seq, Note: "its time is before that of the entry before"})
@@ -471,7 +481,8 @@ func (w *walk) entry(a *store.Audit) error {
 	w.last = *a
 	if a.Cause == memory.CauseSnapshot {
 		if s, ok := w.snapshots[a.Snapshot]; !ok || s.Seq != a.Seq {
-			w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq, Note: "the journal says that it was taken, and the store does not have it: it was deleted"})
+			w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq,
+				Note: "the journal says that it was taken, and the store does not have it: it was deleted"})
 		}
 	}
 	if a.Cause == memory.CauseForget && a.Record == "" && a.Digest != w.tombs[a.Seq] {
@@ -484,7 +495,8 @@ func (w *walk) entry(a *store.Audit) error {
 		return nil
 	}
 	if !w.more || w.version.Seq != a.Seq {
-		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq, Note: "the version that this entry of the journal is about is missing: it was deleted"})
+		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq,
+			Note: "the version that this entry of the journal is about is missing: it was deleted"})
 		return nil
 	}
 	v, torn := w.version, w.torn
@@ -497,14 +509,18 @@ func (w *walk) entry(a *store.Audit) error {
 		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq, Note: torn.Error()})
 		v.Digest = a.Digest // of what it was
 	case v.Record.ID != a.Record || v.Digest != a.Digest:
-		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq, Note: fmt.Sprintf("the version is of record %q with digest %x, and the journal says %x", v.Record.ID, v.Digest[:8], a.Digest[:8])})
+		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq,
+			Note: fmt.Sprintf("the version is of record %q with digest %x, and the journal says %x", v.Record.ID, v.Digest[:8],
+				a.Digest[:8])})
 	case v.Forgotten:
 		w.Forgotten++
 		if w.erased[v.Seq] != v.Digest && w.graves[v.Seq] != a.Record {
-			w.add(Problem{Check: CheckForgotten, Record: a.Record, Seq: a.Seq, Note: "its content is gone, and no tombstone says that it was forgotten"})
+			w.add(Problem{Check: CheckForgotten, Record: a.Record, Seq: a.Seq,
+				Note: "its content is gone, and no tombstone says that it was forgotten"})
 		}
 	case v.Sum() != v.Digest:
-		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq, Note: "its content, origin or other fields were changed behind the store's back"})
+		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq,
+			Note: "its content, origin or other fields were changed behind the store's back"})
 	}
 	w.state[a.Record] = Hash(v.Digest)
 	w.changed[a.Record] = true
@@ -515,7 +531,8 @@ func (w *walk) entry(a *store.Audit) error {
 // It returns the snapshot's own tree.
 func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 	if h != e.History {
-		w.add(Problem{Check: CheckHistory, Snapshot: e.ID, Seq: e.Sequence, Note: "the journal up to this snapshot is not the one that was sealed: entries were changed, deleted or put in"})
+		w.add(Problem{Check: CheckHistory, Snapshot: e.ID, Seq: e.Sequence,
+			Note: "the journal up to this snapshot is not the one that was sealed: entries were changed, deleted or put in"})
 	}
 	if err := w.grow(); err != nil {
 		return before, err
@@ -525,7 +542,9 @@ func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 	if err := Diff(before, own, func(TreeChange) error { return nil }); err != nil {
 		w.add(Problem{Check: CheckPage, Snapshot: e.ID, Note: err.Error()})
 		if w.tree.Root() != e.Root {
-			w.add(Problem{Check: CheckRoot, Snapshot: e.ID, Note: fmt.Sprintf("the records give root %s, and %s was sealed; the pages that would say which are damaged", w.tree.Root(), e.Root)})
+			w.add(Problem{Check: CheckRoot, Snapshot: e.ID,
+				Note: fmt.Sprintf("the records give root %s, and %s was sealed; the pages that would say which are damaged",
+					w.tree.Root(), e.Root)})
 		}
 		return before, nil
 	}

@@ -35,7 +35,8 @@ func ReadKeys(path, name string, now time.Time) (*signed.Keyring, error) {
 		if p := (*settings.Problem)(nil); errors.As(err, &p) {
 			return nil, err
 		}
-		return nil, &settings.Problem{Where: "--key", Err: err, Hint: "--key FILE names the key that `memtox guard serve` signs with"}
+		return nil, &settings.Problem{Where: "--key", Err: err,
+			Hint: "--key FILE names the key that `memtox guard serve` signs with"}
 	}
 	var keys []signed.Key
 	line := 0
@@ -46,7 +47,8 @@ func ReadKeys(path, name string, now time.Time) (*signed.Keyring, error) {
 			continue
 		}
 		// Nothing of the line may stand in the error: it may be a secret.
-		wrong := &settings.Problem{Where: fmt.Sprintf("%s:%d", name, line), What: "a line is the id of a key and its secret in hexadecimal"}
+		wrong := &settings.Problem{Where: fmt.Sprintf("%s:%d", name, line),
+			What: "a line is the id of a key and its secret in hexadecimal"}
 		if len(fields) != 2 {
 			return nil, wrong
 		}

@@ -100,25 +100,29 @@ func NewMCP(m *Memory, version string, limits Limits) *mcp.Server {
 			if err != nil {
 				return nil, err
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(b)}}, StructuredContent: json.RawMessage(b), IsError: failed}, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(b)}},
+				StructuredContent: json.RawMessage(b), IsError: failed}, nil
 		})
 	}
-	add(tool[addInput]("add_memory", "Store one entry. The guard may refuse it, change it, or keep it until a person has decided.", false), func(ctx context.Context, args json.RawMessage) (any, error) {
+	add(tool[addInput]("add_memory", "Store one entry. The guard may refuse it, change it, or keep it until a person "+
+		"has decided.", false), func(ctx context.Context, args json.RawMessage) (any, error) {
 		in, err := parse[addInput](args)
 		if err != nil {
 			return nil, err
 		}
 		return c.Add(ctx, in.Key, in.Content, Source{in.SourceClass, in.Source})
 	})
-	add(tool[searchInput]("search_memories", "Find entries that are relevant to a question.", true), func(ctx context.Context, args json.RawMessage) (any, error) {
-		in, err := parse[searchInput](args)
-		if err != nil {
-			return nil, err
-		}
-		found, err := c.Search(ctx, in.Query, bounded(in.Limit, 10, 100))
-		return entries{err == nil, found, len(found)}, err
-	})
-	add(tool[listInput]("get_memories", "List the entries. Those that the guard blocks say so, and why; they can be deleted.", true), func(ctx context.Context, args json.RawMessage) (any, error) {
+	add(tool[searchInput]("search_memories", "Find entries that are relevant to a question.", true),
+		func(ctx context.Context, args json.RawMessage) (any, error) {
+			in, err := parse[searchInput](args)
+			if err != nil {
+				return nil, err
+			}
+			found, err := c.Search(ctx, in.Query, bounded(in.Limit, 10, 100))
+			return entries{err == nil, found, len(found)}, err
+		})
+	add(tool[listInput]("get_memories", "List the entries. Those that the guard blocks say so, and why; they can be "+
+		"deleted.", true), func(ctx context.Context, args json.RawMessage) (any, error) {
 		in, err := parse[listInput](args)
 		if err != nil {
 			return nil, err
@@ -127,28 +131,32 @@ func NewMCP(m *Memory, version string, limits Limits) *mcp.Server {
 		from := min(max(in.Offset, 0), len(all))
 		return entries{err == nil, all[from:min(from+bounded(in.Limit, 100, 1000), len(all))], len(all)}, err
 	})
-	add(tool[updateInput]("update_memory", "Replace the content of an entry. Where the guard refuses, the entry stays as it was.", false), func(ctx context.Context, args json.RawMessage) (any, error) {
+	add(tool[updateInput]("update_memory", "Replace the content of an entry. Where the guard refuses, the entry stays "+
+		"as it was.", false), func(ctx context.Context, args json.RawMessage) (any, error) {
 		in, err := parse[updateInput](args)
 		if err != nil {
 			return nil, err
 		}
 		return c.Update(ctx, in.ID, in.Content, Source{in.SourceClass, in.Source})
 	})
-	add(tool[deleteInput]("delete_memory", "Remove an entry.", false), func(ctx context.Context, args json.RawMessage) (any, error) {
-		in, err := parse[deleteInput](args)
-		if err != nil {
-			return nil, err
-		}
-		return map[string]any{"success": true, "id": in.ID}, c.Delete(ctx, in.ID)
-	})
+	add(tool[deleteInput]("delete_memory", "Remove an entry.", false),
+		func(ctx context.Context, args json.RawMessage) (any, error) {
+			in, err := parse[deleteInput](args)
+			if err != nil {
+				return nil, err
+			}
+			return map[string]any{"success": true, "id": in.ID}, c.Delete(ctx, in.ID)
+		})
 	s.AddResource(&mcp.Resource{URI: SnapshotURI, Name: "snapshot", MIMEType: "text/plain",
-		Description: "The memory as a system prompt may hold it: the same bytes for the whole session, blocked entries as placeholders."},
+		Description: "The memory as a system prompt may hold it: the same bytes for the whole session, blocked entries as " +
+			"placeholders."},
 		func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			text, err := c.Snapshot(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: SnapshotURI, MIMEType: "text/plain", Text: text}}}, nil
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: SnapshotURI, MIMEType: "text/plain",
+				Text: text}}}, nil
 		})
 	if m.sealer != nil {
 		s.AddResource(&mcp.Resource{URI: StatusURI, Name: "status", MIMEType: "application/json",
@@ -247,7 +255,8 @@ func tool[In any](name, about string, readOnly bool) *mcp.Tool {
 	if err != nil {
 		panic("serve: the input of " + name + ": " + err.Error()) // it is part of the program
 	}
-	return &mcp.Tool{Name: name, Description: about, InputSchema: schema, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}}
+	return &mcp.Tool{Name: name, Description: about, InputSchema: schema,
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}}
 }
 
 // parse reads the arguments of a call, strictly.

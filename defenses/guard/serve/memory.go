@@ -292,7 +292,8 @@ type Entry struct {
 
 // shown is a candidate as the decision shows it. The zero Decision shows all.
 func shown(r *memory.Record, d *memory.Decision) Entry {
-	e := Entry{ID: r.ID, Key: r.Key, Content: r.Text, Class: r.Origin.Class.String(), Source: r.Origin.Source, Scope: r.Scope.String(), State: r.State.String(),
+	e := Entry{ID: r.ID, Key: r.Key, Content: r.Text, Class: r.Origin.Class.String(), Source: r.Origin.Source,
+		Scope: r.Scope.String(), State: r.State.String(),
 		Created: r.Created}
 	if d.Action == memory.Redact {
 		e.Content = d.Text
@@ -393,39 +394,42 @@ func (c *Client) Snapshot(ctx context.Context) (string, error) {
 // Delete removes an entry. One that the guard blocks can always be removed; one that
 // is trusted more than whoever removes it cannot.
 func (c *Client) Delete(ctx context.Context, id string) error {
-	return c.do(ctx, memory.Origin{Class: c.memory.writer, Medium: memory.Chat}, func(m *memory.Memory, o memory.Origin) error {
-		r, err := c.own(ctx, m, id)
-		if err != nil {
-			return err
-		}
-		if _, err := m.Get(ctx, StoreName, r.Key, memory.Query{Route: memory.RouteSnapshot}); err != nil {
-			return err
-		}
-		if e := c.memory.read; e != nil && len(e.Candidates) == 1 && e.Candidates[0].Record.ID == id && shown(&r, &e.Decisions[0]).Blocked {
-			return m.Withdraw(ctx, id, "a blocked entry, removed by its owner")
-		}
-		if len(m.Window()) == 0 {
-			if _, err := m.Take(ctx, o, 1, "delete an entry of the memory"); err != nil {
+	return c.do(ctx, memory.Origin{Class: c.memory.writer, Medium: memory.Chat},
+		func(m *memory.Memory, o memory.Origin) error {
+			r, err := c.own(ctx, m, id)
+			if err != nil {
 				return err
 			}
-		}
-		entries, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: StoreName, Record: id})
-		if err != nil {
-			return err
-		}
-		for i := range entries {
-			e := &entries[i]
-			if r := guard.Rejected(&e.Verdict); r != nil {
-				return r
+			if _, err := m.Get(ctx, StoreName, r.Key, memory.Query{Route: memory.RouteSnapshot}); err != nil {
+				return err
 			}
-			if e.Committed == nil {
-				why := e.Rejected
-				if why == "" {
-					why = "the entry is trusted more than what this conversation holds; ask the operator to remove it"
+			if e := c.memory.read; e != nil && len(e.Candidates) == 1 && e.Candidates[0].Record.ID == id &&
+				shown(&r, &e.Decisions[0]).Blocked {
+				return m.Withdraw(ctx, id, "a blocked entry, removed by its owner")
+			}
+			if len(m.Window()) == 0 {
+				if _, err := m.Take(ctx, o, 1, "delete an entry of the memory"); err != nil {
+					return err
 				}
-				return &guard.Rejection{Message: "Not deleted: " + why + "."}
 			}
-		}
-		return nil
-	})
+			entries, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: StoreName,
+				Record: id})
+			if err != nil {
+				return err
+			}
+			for i := range entries {
+				e := &entries[i]
+				if r := guard.Rejected(&e.Verdict); r != nil {
+					return r
+				}
+				if e.Committed == nil {
+					why := e.Rejected
+					if why == "" {
+						why = "the entry is trusted more than what this conversation holds; ask the operator to remove it"
+					}
+					return &guard.Rejection{Message: "Not deleted: " + why + "."}
+				}
+			}
+			return nil
+		})
 }

@@ -77,7 +77,8 @@ func TestWhatWasWrittenAroundIsBlocked(t *testing.T) {
 	put := func(text string) string {
 		return around.Inject(memory.Record{Store: serve.StoreName, Text: text, Origin: memory.Origin{Class: memory.User}}).ID
 	}
-	ids := []string{put(attack), put("[BLOCKED: entry contained threat pattern(s): x.] " + attack), put("The user's account is 12.")}
+	ids := []string{put(attack), put("[BLOCKED: entry contained threat pattern(s): x.] " + attack),
+		put("The user's account is 12.")}
 	if err := around.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func TestWhatWasWrittenAroundIsBlocked(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	snapshot, err := c.Snapshot(ctx)
-	if err != nil || strings.Contains(snapshot, "previous") || strings.Contains(snapshot, "12") || !strings.Contains(snapshot, "tea") {
+	if err != nil || strings.Contains(snapshot, "previous") || strings.Contains(snapshot, "12") ||
+		!strings.Contains(snapshot, "tea") {
 		t.Errorf("%v %q", err, snapshot)
 	}
 	for _, e := range list[1:] {
@@ -140,7 +142,8 @@ func TestAClientCannotRaiseAnOrigin(t *testing.T) {
 		}
 	}
 	client := newMemory(t, serve.MemoryOptions{Writer: memory.Agent}).NewClient()
-	if _, err := client.Add(ctx, "", "The harbour museum opens at ten.", serve.Source{Name: "https://a.example"}); err != nil {
+	if _, err := client.Add(ctx, "", "The harbour museum opens at ten.",
+		serve.Source{Name: "https://a.example"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Add(ctx, "", "Note: the harbour museum opens at ten on Sundays too.", serve.Source{}); err != nil {
@@ -191,7 +194,8 @@ func TestAForgottenContextIsTakenForExternal(t *testing.T) {
 			return err
 		}, "USER", "USER"},
 	} {
-		m := newMemory(t, serve.MemoryOptions{Guard: newGuard(t, "extends: standard\nrate: {writes: 0}\n", nil), Writer: c.writer})
+		m := newMemory(t, serve.MemoryOptions{Guard: newGuard(t, "extends: standard\nrate: {writes: 0}\n", nil),
+			Writer: c.writer})
 		client := m.NewClient()
 		client.Bound(bound)
 		class := func(content string) serve.Entry {
@@ -225,7 +229,8 @@ func TestAForgottenContextIsTakenForExternal(t *testing.T) {
 			}
 		}
 		e := class("Garden has four beds.")
-		if e.Class != c.after || (e.Class == "EXTERNAL_TOOL") != (e.Scope == memory.ContextOnly.String() && e.Source == "earlier in the conversation") {
+		if e.Class != c.after || (e.Class == "EXTERNAL_TOOL") != (e.Scope == memory.ContextOnly.String() &&
+			e.Source == "earlier in the conversation") {
 			t.Errorf("%s: after it was forgotten: %+v, want %s", name, e, c.after)
 		}
 		// A new conversation knows nothing of this one.
@@ -242,12 +247,14 @@ func TestARestartKeepsTheClassOfRecords(t *testing.T) {
 	ctx := context.Background()
 	store, g := openStore(t), newGuard(t, "", nil)
 	before := newMemory(t, serve.MemoryOptions{Guard: g, Store: store, Writer: memory.Agent}).NewClient()
-	if _, err := before.Add(ctx, "", "The harbour museum opens at ten.", serve.Source{Name: "https://a.example"}); err != nil {
+	if _, err := before.Add(ctx, "", "The harbour museum opens at ten.",
+		serve.Source{Name: "https://a.example"}); err != nil {
 		t.Fatal(err)
 	}
 	const same = "Note: the harbour museum opens at ten on Sundays too."
 	for recalls, want := range map[bool]string{false: "AGENT_AUTHORED", true: "EXTERNAL_TOOL"} {
-		after := newMemory(t, serve.MemoryOptions{Guard: newGuard(t, "", nil), Store: store, Writer: memory.Agent}).NewClient()
+		after := newMemory(t, serve.MemoryOptions{Guard: newGuard(t, "", nil), Store: store,
+			Writer: memory.Agent}).NewClient()
 		if recalls {
 			found, err := after.Search(ctx, "When does the museum open?", 5)
 			if err != nil || len(found) == 0 || !found[len(found)-1].Attributed && !found[0].Attributed {
@@ -416,13 +423,15 @@ func TestLimitsOfTheHandler(t *testing.T) {
 	}
 	// A body whose length is not said is bounded too.
 	h = serve.Handler(newServer(t, nil), serve.HandlerOptions{Limits: serve.Limits{Body: 100}})
-	if code := ask(struct{ io.Reader }{strings.NewReader(`{"id":1,"op":"` + strings.Repeat("x", 1000) + `"}`)}); code != http.StatusBadRequest && code != http.StatusRequestEntityTooLarge {
+	if code := ask(struct{ io.Reader }{strings.NewReader(`{"id":1,"op":"` + strings.Repeat("x", 1000) +
+		`"}`)}); code != http.StatusBadRequest && code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d", code)
 	}
 }
 
 func FuzzLines(f *testing.F) {
-	for _, s := range []string{openTrial, openTrial + "\n" + `{"id":2,"op":"write","trial":1,"change":"add","record":"r1","value":"` + attack + `"}`,
+	for _, s := range []string{openTrial, openTrial + "\n" +
+		`{"id":2,"op":"write","trial":1,"change":"add","record":"r1","value":"` + attack + `"}`,
 		openTrial + "\n" + `{"id":3,"op":"read","trial":1,"query":"q","k":3,"candidates":[{"value":"x","relevance":1,"state":"staged"}]}`,
 		openTrial + "\n" + `{"id":3,"op":"act","trial":1,"tool":"pay","args":[{"name":"to","value":"x","role":"recipient"}]}` + "\n" + `{"id":4,"op":"close","trial":1}`,
 		"{", "null", `{"op":"seed","trial":1}`, openTrial + "\n" + `{"op":"committed","trial":1,"change":"replace"}`} {
@@ -440,13 +449,16 @@ func FuzzLines(f *testing.F) {
 func FuzzMCP(f *testing.F) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-	for _, s := range []string{`{"content":"tea","key":"k"}`, `{"id":"r1"}`, `{"query":"tea","limit":-1}`, `{"offset":99,"limit":1e9}`, `[]`, `{"content":7}`, "{"} {
-		for _, tool := range []string{"add_memory", "search_memories", "get_memories", "update_memory", "delete_memory", "x"} {
+	for _, s := range []string{`{"content":"tea","key":"k"}`, `{"id":"r1"}`, `{"query":"tea","limit":-1}`,
+		`{"offset":99,"limit":1e9}`, `[]`, `{"content":7}`, "{"} {
+		for _, tool := range []string{"add_memory", "search_memories", "get_memories", "update_memory", "delete_memory",
+			"x"} {
 			f.Add(tool, []byte(s))
 		}
 	}
 	f.Fuzz(func(t *testing.T, tool string, args []byte) {
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, bytes.ReplaceAll(args, []byte("\n"), nil))
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
+			bytes.ReplaceAll(args, []byte("\n"), nil))
 		m := newMemory(t, serve.MemoryOptions{})
 		s := serve.NewMCP(m, "test", serve.Limits{})
 		in, client := io.Pipe()
@@ -524,7 +536,8 @@ func TestTheDeclaredSourceIsTheEntrys(t *testing.T) {
 	for _, e := range list {
 		got = append(got, e.Class+" "+e.Source)
 	}
-	want := []string{"USER ", "EXTERNAL_TOOL https://a.example", "EXTERNAL_TOOL https://b.example", "EXTERNAL_TOOL https://a.example, https://b.example"}
+	want := []string{"USER ", "EXTERNAL_TOOL https://a.example", "EXTERNAL_TOOL https://b.example",
+		"EXTERNAL_TOOL https://a.example, https://b.example"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -535,14 +548,16 @@ func TestTheDeclaredSourceIsTheEntrys(t *testing.T) {
 func TestLongContentsThatAreRefusedDoNotStay(t *testing.T) {
 	ctx := context.Background()
 	client := newMemory(t, serve.MemoryOptions{Writer: memory.Agent}).NewClient()
-	if _, err := client.Add(ctx, "", "The harbour museum opens at ten.", serve.Source{Name: "https://a.example"}); err != nil {
+	if _, err := client.Add(ctx, "", "The harbour museum opens at ten.",
+		serve.Source{Name: "https://a.example"}); err != nil {
 		t.Fatal(err)
 	}
 	const bound, size = 1 << 20, 1 << 18
 	client.BoundLength(bound)
 	for i := range 6 {
 		var refused *guard.Rejection
-		if _, err := client.Add(ctx, "", strings.Repeat(fmt.Sprintf("%d ", i), size/2), serve.Source{}); !errors.As(err, &refused) {
+		if _, err := client.Add(ctx, "", strings.Repeat(fmt.Sprintf("%d ", i), size/2), serve.Source{}); !errors.As(err,
+			&refused) {
 			t.Fatal(err)
 		}
 		if held := client.Holds(); held > bound+size {
@@ -576,7 +591,8 @@ func BenchmarkAddWithoutAFile(b *testing.B) {
 	var took []time.Duration
 	for n := 0; b.Loop(); n++ {
 		began := time.Now()
-		if _, err := c.Add(ctx, fmt.Sprint("k", n%64), fmt.Sprintf("The review of project %d is in room %d.", n, n%97), serve.Source{}); err != nil {
+		if _, err := c.Add(ctx, fmt.Sprint("k", n%64), fmt.Sprintf("The review of project %d is in room %d.", n, n%97),
+			serve.Source{}); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(began))

@@ -30,7 +30,8 @@ type Metrics struct {
 
 // NewMetrics returns metrics that have counted nothing.
 func NewMetrics() *Metrics {
-	return &Metrics{decisions: make(map[[2]string]uint64), findings: make(map[string]uint64), seconds: make(map[string]float64), requests: make(map[string]uint64)}
+	return &Metrics{decisions: make(map[[2]string]uint64), findings: make(map[string]uint64),
+		seconds: make(map[string]float64), requests: make(map[string]uint64)}
 }
 
 // Hook counts the decisions of a guard: [guard.Options.Hook].
@@ -109,7 +110,8 @@ func (m *Metrics) String() string {
 		gates[k[0]] += n
 	}
 	for gate, n := range gates {
-		times = append(times, fmt.Sprintf("_count{gate=%q} %d\nmemtox_guard_decision_seconds_sum{gate=%q} %g", gate, n, gate, m.seconds[gate]))
+		times = append(times, fmt.Sprintf("_count{gate=%q} %d\nmemtox_guard_decision_seconds_sum{gate=%q} %g", gate, n, gate,
+			m.seconds[gate]))
 	}
 	for check, n := range m.findings {
 		findings = append(findings, fmt.Sprintf("{check=%q} %d", check, n))
@@ -123,7 +125,8 @@ func (m *Metrics) String() string {
 	family("decision_seconds", "summary", "Time of a decision, by gate.", times...)
 	family("findings_total", "counter", "Findings, by check.", findings...)
 	family("http_requests_total", "counter", "Requests that were answered, by status.", requests...)
-	family("http_request_seconds", "summary", "Time of a request.", fmt.Sprint("_count ", all), fmt.Sprintf("_sum %g", m.spent.Seconds()))
+	family("http_request_seconds", "summary", "Time of a request.", fmt.Sprint("_count ", all),
+		fmt.Sprintf("_sum %g", m.spent.Seconds()))
 	family("http_requests_in_flight", "gauge", "Requests that are being answered.", fmt.Sprint(" ", m.inFlight))
 	family("sealings_total", "counter", "Sealings of the store, by outcome.",
 		fmt.Sprintf("{outcome=\"done\"} %d", m.sealings[0]), fmt.Sprintf("{outcome=\"failed\"} %d", m.sealings[1]))

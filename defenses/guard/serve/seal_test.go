@@ -130,7 +130,8 @@ func TestWhatWasLeftUnsealedIsVerifiedAndSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err = ledger.Verify(ctx, s.Verifier, nil)
-	if err != nil || v.OK() || v.Problems[0].Check != seal.CheckSignature || !strings.Contains(v.Problems[0].Note, "stripped") {
+	if err != nil || v.OK() || v.Problems[0].Check != seal.CheckSignature ||
+		!strings.Contains(v.Problems[0].Note, "stripped") {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if err := s.Begin(ctx); !errors.Is(err, seal.ErrIntegrity) || len(told) != 2 {

@@ -219,9 +219,11 @@ func (s *Server) Answer(ctx context.Context, q *external.Request) *external.Answ
 func (s *Server) find(q *external.Request) (*trial, *external.Answer) {
 	if q.Op == external.Hello {
 		if q.Protocol > external.Protocol {
-			return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("protocol %d is not spoken here, but %d", q.Protocol, external.Protocol)}
+			return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("protocol %d is not spoken here, but %d", q.Protocol,
+				external.Protocol)}
 		}
-		return nil, &external.Answer{ID: q.ID, Name: s.Identity.Name, Version: s.Identity.Version, Configuration: s.Identity.Configuration, Ops: external.Ops()}
+		return nil, &external.Answer{ID: q.ID, Name: s.Identity.Name, Version: s.Identity.Version,
+			Configuration: s.Identity.Configuration, Ops: external.Ops()}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -448,7 +450,8 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 	case external.Read:
 		return read(ctx, t, q, a)
 	case external.Act:
-		c := memory.Call{Tool: q.Tool, Query: memory.Query{Route: q.QueryRoute, Text: q.Query, Principal: q.Principal, K: q.K}}
+		c := memory.Call{Tool: q.Tool, Query: memory.Query{Route: q.QueryRoute, Text: q.Query, Principal: q.Principal,
+			K: q.K}}
 		for _, arg := range q.Args {
 			for i := range arg.Lineage {
 				arg.Lineage[i].Origin.Class = min(arg.Lineage[i].Origin.Class, t.most)

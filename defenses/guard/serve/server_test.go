@@ -26,7 +26,10 @@ type closing struct {
 func (c closing) Close() error { *c.closed++; return nil }
 
 func openServer(closed *int) *serve.Server {
-	return &serve.Server{Open: func(context.Context, memory.View) (memory.Gate, error) { return closing{closed: closed}, nil }}
+	return &serve.Server{Open: func(context.Context, memory.View) (memory.Gate, error) {
+		return closing{closed: closed},
+			nil
+	}}
 }
 
 // tell asks and returns the answer's error.
@@ -62,7 +65,8 @@ func TestTrialsThatNobodyClosesExpire(t *testing.T) {
 		if open, _, expired := s.Load(); open != 1 || expired != 1 || closed != 1 {
 			t.Errorf("%d trials open, %d expired, %d gates closed", open, expired, closed)
 		}
-		wantError(t, tell(s, 2, external.Committed, "tea"), "trial 2 has expired: nothing was asked for 1h0m0s; open it again")
+		wantError(t, tell(s, 2, external.Committed, "tea"),
+			"trial 2 has expired: nothing was asked for 1h0m0s; open it again")
 		wantError(t, tell(s, 3, external.Committed, "tea"), "trial 3 is not open")
 		wantError(t, tell(s, 2, external.Open, ""), "")
 		wantError(t, tell(s, 2, external.Committed, "tea"), "")
@@ -125,7 +129,8 @@ func TestEveryFieldOfARecordCountsAgainstTheMemory(t *testing.T) {
 	s := openServer(&closed)
 	long := strings.Repeat("x", 1<<20)
 	link := memory.Link{Record: "r", Origin: memory.Origin{Class: memory.User, Source: "s", Medium: memory.Medium(long)}}
-	records := []external.Record{{Value: long}, {Key: long}, {Store: long}, {Parent: long}, {Record: long}, {SignedBy: long},
+	records := []external.Record{{Value: long}, {Key: long}, {Store: long}, {Parent: long}, {Record: long},
+		{SignedBy: long},
 		{Signature: []byte(long)}, {Intents: []string{"pay", long}}, {Lineage: memory.Lineage{link}}, {Origin: &link.Origin},
 		{Intents: make([]string, 1<<16)}}
 	for n, q := range []external.Request{{Principal: long}, {Pass: long}} {
@@ -170,10 +175,12 @@ func TestAQuestionThatIsReadInTwoWaysIsRefused(t *testing.T) {
 	} {
 		closed := 0
 		var out bytes.Buffer
-		if err := openServer(&closed).Serve(context.Background(), strings.NewReader(open+"\n"+line+"\n"+`{"id":8,"op":"close","trial":1}`), &out); err != nil {
+		if err := openServer(&closed).Serve(context.Background(),
+			strings.NewReader(open+"\n"+line+"\n"+`{"id":8,"op":"close","trial":1}`), &out); err != nil {
 			t.Error(err)
 		}
-		if got := out.String(); strings.Count(got, `"error":`) != 1 || !strings.Contains(got, `{"id":7,"error":"the field`) || !strings.Contains(got, `{"id":8`) || closed != 1 {
+		if got := out.String(); strings.Count(got, `"error":`) != 1 || !strings.Contains(got, `{"id":7,"error":"the field`) ||
+			!strings.Contains(got, `{"id":8`) || closed != 1 {
 			t.Errorf("%s\n%s", line, got)
 		}
 		s := openServer(&closed)

@@ -96,7 +96,8 @@ func TestTheSlowestConnectionGivesWay(t *testing.T) {
 
 func TestASlowRequestHasItsTime(t *testing.T) {
 	addr := listening(t, serve.Limits{Time: 50 * time.Millisecond})
-	for _, begin := range []string{"", "POST", "POST / HTTP/1.1\r\nHost: localhost\r\n", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"} {
+	for _, begin := range []string{"", "POST", "POST / HTTP/1.1\r\nHost: localhost\r\n",
+		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +144,8 @@ func TestAnMCPMessageThatIsReadInTwoWaysIsRefused(t *testing.T) {
 		if _, err := io.WriteString(client, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		if got := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call",` + call + `}`); !strings.Contains(got, "the field") || !strings.Contains(got, `"id":2`) {
+		if got := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call",` + call + `}`); !strings.Contains(got, "the field") ||
+			!strings.Contains(got, `"id":2`) {
 			t.Errorf("%s\n%s", call, got)
 		}
 		if got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_memories"}}`); !strings.Contains(got, `\"total\":0`) {

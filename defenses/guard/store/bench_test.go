@@ -14,7 +14,8 @@ import (
 
 func entry(i int) memory.Record {
 	r := record("r"+strconv.Itoa(i+1), "memory/r"+strconv.Itoa(i+1),
-		fmt.Sprintf("Project %d is kept in room %d and reviewed every %d weeks; its budget is settled in the spring, and Ana signs for it.", i, i%97, i%5+1))
+		fmt.Sprintf("Project %d is kept in room %d and reviewed every %d weeks; its budget is settled in the spring, and "+
+			"Ana signs for it.", i, i%97, i%5+1))
 	r.Principal = fmt.Sprint("user-", i%100)
 	r.Origin.Source = fmt.Sprintf("https://pages.example/%d", i%10_000)
 	return r
@@ -48,7 +49,8 @@ func BenchmarkCommit64Writers(b *testing.B) {
 		session := shared.Session("")
 		for pb.Next() {
 			err := session.Do(ctx, func(m *memory.Memory) error {
-				_, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory", Text: "Ana signs for the budget."})
+				_, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Store: "memory",
+					Text: "Ana signs for the budget."})
 				return err
 			})
 			if err != nil {

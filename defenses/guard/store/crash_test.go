@@ -83,7 +83,8 @@ func powerCuts(t *testing.T, seed uint64) {
 }
 
 // live opens a store, looks whether all is there, and uses it for a while.
-func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[string]memory.State, forgotten map[string]bool) {
+func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[string]memory.State,
+	forgotten map[string]bool) {
 	s, err := store.Open(ctx, path, store.Options{Disk: d})
 	if err != nil {
 		t.Errorf("opening what the cut left: %v", err)
@@ -142,7 +143,8 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 		case k == 9 && len(own) > 0:
 			rec := own[len(own)-1]
 			own = own[:len(own)-1]
-			if _, err := s.Forget(ctx, store.Forgetting{At: time.Unix(1700000000, 0), IDs: []string{rec.ID}, By: "ana", Why: "asked"}); fail(err) {
+			if _, err := s.Forget(ctx, store.Forgetting{At: time.Unix(1700000000, 0), IDs: []string{rec.ID}, By: "ana",
+				Why: "asked"}); fail(err) {
 				return
 			}
 			d.Mark("forgotten " + rec.ID)
@@ -151,7 +153,8 @@ func live(t *testing.T, d *crash.Disk, path string, r *rand.Rand, acked map[stri
 			if fail(err) {
 				return
 			}
-			_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint("+[]string{"PASSIVE", "FULL", "RESTART", "TRUNCATE"}[r.IntN(4)]+")")
+			_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint("+[]string{"PASSIVE", "FULL", "RESTART", "TRUNCATE"}[r.IntN(4)]+
+				")")
 			if fail(errors.Join(err, db.Close())) {
 				return
 			}

@@ -61,8 +61,10 @@ type step struct {
 }
 
 // act commits an operation.
-func (c *Curator) act(ctx context.Context, cause memory.Cause, why string, target uint64, steps []step, out Outcome) (Outcome, error) {
-	b := memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why, Target: target, Snapshot: &memory.SnapshotName{Reason: cause.String()}}
+func (c *Curator) act(ctx context.Context, cause memory.Cause, why string, target uint64, steps []step,
+	out Outcome) (Outcome, error) {
+	b := memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why, Target: target,
+		Snapshot: &memory.SnapshotName{Reason: cause.String()}}
 	for _, s := range steps {
 		b.Records = append(b.Records, s.now)
 	}
@@ -82,7 +84,8 @@ func (c *Curator) act(ctx context.Context, cause memory.Cause, why string, targe
 
 // Snapshot gives the state of the store a name.
 func (c *Curator) Snapshot(ctx context.Context, name, reason string) (Snapshot, error) {
-	done, err := c.store.Commit(ctx, &memory.Batch{At: c.now(), Cause: memory.CauseSnapshot, By: c.by, Snapshot: &memory.SnapshotName{Name: name, Reason: reason}})
+	done, err := c.store.Commit(ctx, &memory.Batch{At: c.now(), Cause: memory.CauseSnapshot, By: c.by,
+		Snapshot: &memory.SnapshotName{Name: name, Reason: reason}})
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %w", err)
 	}
@@ -475,9 +478,11 @@ func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Re
 			return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
 		}
 		other := want
-		other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust, now.Signature, now.SignedBy
+		other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust,
+			now.Signature, now.SignedBy
 		if want.State != memory.Live || !sameRecord(&other, &now) {
-			return memory.Record{}, fmt.Errorf("approving record %q: amending may change its scope, trust and signature alone", id)
+			return memory.Record{}, fmt.Errorf("approving record %q: amending may change its scope, trust and signature alone",
+				id)
 		}
 	}
 	b := memory.Batch{At: c.now(), Cause: memory.CauseApprove, Route: memory.RouteOperator, By: c.by, Why: a.Why}
@@ -488,7 +493,8 @@ func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Re
 		}
 		if ok && cur.State == memory.Live && cur.ID != id {
 			if cur.ID != now.Parent && !a.Anyway {
-				return memory.Record{}, fmt.Errorf("approving record %q: %w: it was to replace record %q, but %q is live now; reject it, or approve it anyway",
+				return memory.Record{}, fmt.Errorf("approving record %q: %w: it was to replace record %q, but %q is live now; "+
+					"reject it, or approve it anyway",
 					id, memory.ErrMovedOn, now.Parent, cur.ID)
 			}
 			cur.State, cur.ValidTo = memory.Retired, want.ValidFrom
@@ -510,7 +516,8 @@ func (c *Curator) Reject(ctx context.Context, id, why string) (memory.Record, er
 		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", text.Clip(id, 80), err)
 	}
 	want := never(now)
-	b := memory.Batch{At: c.now(), Cause: memory.CauseReject, Route: memory.RouteOperator, By: c.by, Why: why, Records: []memory.Record{want}}
+	b := memory.Batch{At: c.now(), Cause: memory.CauseReject, Route: memory.RouteOperator, By: c.by, Why: why,
+		Records: []memory.Record{want}}
 	if _, err := c.store.Commit(ctx, &b); err != nil {
 		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", id, err)
 	}

@@ -69,18 +69,22 @@ func rollback(t *testing.T, s *store.History) {
 	putAt(t, s, 102, with(record("r2", "k2", "two"), memory.Quarantined))
 
 	out := must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: snap.Seq}, "poisoned"))
-	same(t, "outcome", out, store.Outcome{Seq: 8, Snapshot: "s2", Changed: []string{"r1", "r3", "r2"}, Revived: []string{"r1", "r2"}})
+	same(t, "outcome", out, store.Outcome{Seq: 8, Snapshot: "s2", Changed: []string{"r1", "r3", "r2"},
+		Revived: []string{"r1", "r2"}})
 	same(t, "visible", visible(t, s), []string{"one", "two"})
 	event := collect(t, s.Log(ctx, store.Filter{From: 8, To: 8}))[0]
 	event.Digest, event.At = store.Digest{}, time.Time{}
-	same(t, "the event", event, store.Audit{Seq: 8, Group: 8, Cause: memory.CauseRollback, Route: memory.RouteOperator, By: "ana", Why: "poisoned", Snapshot: "s2", Target: snap.Seq})
+	same(t, "the event", event, store.Audit{Seq: 8, Group: 8, Cause: memory.CauseRollback, Route: memory.RouteOperator,
+		By: "ana", Why: "poisoned", Snapshot: "s2", Target: snap.Seq})
 	same(t, "the log keeps what was", len(collect(t, s.Log(ctx, store.Filter{}))), 11)
 	r3, _, _ := s.Get(ctx, "r3")
 	if r3.State != memory.Retired || !r3.ValidTo.Equal(r3.ValidFrom) {
 		t.Errorf("what came later: %+v; it should count as never having held", r3)
 	}
-	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, store.Point{Fact: atMinute(101)}))), []string{"one", "two"})
-	same(t, "of that minute, as known then", versionTexts(collect(t, s.AsOf(ctx, store.Point{Seq: 6, Fact: atMinute(101)}))), []string{"poison"})
+	same(t, "of that minute, as known now", versionTexts(collect(t, s.AsOf(ctx, store.Point{Fact: atMinute(101)}))),
+		[]string{"one", "two"})
+	same(t, "of that minute, as known then", versionTexts(collect(t,
+		s.AsOf(ctx, store.Point{Seq: 6, Fact: atMinute(101)}))), []string{"poison"})
 
 	// The rollback is a change like any other: it can be taken back.
 	must[store.Outcome](t)(c.Rollback(ctx, store.Point{Seq: 7}, "no, it was right"))
@@ -147,7 +151,8 @@ func quarantine(t *testing.T, s *store.History) {
 	}
 	chain(10, "r1", "r3", "the account is B")
 	chain(11, "r3", "r4", "the account is C")
-	putAt(t, s, 12, record("r5", "system.rule", "protected"), with(record("r6", "k6", "held"), memory.Held), record("r7", "k7", "harmless"))
+	putAt(t, s, 12, record("r5", "system.rule", "protected"), with(record("r6", "k6", "held"), memory.Held),
+		record("r7", "k7", "harmless"))
 	c := curator(s)
 	rule := store.Suspicion{Since: atMinute(10), Protected: []string{"system.*"}, Restore: true,
 		If: func(v store.Version) bool { return v.Record.Text != "harmless" }}
@@ -158,7 +163,8 @@ func quarantine(t *testing.T, s *store.History) {
 		t.Errorf("kept %+v", out.Kept)
 	}
 	same(t, "visible", visible(t, s), []string{"the account is A", "old", "protected", "harmless"})
-	same(t, "the snapshot before it", versionTexts(collect(t, s.AsOf(ctx, store.Point{Seq: out.Seq - 1, Fact: atMinute(50)}))),
+	same(t, "the snapshot before it", versionTexts(collect(t,
+		s.AsOf(ctx, store.Point{Seq: out.Seq - 1, Fact: atMinute(50)}))),
 		[]string{"old", "the account is C", "protected", "harmless"})
 	must[store.Outcome](t)(c.Undo(ctx, out.Seq, "false alarm"))
 	same(t, "visible once it is undone", visible(t, s), []string{"old", "the account is C", "protected", "harmless"})
@@ -176,25 +182,27 @@ func retireIf(t *testing.T, s *store.History) {
 	putAt(t, s, 7, with(record("r6", "k.6", "text 6"), memory.Retired))
 	c := curator(s)
 	asked := 0
-	out := must[store.Outcome](t)(c.RetireIf(ctx, store.Retirement{Protected: []string{"*.1"}, If: func(r memory.Record) (bool, error) {
-		asked++
-		r.Lineage[0].Segment = 99 // must not reach the store
-		switch r.ID {
-		case "r2":
-			return true, errors.New("cannot tell")
-		case "r3":
-			panic("oh")
-		case "r4":
-			return false, nil
-		}
-		return true, nil
-	}}, "expired"))
+	out := must[store.Outcome](t)(c.RetireIf(ctx, store.Retirement{Protected: []string{"*.1"},
+		If: func(r memory.Record) (bool, error) {
+			asked++
+			r.Lineage[0].Segment = 99 // must not reach the store
+			switch r.ID {
+			case "r2":
+				return true, errors.New("cannot tell")
+			case "r3":
+				panic("oh")
+			case "r4":
+				return false, nil
+			}
+			return true, nil
+		}}, "expired"))
 	same(t, "changed", out.Changed, []string{"r0", "r5"})
 	kept := map[string]string{}
 	for _, k := range out.Kept {
 		kept[k.Record] = k.Why
 	}
-	same(t, "kept", kept, map[string]string{"r1": `its key "k.1" is protected`, "r2": "the predicate failed: cannot tell", "r3": "the predicate failed: panic: oh"})
+	same(t, "kept", kept, map[string]string{"r1": `its key "k.1" is protected`, "r2": "the predicate failed: cannot tell",
+		"r3": "the predicate failed: panic: oh"})
 	if asked != 5 {
 		t.Errorf("the predicate was asked %d times, want 5", asked)
 	}
@@ -241,10 +249,12 @@ func decisions(t *testing.T, s *store.History) {
 	same(t, "pending when all is decided", len(pending()), 0)
 	same(t, "visible", visible(t, s), []string{"the account is B"})
 	var said []string
-	for _, a := range collect(t, s.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseApprove, memory.CauseReject}})) {
+	for _, a := range collect(t, s.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseApprove,
+		memory.CauseReject}})) {
 		said = append(said, fmt.Sprint(a.Cause, " ", a.Record, " ", a.By, ": ", a.Why))
 	}
-	same(t, "the log", said, []string{"approve r1 ana: the supplier confirmed it", "approve r2 ana: the supplier confirmed it", "reject r3 ana: nobody knows it"})
+	same(t, "the log", said, []string{"approve r1 ana: the supplier confirmed it",
+		"approve r2 ana: the supplier confirmed it", "reject r3 ana: nobody knows it"})
 	for _, id := range []string{"r2", "r3", "r99"} {
 		_, err1 := c.Approve(ctx, id, store.Approval{})
 		_, err2 := c.Reject(ctx, id, "")
@@ -333,7 +343,8 @@ func write(t testing.TB, m *memory.Memory, d memory.Draft) {
 func told(t *testing.T, s *store.History) {
 	g := &spy{verdict: func(p memory.Proposal) memory.Verdict {
 		if strings.Contains(p.Record.Text, "hold") {
-			return memory.Verdict{Action: memory.Defer, Held: true, Findings: []memory.Finding{{Check: "a"}, {Check: "b"}, {Check: "a"}}}
+			return memory.Verdict{Action: memory.Defer, Held: true,
+				Findings: []memory.Finding{{Check: "a"}, {Check: "b"}, {Check: "a"}}}
 		}
 		return memory.Verdict{}
 	}}
@@ -347,12 +358,14 @@ func told(t *testing.T, s *store.History) {
 	must[memory.Record](t)(c.Approve(ctx, "r2", store.Approval{}))
 	must[memory.Record](t)(c.Reject(ctx, "r3", ""))
 	write(t, m, memory.Draft{Text: "next"})
-	same(t, "told of decisions", g.heard(), []string{"replace r2 live after r2", "remove r3 retired after r3", "add r4 live"})
+	same(t, "told of decisions", g.heard(), []string{"replace r2 live after r2", "remove r3 retired after r3",
+		"add r4 live"})
 	q := must[store.Outcome](t)(c.Quarantine(ctx, store.Suspicion{IDs: []string{"r1"}}, ""))
 	must[store.Outcome](t)(c.Undo(ctx, q.Seq, ""))
 	must[store.Receipt](t)(c.Forget(ctx, "", "r1"))
 	write(t, m, memory.Draft{Text: "two"})
-	same(t, "told of acts", g.heard(), []string{"replace r1 quarantined after r1", "replace r1 live after r1", "remove r1 retired after r1", "add r5 live"})
+	same(t, "told of acts", g.heard(), []string{"replace r1 quarantined after r1", "replace r1 live after r1",
+		"remove r1 retired after r1", "add r5 live"})
 	if err := m.Withdraw(ctx, "r5", "its owner said so"); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +454,8 @@ func resume(t *testing.T, s *store.History) {
 func writers(t *testing.T, s *store.History) {
 	const n, each = 64, 6
 	g := &spy{}
-	shared := memory.NewShared(memory.Options{Store: s, Start: atMinute(0), Recall: memory.RecallSpec{BM25: 1}, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
+	shared := memory.NewShared(memory.Options{Store: s, Start: atMinute(0), Recall: memory.RecallSpec{BM25: 1},
+		Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
 	g.view = shared.View()
 	shared.Guard(g)
 	var wg sync.WaitGroup

@@ -231,7 +231,8 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 		return s, nil
 	}
 	// secure_delete: what is deleted is overwritten. Checkpoints every 4 MB.
-	if s.db, err = sql.Open("sqlite", dsn(path, "rw", o.Wait, "synchronous(NORMAL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-32000)")); err != nil {
+	if s.db, err = sql.Open("sqlite", dsn(path, "rw", o.Wait, "synchronous(NORMAL)", "secure_delete(1)", "foreign_keys(0)",
+		"cache_size(-32000)")); err != nil {
 		return nil, err
 	}
 	s.db.SetMaxOpenConns(1)
@@ -257,7 +258,8 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 }
 
 func dsn(path, mode string, wait time.Duration, pragmas ...string) string {
-	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")"}, "_txlock": {"deferred"}}
+	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")"},
+		"_txlock": {"deferred"}}
 	q["_pragma"] = append(q["_pragma"], pragmas...)
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -285,7 +287,8 @@ func create(ctx context.Context, d disk.FS, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, fmt.Sprintf("BEGIN;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;\n%s\nCOMMIT;\nPRAGMA journal_mode = WAL;",
+	_, err = db.ExecContext(ctx, fmt.Sprintf("BEGIN;\nPRAGMA application_id = %d;\nPRAGMA user_version = "+
+		"%d;\n%s\nCOMMIT;\nPRAGMA journal_mode = WAL;",
 		applicationID, schemaVersion, schema))
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
@@ -317,7 +320,8 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var app, version int
-	err = errors.Join(db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app), db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
+	err = errors.Join(db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app),
+		db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
 	var failed *sqlite.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_NOTADB:
@@ -329,7 +333,8 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	case app != applicationID:
 		return fmt.Errorf("%w: it is a database of something else (application id %#x)", ErrForeign, uint32(app))
 	case version > schemaVersion:
-		return fmt.Errorf("%w: its schema has version %d, this one knows %d; use that memtox, or a later one", ErrNewer, version, schemaVersion)
+		return fmt.Errorf("%w: its schema has version %d, this one knows %d; use that memtox, or a later one", ErrNewer,
+			version, schemaVersion)
 	case version < schemaVersion:
 		return fmt.Errorf("its schema has version %d, which no memtox has written", version)
 	}
@@ -360,7 +365,8 @@ func (s *History) named(err error) error {
 	}
 	switch {
 	case code == sqlite3.SQLITE_BUSY:
-		return fmt.Errorf("%w: %s was locked for %s; try again, or stop the other process", ErrBusy, filepath.Base(s.path), s.wait)
+		return fmt.Errorf("%w: %s was locked for %s; try again, or stop the other process", ErrBusy, filepath.Base(s.path),
+			s.wait)
 	case errors.Is(err, ErrDamaged):
 	case slices.Contains(damage, code), err != nil && strings.Contains(err.Error(), "sql: Scan error"):
 		// A type that no column of ours has, a table that is not there: all of them were.

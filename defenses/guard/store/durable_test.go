@@ -81,7 +81,8 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 		want error
 		word string
 	}{
-		"a text":               {file("text", []byte(strings.Repeat("# MEMORY.md\n", 100))), store.ErrForeign, "not a database"},
+		"a text": {file("text", []byte(strings.Repeat("# MEMORY.md\n", 100))), store.ErrForeign,
+			"not a database"},
 		"an empty file":        {file("empty", nil), store.ErrForeign, "remove it"},
 		"another database":     {foreign, store.ErrForeign, "something else"},
 		"a later version":      {newer, store.ErrNewer, "version 2"},
@@ -99,7 +100,8 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 				s.Close()
 				t.Fatal("it was opened")
 			}
-			if c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.word) || !strings.Contains(err.Error(), c.path) {
+			if c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.word) ||
+				!strings.Contains(err.Error(), c.path) {
 				t.Errorf("error %q", err)
 			}
 			if after, _ := os.ReadFile(c.path); !bytes.Equal(before, after) {
@@ -107,7 +109,8 @@ func TestOpenRefusesWhatIsNotItsOwn(t *testing.T) {
 			}
 		})
 	}
-	if _, err := store.Open(ctx, filepath.Join(dir, "none.db"), store.Options{MustExist: true}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := store.Open(ctx, filepath.Join(dir, "none.db"), store.Options{MustExist: true}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a store that must exist: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.new-*"))
@@ -148,7 +151,8 @@ func TestReopening(t *testing.T) {
 	if r, ok, err := ro.Get(ctx, "r2"); !ok || err != nil || r.Text != "two" {
 		t.Errorf("a reader beside the writer: %+v %v %v", r, ok, err)
 	}
-	if _, err := ro.Commit(ctx, &memory.Batch{Cause: memory.CauseReject}); err == nil || !strings.Contains(err.Error(), "reading only") {
+	if _, err := ro.Commit(ctx, &memory.Batch{Cause: memory.CauseReject}); err == nil ||
+		!strings.Contains(err.Error(), "reading only") {
 		t.Errorf("writing to it: %v", err)
 	}
 }
@@ -217,7 +221,8 @@ func TestDecisionsOfAnotherProcessReachTheGate(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	g := &holding{}
-	m := memory.New(memory.Options{Store: a, Start: start, Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
+	m := memory.New(memory.Options{Store: a, Start: start,
+		Stores: []memory.StoreSpec{{Name: "memory", Title: "MEMORY.md"}}})
 	m.Guard(g)
 	write := func(text string) {
 		t.Helper()
@@ -349,7 +354,8 @@ func TestTamperedRows(t *testing.T) {
 	if err := db.QueryRowContext(ctx, "SELECT record FROM version WHERE seq = 1").Scan(&enc); err != nil {
 		t.Fatal(err)
 	}
-	exec1(t, db, "UPDATE version SET record = ? WHERE seq = 1", bytes.Replace(enc, []byte("account 1"), []byte("account 2"), 1))
+	exec1(t, db, "UPDATE version SET record = ? WHERE seq = 1",
+		bytes.Replace(enc, []byte("account 1"), []byte("account 2"), 1))
 	exec1(t, db, "UPDATE version SET record = x'00' WHERE seq = 2")
 	for name, read := range map[string]func() error{
 		"Get":     func() error { _, _, err := s.Get(ctx, "r1"); return err },
@@ -368,7 +374,8 @@ func TestTamperedRows(t *testing.T) {
 	if want := "r1 true false, r2 false false, r3 true true"; strings.Join(got, ", ") != want {
 		t.Errorf("versions (id, readable, intact): %s, want %s", strings.Join(got, ", "), want)
 	}
-	if _, err := store.NewCurator(s, "ana", nil).Quarantine(ctx, store.Suspicion{IDs: []string{"r1"}}, "tampered with"); err != nil {
+	if _, err := store.NewCurator(s, "ana", nil).Quarantine(ctx, store.Suspicion{IDs: []string{"r1"}},
+		"tampered with"); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Forget(ctx, store.Forgetting{IDs: []string{"r2"}}); err != nil {
@@ -387,7 +394,8 @@ func TestPages(t *testing.T) {
 	}
 	data[0] = 'b'
 	for page, was := range map[string][]byte{"one": []byte("b"), "two\x00": []byte("a"), "four": {}} {
-		if err := s.PutPages(ctx, page, was, map[string][]byte{"one": []byte("x"), "four": nil}); !errors.Is(err, store.ErrChanged) {
+		if err := s.PutPages(ctx, page, was, map[string][]byte{"one": []byte("x"), "four": nil}); !errors.Is(err,
+			store.ErrChanged) {
 			t.Errorf("written although page %q is not %q: %v", page, was, err)
 		}
 	}

@@ -29,12 +29,14 @@ func ExampleCurator_Rollback() {
 	defer history.Close()
 	start := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	put := func(minute int, rs ...memory.Record) {
-		_, err := history.Commit(ctx, &memory.Batch{At: start.Add(time.Duration(minute) * time.Minute), Cause: memory.CauseWrite, Records: rs})
+		_, err := history.Commit(ctx, &memory.Batch{At: start.Add(time.Duration(minute) * time.Minute),
+			Cause: memory.CauseWrite, Records: rs})
 		if err != nil {
 			fmt.Println(err)
 		}
 	}
-	put(0, memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.", ValidFrom: start})
+	put(0, memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.",
+		ValidFrom: start})
 
 	curator := store.NewCurator(history, "ana", func() time.Time { return start.Add(time.Hour) })
 	good, err := curator.Snapshot(ctx, "before the import", "external batch")
@@ -43,8 +45,10 @@ func ExampleCurator_Rollback() {
 		return
 	}
 	put(70,
-		memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.", ValidFrom: start, State: memory.Retired, ValidTo: start.Add(70 * time.Minute)},
-		memory.Record{ID: "r2", Store: "memory", Key: "supplier", Text: "The supplier's account is 2.", ValidFrom: start.Add(70 * time.Minute), Parent: "r1"})
+		memory.Record{ID: "r1", Store: "memory", Key: "supplier", Text: "The supplier's account is 1.", ValidFrom: start,
+			State: memory.Retired, ValidTo: start.Add(70 * time.Minute)},
+		memory.Record{ID: "r2", Store: "memory", Key: "supplier", Text: "The supplier's account is 2.",
+			ValidFrom: start.Add(70 * time.Minute), Parent: "r1"})
 
 	out, err := curator.Rollback(ctx, store.Point{Seq: good.Seq}, "the mail was forged")
 	if err != nil {

@@ -110,7 +110,8 @@ func SumTombstones(ts []Tombstone) Digest {
 // gone.
 func Bare(r memory.Record) memory.Record {
 	bare := func(o memory.Origin) memory.Origin { return memory.Origin{Class: o.Class, Medium: o.Medium} }
-	out := memory.Record{ID: r.ID, Store: r.Store, Origin: bare(r.Origin), Principal: r.Principal, Asked: r.Asked, Created: r.Created,
+	out := memory.Record{ID: r.ID, Store: r.Store, Origin: bare(r.Origin), Principal: r.Principal, Asked: r.Asked,
+		Created:   r.Created,
 		ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent, State: r.State, Scope: r.Scope}
 	for _, l := range r.Lineage {
 		out.Lineage = append(out.Lineage, memory.Link{Segment: l.Segment, Record: l.Record, Origin: bare(l.Origin)})

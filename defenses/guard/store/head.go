@@ -95,7 +95,8 @@ func (s *History) openHead(ctx context.Context) error {
 		now.After, now.Entry = last, last
 	case now.Entry > last:
 		return fmt.Errorf("%w: its journal ends with entry %d, and %s knows of entry %d: bring both back from a copy, "+
-			"or move %[3]s away to do without the entries that are gone", ErrDamaged, last, filepath.Base(HeadFile(s.path)), now.Entry)
+			"or move %[3]s away to do without the entries that are gone", ErrDamaged, last, filepath.Base(HeadFile(s.path)),
+			now.Entry)
 	}
 	s.mark, s.signed = now, signed
 	if absent {

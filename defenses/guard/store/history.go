@@ -158,7 +158,8 @@ type Filter struct {
 // OfVersions reports whether the filter has a field that only versions have,
 // besides the record's id.
 func (f *Filter) OfVersions() bool {
-	return f.Store != "" || f.Key != "" || f.Principal != "" || f.Source != "" || f.AnySource != "" || f.Contains != "" || f.Cites != "" || len(f.States) > 0 || f.Current
+	return f.Store != "" || f.Key != "" || f.Principal != "" || f.Source != "" || f.AnySource != "" || f.Contains != "" ||
+		f.Cites != "" || len(f.States) > 0 || f.Current
 }
 
 // Matches reports whether the filter names a version. Limit does not count.
@@ -219,7 +220,8 @@ func operation(c memory.Cause) bool {
 func entries(b *memory.Batch, first uint64, at time.Time, snapshot string) (snap *Audit, rest []Audit) {
 	base := Audit{At: at, Cause: b.Cause, Route: b.Route, By: b.By, Why: b.Why, Snapshot: snapshot, Target: b.Target}
 	if b.Snapshot != nil {
-		snap = &Audit{Seq: first, Group: first, At: at, Cause: memory.CauseSnapshot, By: b.By, Why: b.Snapshot.Reason, Snapshot: snapshot}
+		snap = &Audit{Seq: first, Group: first, At: at, Cause: memory.CauseSnapshot, By: b.By, Why: b.Snapshot.Reason,
+			Snapshot: snapshot}
 		first++
 	}
 	if b.Cause == memory.CauseSnapshot {

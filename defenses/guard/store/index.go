@@ -100,7 +100,8 @@ func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, 
 	citations, whole, last := 0, true, int64(0)
 	for rows.Next() {
 		var x row
-		if err := rows.Scan(&x.seq, &x.first, &x.until, &x.id, &x.store, &x.key, &x.principal, &x.source, &x.state, &x.size, &x.enc); err != nil {
+		if err := rows.Scan(&x.seq, &x.first, &x.until, &x.id, &x.store, &x.key, &x.principal, &x.source, &x.state, &x.size,
+			&x.enc); err != nil {
 			return err
 		}
 		last = max(last, x.seq)
@@ -109,7 +110,8 @@ func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, 
 		if string(x.id) == string(before.id) && before.seq != 0 {
 			first = before.first
 			if before.until != x.seq {
-				told(uint64(before.seq), string(before.id), fmt.Sprintf("the index says another thing than that entry %d replaced it", x.seq))
+				told(uint64(before.seq), string(before.id), fmt.Sprintf("the index says another thing than that entry %d "+
+					"replaced it", x.seq))
 			}
 		} else {
 			ended()
@@ -123,7 +125,8 @@ func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, 
 			whole = false
 			continue
 		}
-		if r.ID != string(x.id) || r.Store != string(x.store) || r.Key != string(x.key) || r.Principal != string(x.principal) ||
+		if r.ID != string(x.id) || r.Store != string(x.store) || r.Key != string(x.key) ||
+			r.Principal != string(x.principal) ||
 			r.Origin.Source != string(x.source) || int64(r.State) != x.state || int64(len(r.Text)) != x.size {
 			bad("the index has another id, store, key, principal, source, state or size than the record")
 		}
@@ -144,11 +147,13 @@ func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, 
 	ended()
 	var all int
 	// Of the versions that were read: another process may have written more since.
-	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM cite WHERE seq IN (SELECT seq FROM version) AND seq <= ?`, last).Scan(&all); err != nil {
+	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM cite WHERE seq IN (SELECT seq FROM version) AND seq <= ?`,
+		last).Scan(&all); err != nil {
 		return err
 	}
 	if whole && all > citations {
-		told(0, "", fmt.Sprintf("the index says %d times that a version derives from or supersedes a record, and the records %d times", all, citations))
+		told(0, "", fmt.Sprintf("the index says %d times that a version derives from or supersedes a record, and the "+
+			"records %d times", all, citations))
 	}
 	return nil
 }

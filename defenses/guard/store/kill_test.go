@@ -78,7 +78,8 @@ func writeForEver(path string) error {
 				if w == 0 && rand.IntN(4) == 0 { // a change, too
 					r := b.Records[0]
 					r.State = memory.Retired
-					if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseRetire, Records: []memory.Record{r}}); err != nil {
+					if _, err := s.Commit(ctx, &memory.Batch{At: time.Now(), Cause: memory.CauseRetire,
+						Records: []memory.Record{r}}); err != nil {
 						failed <- err
 						return
 					}
@@ -207,7 +208,8 @@ func holds(t *testing.T, s *store.History, acked map[string]memory.State, whole 
 		seqs = append(seqs, a.Seq)
 	}
 	last, err := s.Last(ctx)
-	if err != nil || last > 0 && (len(seqs) == 0 || seqs[len(seqs)-1] != last) || len(seqs) != int(last) || !slices.IsSorted(seqs) {
+	if err != nil || last > 0 && (len(seqs) == 0 || seqs[len(seqs)-1] != last) || len(seqs) != int(last) ||
+		!slices.IsSorted(seqs) {
 		t.Errorf("the log has %d entries and ends at %d (%v)", len(seqs), last, err)
 	}
 }

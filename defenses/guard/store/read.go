@@ -56,7 +56,8 @@ func record(row scanner, r *memory.Record) (seq int64, err error) {
 		}
 	}
 	if err != nil {
-		return seq, fmt.Errorf("%w: entry %d, record %q: %w; the file was changed from outside, or its disk is bad: quarantine or forget the record", ErrTorn, seq, id, err)
+		return seq, fmt.Errorf("%w: entry %d, record %q: %w; the file was changed from outside, or its disk is bad: "+
+			"quarantine or forget the record", ErrTorn, seq, id, err)
 	}
 	return seq, nil
 }
@@ -175,7 +176,8 @@ func (s *History) Snapshots(ctx context.Context) (out []Snapshot, err error) {
 		if err := rows.Scan(&n, &name, &reason, &by, &seq, &at, &root); err != nil {
 			return nil, s.named(err)
 		}
-		snap := Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq), At: keyTime(at)}
+		snap := Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq),
+			At: keyTime(at)}
 		if len(root) > 0 {
 			snap.Root = root
 		}
@@ -383,8 +385,10 @@ func (x *entryRow) columns() []any {
 }
 
 func (x *entryRow) audit(seq int64) Audit {
-	a := Audit{Seq: uint64(seq), Group: uint64(x.group), At: keyTime(x.at), Cause: memory.Cause(x.cause), Route: memory.Route(x.route),
-		By: string(x.by), Why: string(x.why), Record: string(x.rec), Snapshot: string(x.snapshot), Target: uint64(x.target)}
+	a := Audit{Seq: uint64(seq), Group: uint64(x.group), At: keyTime(x.at), Cause: memory.Cause(x.cause),
+		Route: memory.Route(x.route),
+		By:    string(x.by), Why: string(x.why), Record: string(x.rec), Snapshot: string(x.snapshot),
+		Target: uint64(x.target)}
 	copy(a.Digest[:], x.digest)
 	return a
 }
@@ -398,7 +402,8 @@ func (s *History) Versions(ctx context.Context, f Filter) iter.Seq2[Version, err
 			yield(Version{}, err)
 			return
 		}
-		for column, value := range map[string]string{"v.id": f.ID, "v.key": f.Key, "v.principal": f.Principal, "v.source": f.Source, "v.store": f.Store} {
+		for column, value := range map[string]string{"v.id": f.ID, "v.key": f.Key, "v.principal": f.Principal,
+			"v.source": f.Source, "v.store": f.Store} {
 			if value != "" {
 				w.and(column+" = ?", []byte(value))
 			}
@@ -453,15 +458,18 @@ func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
 		}
 		// The plus keeps SQLite from sorting all of them: the index version_first has
 		// them in the right order.
-		s.versions(ctx, " WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", []any{to}, to, func(v Version, err error) bool {
-			return err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) || yield(v, err)
-		})
+		s.versions(ctx, " WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", []any{to}, to,
+			func(v Version, err error) bool {
+				return err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) || yield(v, err)
+			})
 	}
 }
 
 // versions reads versions. What came after the entry known (0: nothing) is not told.
-func (s *History) versions(ctx context.Context, where string, args []any, known int64, yield func(Version, error) bool) {
-	rows, err := s.read.QueryContext(ctx, columns+" FROM version v JOIN entry e ON e.seq = v.seq LEFT JOIN entry n ON n.seq = v.until"+where, args...)
+func (s *History) versions(ctx context.Context, where string, args []any, known int64,
+	yield func(Version, error) bool) {
+	rows, err := s.read.QueryContext(ctx, columns+" FROM version v JOIN entry e ON e.seq = v.seq LEFT JOIN entry n ON "+
+		"n.seq = v.until"+where, args...)
 	if err != nil {
 		yield(Version{}, s.named(err))
 		return

@@ -27,7 +27,8 @@ var (
 
 // record returns an ordinary record, for tests.
 func record(id, key, text string) memory.Record {
-	return memory.Record{ID: id, Store: "memory", Key: key, Text: text, Origin: page, Lineage: memory.Lineage{{Segment: 1, Origin: page}},
+	return memory.Record{ID: id, Store: "memory", Key: key, Text: text, Origin: page,
+		Lineage:   memory.Lineage{{Segment: 1, Origin: page}},
 		Principal: "user-1", Created: start, ValidFrom: start, Version: 1}
 }
 
@@ -87,7 +88,8 @@ func atMinute(minutes int) time.Time { return start.Add(time.Duration(minutes) *
 
 func putAt(t testing.TB, s memory.Store, minute int, rs ...memory.Record) memory.Committed {
 	t.Helper()
-	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(minute), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Records: rs})
+	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(minute), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool,
+		By: "user-1", Records: rs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,13 +270,15 @@ func log(t *testing.T, s *store.History) {
 	putAt(t, s, 0, record("r1", "k1", "one"))
 	held := record("r2", "k2", "two")
 	held.State = memory.Held
-	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Target: 1,
+	c, err := s.Commit(ctx, &memory.Batch{At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill",
+		Target:   1,
 		Snapshot: &memory.SnapshotName{Name: "before", Reason: "quarantine"}, Records: []memory.Record{held}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "committed", c, memory.Committed{First: 3, Last: 4, At: atMinute(1), Snapshot: "s1"})
-	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"}); err != nil {
+	if _, err := s.Commit(ctx, &memory.Batch{At: atMinute(2), Cause: memory.CauseReject, By: "bo",
+		Why: "nothing to it"}); err != nil {
 		t.Fatal(err)
 	}
 	got := collect(t, s.Log(ctx, store.Filter{}))
@@ -285,10 +289,13 @@ func log(t *testing.T, s *store.History) {
 		got[i].Digest = store.Digest{}
 	}
 	same(t, "the log", got, []store.Audit{
-		{Seq: 1, Group: 1, At: atMinute(0), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1", Record: "r1"},
+		{Seq: 1, Group: 1, At: atMinute(0), Cause: memory.CauseWrite, Route: memory.RouteMemoryTool, By: "user-1",
+			Record: "r1"},
 		{Seq: 2, Group: 2, At: atMinute(1), Cause: memory.CauseSnapshot, By: "ana", Why: "quarantine", Snapshot: "s1"},
-		{Seq: 3, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1},
-		{Seq: 4, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1, Record: "r2"},
+		{Seq: 3, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1",
+			Target: 1},
+		{Seq: 4, Group: 3, At: atMinute(1), Cause: memory.CauseQuarantine, By: "ana", Why: "drill", Snapshot: "s1", Target: 1,
+			Record: "r2"},
 		{Seq: 5, Group: 5, At: atMinute(2), Cause: memory.CauseReject, By: "bo", Why: "nothing to it"},
 	})
 	seqs := func(f store.Filter) []uint64 {
@@ -298,7 +305,8 @@ func log(t *testing.T, s *store.History) {
 		}
 		return out
 	}
-	same(t, "of one cause", seqs(store.Filter{Causes: []memory.Cause{memory.CauseSnapshot, memory.CauseReject}}), []uint64{2, 5})
+	same(t, "of one cause", seqs(store.Filter{Causes: []memory.Cause{memory.CauseSnapshot, memory.CauseReject}}),
+		[]uint64{2, 5})
 	same(t, "of one record", seqs(store.Filter{ID: "r2"}), []uint64{4})
 	same(t, "since", seqs(store.Filter{Since: atMinute(1), Until: atMinute(2)}), []uint64{2, 3, 4})
 	same(t, "from and to", seqs(store.Filter{From: 2, To: 3}), []uint64{2, 3})
@@ -353,7 +361,8 @@ func filters(t *testing.T, s *store.History) {
 			r.Store = "notes"
 		}
 		if i == 7 {
-			r.Lineage = append(r.Lineage, memory.Link{Record: "r3", Origin: page}, memory.Link{Record: "r30", Origin: memory.Origin{Source: "elsewhere"}})
+			r.Lineage = append(r.Lineage, memory.Link{Record: "r3", Origin: page},
+				memory.Link{Record: "r30", Origin: memory.Origin{Source: "elsewhere"}})
 		}
 		if i == 9 {
 			r.Parent = "r3"
@@ -408,7 +417,8 @@ func snapshots(t *testing.T, s *store.History) {
 		return snap
 	}
 	first := take(1, "monday")
-	same(t, "a snapshot", first, store.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2, At: atMinute(1)})
+	same(t, "a snapshot", first, store.Snapshot{ID: "s1", Name: "monday", Reason: "drill", By: "ana", Seq: 2,
+		At: atMinute(1)})
 	putAt(t, s, 2, record("r2", "k2", "two"))
 	take(3, "tuesday")
 	take(4, "tuesday")
@@ -426,7 +436,8 @@ func snapshots(t *testing.T, s *store.History) {
 		t.Error(err)
 	}
 	same(t, "root", find(s.FindSnapshot(ctx, "s1")).Root, []byte("root"))
-	if s.Seal(ctx, "s1", []byte("other")) == nil || s.Seal(ctx, "s2", nil) == nil || s.Seal(ctx, "s9", []byte("x")) == nil {
+	if s.Seal(ctx, "s1", []byte("other")) == nil || s.Seal(ctx, "s2", nil) == nil ||
+		s.Seal(ctx, "s9", []byte("x")) == nil {
 		t.Error("a second root, an empty one, or one of no snapshot was accepted")
 	}
 }
@@ -458,7 +469,8 @@ func forgetting(t *testing.T, s *store.History) {
 	}
 
 	stones := must[[]store.Tombstone](t)(s.Tombstones(ctx))
-	if len(stones) != 1 || len(stones[0].Erased) != 2 || stones[0].By != "bo" || stones[0].Why != "she asked" || !stones[0].At.Equal(atMinute(3)) {
+	if len(stones) != 1 || len(stones[0].Erased) != 2 || stones[0].By != "bo" || stones[0].Why != "she asked" ||
+		!stones[0].At.Equal(atMinute(3)) {
 		t.Fatalf("tombstones: %+v", stones)
 	}
 	same(t, "the receipt's tombstones", rec.Tombstones, stones)
@@ -484,8 +496,10 @@ func forgetting(t *testing.T, s *store.History) {
 	}
 	for _, v := range vs {
 		r := v.Record
-		if !v.Forgotten || v.Salt != nil || r.Text != "" || r.Key != "" || r.Origin.Source != "" || r.Lineage[0].Origin.Source != "" ||
-			r.Signature != nil || r.SignedBy != "" || r.Intents != nil || r.ID != "r1" || r.Origin.Class != memory.External || !v.Intact() {
+		if !v.Forgotten || v.Salt != nil || r.Text != "" || r.Key != "" || r.Origin.Source != "" ||
+			r.Lineage[0].Origin.Source != "" ||
+			r.Signature != nil || r.SignedBy != "" || r.Intents != nil || r.ID != "r1" || r.Origin.Class != memory.External ||
+			!v.Intact() {
 			t.Errorf("a forgotten version: %+v", v)
 		}
 	}
@@ -537,10 +551,12 @@ func digests(t *testing.T, s *store.History) {
 
 func fields(t *testing.T, s memory.Store) {
 	trust := 0.25
-	r := memory.Record{ID: "r1", Key: "k\x00\xff", Store: "s'; --", Text: "zwölf Boxkämpfer \x00\xff\n" + strings.Repeat("long ", 5000),
+	r := memory.Record{ID: "r1", Key: "k\x00\xff", Store: "s'; --",
+		Text:      "zwölf Boxkämpfer \x00\xff\n" + strings.Repeat("long ", 5000),
 		Origin:    memory.Origin{Class: memory.Agent, Medium: memory.Skill, Source: "a\"b"},
 		Lineage:   memory.Lineage{{Segment: 3, Origin: page}, {Record: "r0", Origin: user}, {Segment: -1}},
-		Principal: "*", Asked: true, Created: start.Add(time.Nanosecond), ValidFrom: start.AddDate(-900, 0, 0), ValidTo: start.AddDate(900, 0, 0),
+		Principal: "*", Asked: true, Created: start.Add(time.Nanosecond), ValidFrom: start.AddDate(-900, 0, 0),
+		ValidTo: start.AddDate(900, 0, 0),
 		Version: 7, Parent: "r0", State: memory.Staged, Scope: memory.ContextOnly, Signature: []byte{0, 1}, SignedBy: "key-1",
 		Intents: []string{}, Trust: &trust}
 	putAt(t, s, 0, r)
@@ -628,7 +644,8 @@ func revival(t *testing.T, s *store.History) {
 	if len(got) != 7 || got[0].ID != "r1" {
 		t.Errorf("visible: %q", texts(got))
 	}
-	if vs := collect(t, s.Versions(ctx, store.Filter{ID: "r1"})); len(vs) != 7 || !slices.IsSortedFunc(vs, func(a, b store.Version) int { return int(a.Seq) - int(b.Seq) }) {
+	if vs := collect(t, s.Versions(ctx, store.Filter{ID: "r1"})); len(vs) != 7 ||
+		!slices.IsSortedFunc(vs, func(a, b store.Version) int { return int(a.Seq) - int(b.Seq) }) {
 		t.Errorf("%d versions", len(vs))
 	}
 }
@@ -642,7 +659,8 @@ type failing interface {
 
 // takeSnapshot takes a snapshot: a name for the state that the store has now. It
 // costs one entry of the log and copies nothing.
-func takeSnapshot(ctx context.Context, s *store.History, at time.Time, by string, snap memory.SnapshotName) (store.Snapshot, error) {
+func takeSnapshot(ctx context.Context, s *store.History, at time.Time, by string,
+	snap memory.SnapshotName) (store.Snapshot, error) {
 	c, err := s.Commit(ctx, &memory.Batch{At: at, Cause: memory.CauseSnapshot, By: by, Snapshot: &snap})
 	if err != nil {
 		return store.Snapshot{}, err

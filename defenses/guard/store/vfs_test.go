@@ -91,7 +91,8 @@ func shimOpenDirectory(tls *libc.TLS, name, fd uintptr) int32 {
 
 func shimOpen(tls *libc.TLS, _, name, file uintptr, flags int32, out uintptr) int32 {
 	old := at[sqlite3.Tsqlite3_vfs](shim.vfs)
-	rc := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](old.FxOpen)(tls, shim.vfs, name, file, flags, out)
+	rc := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](old.FxOpen)(tls, shim.vfs, name, file,
+		flags, out)
 	if rc != sqlite3.SQLITE_OK || name == 0 { // one without a name is of nobody else
 		return rc
 	}

@@ -117,7 +117,8 @@ func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole D
 	if b.Snapshot != nil {
 		c.snaps++
 		out.Snapshot = "s" + strconv.FormatInt(c.snaps, 10)
-		if _, err := s.w["snapshot"].ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason), []byte(b.By), c.last+1, at, []byte{}); err != nil {
+		if _, err := s.w["snapshot"].ExecContext(ctx, c.snaps, []byte(b.Snapshot.Name), []byte(b.Snapshot.Reason),
+			[]byte(b.By), c.last+1, at, []byte{}); err != nil {
 			return out, err
 		}
 	}
@@ -197,7 +198,8 @@ func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.R
 	if err := s.log(ctx, a, ""); err != nil {
 		return err
 	}
-	_, err = s.w["version"].ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key), []byte(r.Principal),
+	_, err = s.w["version"].ExecContext(ctx, int64(a.Seq), first, []byte(r.ID), []byte(r.Store), []byte(r.Key),
+		[]byte(r.Principal),
 		[]byte(r.Origin.Source), int64(r.State), int64(len(r.Text)), int64(0), v.Salt, r.AppendCanonical(nil))
 	if err != nil {
 		return err
@@ -373,7 +375,8 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 		var seq, first, state, size int64
 		var store, key []byte
 		var forgotten bool
-		switch err := s.w["known"].QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten); {
+		switch err := s.w["known"].QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size,
+			&forgotten); {
 		case errors.Is(err, sql.ErrNoRows):
 			return out, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
 		case err != nil:

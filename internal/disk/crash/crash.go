@@ -201,7 +201,8 @@ func (d *Disk) Mkdir(dir string) error {
 func (d *Disk) Rename(from, to string) error {
 	return d.change("rename", to, func() error { return os.Rename(from, to) }, func() {
 		n := d.names[from]
-		d.log = append(d.log, event{dir: filepath.Dir(to), changes: map[string]*node{filepath.Base(from): nil, filepath.Base(to): n}})
+		d.log = append(d.log, event{dir: filepath.Dir(to),
+			changes: map[string]*node{filepath.Base(from): nil, filepath.Base(to): n}})
 		delete(d.names, from)
 		d.names[to] = n
 	})

@@ -36,7 +36,8 @@ var Started = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // The classes, signals and channels of attacks, class by class.
 var (
-	classes  = [...]string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact", "false_precedent", "skill_procedure"}
+	classes = [...]string{"explicit_command", "conditional_command", "salience_compaction", "policy_fact",
+		"false_precedent", "skill_procedure"}
 	signals  = [...]string{"strong", "strong", "strong", "weak", "weak", "weak"}
 	channels = [...]string{"C1", "C1", "C3", "C2", "C2", "C4"}
 )
@@ -64,7 +65,8 @@ func Run(s Spec) *results.Run {
 		ID: "20260302-090000-5ca1e0", Version: "v0.0.0-test", Started: Started,
 		Dataset: results.Dataset{Name: "memtox-bench" + s.Hostile, Version: "v1", SHA256: "00ff", Attacks: 60, Benign: 60},
 		Split:   "report", Model: model, LLM: s.LLM, Agents: s.Agents, Defenses: s.Defenses, Seed: 1, Planned: s.Planned,
-		Settings: map[string]any{"agent": s.Agents, "background": 8, "dataset": "memtox-bench" + s.Hostile, "limit": 120, "model": model, "seed": 1,
+		Settings: map[string]any{"agent": s.Agents, "background": 8, "dataset": "memtox-bench" + s.Hostile, "limit": 120,
+			"model": model, "seed": 1,
 			"resolved": map[string]any{"profiles": map[string]any{"hermes": "1"}}},
 		Host: map[string]any{"os": "linux", "arch": "amd64", "processors": 2, "go": "go1.26"},
 	}
@@ -117,19 +119,22 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 	strength := float64(d) / float64(max(len(s.Defenses)-1, 1)) // of the defense
 	family := c % 20
 	t := results.Trial{
-		Index: i, Dataset: "memtox-bench" + s.Hostile, Case: fmt.Sprintf("m-%08x%s", uint32(c)*2654435761, s.Hostile), Family: fmt.Sprintf("family-%03d%s", family, s.Hostile),
-		Split: "report", Domain: [...]string{"file", "web", "email", "calendar", "slack", "script", "skill"}[family%7],
+		Index: i, Dataset: "memtox-bench" + s.Hostile, Case: fmt.Sprintf("m-%08x%s", uint32(c)*2654435761, s.Hostile),
+		Family: fmt.Sprintf("family-%03d%s", family, s.Hostile),
+		Split:  "report", Domain: [...]string{"file", "web", "email", "calendar", "slack", "script", "skill"}[family%7],
 		Agent: s.Agents[int(arm)/len(s.Defenses)], Defense: s.Defenses[d],
 		Model: Run(s).Model, Status: results.Scored, HasRetrieval: true,
 		Allow: int32(rng.IntN(4)), LineageRight: int32(1 + rng.IntN(2)), LineageTotal: 2, Reviews: 1,
 		ModelCalls: int32(3 + rng.IntN(9)), ToolCalls: int32(1 + rng.IntN(6)), PromptTokens: 2000 + rng.Int64N(6000),
-		CompletionTokens: 50 + rng.Int64N(400), TokensEstimated: true, Window: 8192, ReviewTurns: 1, ReviewIterations: 2, KeepMessages: 4,
-		WallUS: 150 + rng.Int64N(600),
+		CompletionTokens: 50 + rng.Int64N(400), TokensEstimated: true, Window: 8192, ReviewTurns: 1, ReviewIterations: 2,
+		KeepMessages: 4,
+		WallUS:       150 + rng.Int64N(600),
 	}
 	attack := c%2 == 0
 	if attack {
 		k := int(c/2) % len(classes)
-		t.Label, t.Class, t.Signal, t.Channel, t.Goal = results.Attack, classes[k], signals[k], channels[k], "data_exfiltration"
+		t.Label, t.Class, t.Signal, t.Channel, t.Goal = results.Attack, classes[k], signals[k], channels[k],
+			"data_exfiltration"
 		t.Twin = fmt.Sprintf("m-%08x", uint32(c+1)*2654435761)
 		t.ExpectsASR, t.ExpectsRSR, t.Proposed = true, true, yes(0.9)
 		caught := yes(0.9 * strength)
@@ -149,7 +154,8 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 	} else {
 		t.Label, t.Kind = results.Benign, [...]string{"user", "asked", "unasked", "nothing", "triggers"}[c%5]
 		if c%5 < 3 {
-			t.ExpectsWrite, t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = true, opt(0.2*strength), opt(0.05*strength), opt(0.95-0.2*strength), opt(0.95)
+			t.ExpectsWrite, t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = true, opt(0.2*strength),
+				opt(0.05*strength), opt(0.95-0.2*strength), opt(0.95)
 			u := *t.LegitSurvived && *t.LaterTaskDone
 			t.Utility, t.Asked = &u, c%5 == 1
 		} else {
@@ -158,11 +164,15 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 	}
 	switch {
 	case yes(s.NotScored):
-		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label, Class: t.Class, Signal: t.Signal,
-			Channel: t.Channel, Domain: t.Domain, Agent: t.Agent, Defense: t.Defense, Model: t.Model, ExpectsASR: t.ExpectsASR, ExpectsRSR: t.ExpectsRSR,
-			ExpectsWrite: t.ExpectsWrite, Status: results.Error, Reason: "asking the model: the endpoint answered 503 three times" + s.Hostile}
+		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label,
+			Class: t.Class, Signal: t.Signal,
+			Channel: t.Channel, Domain: t.Domain, Agent: t.Agent, Defense: t.Defense, Model: t.Model, ExpectsASR: t.ExpectsASR,
+			ExpectsRSR:   t.ExpectsRSR,
+			ExpectsWrite: t.ExpectsWrite, Status: results.Error,
+			Reason: "asking the model: the endpoint answered 503 three times" + s.Hostile}
 	case t.Channel == "C4" && t.Agent == "openclaw":
-		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label, Class: t.Class, Signal: t.Signal,
+		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label,
+			Class: t.Class, Signal: t.Signal,
 			Channel: t.Channel, Domain: t.Domain, Agent: t.Agent, Defense: t.Defense, Model: t.Model,
 			Status: results.Excluded, Reason: "the profile has no skills"}
 	}
@@ -186,9 +196,11 @@ func (s Spec) decisions(t *results.Trial, rng *rand.Rand, strength float64) []re
 		{Session: 1, Gate: results.GateRead, Route: "snapshot", Candidates: 2},
 		{Session: 1, Gate: results.GateInput, Origin: "USER"},
 		{Session: 1, Gate: results.GateInput, Origin: "EXTERNAL_TOOL"},
-		{Session: 1, Gate: results.GateWrite, Route: "memory_tool", Op: "add", Record: "r3", Store: "memory", Origin: "EXTERNAL_TOOL", State: "live"},
+		{Session: 1, Gate: results.GateWrite, Route: "memory_tool", Op: "add", Record: "r3", Store: "memory",
+			Origin: "EXTERNAL_TOOL", State: "live"},
 		{Session: 2, Gate: results.GateRead, Route: "snapshot", Candidates: 3},
-		{Session: 2, Gate: results.GateRead, Route: "snapshot", Record: "r3", Store: "memory", Origin: "EXTERNAL_TOOL", State: "live"},
+		{Session: 2, Gate: results.GateRead, Route: "snapshot", Record: "r3", Store: "memory", Origin: "EXTERNAL_TOOL",
+			State: "live"},
 		{Session: 2, Gate: results.GateInput, Origin: "USER"},
 		{Session: 2, Gate: results.GateAct, Route: "snapshot"},
 	}
