@@ -86,7 +86,11 @@ func fieldComments(t *testing.T, file, typ string) map[string]string {
 		}
 		for _, field := range s.Type.(*ast.StructType).Fields.List {
 			for _, name := range field.Names {
-				out[name.Name] = strings.TrimSpace(field.Comment.Text())
+				said := field.Comment.Text()
+				if said == "" { // a long one stands above its field
+					said = field.Doc.Text()
+				}
+				out[name.Name] = strings.Join(strings.Fields(said), " ")
 			}
 		}
 		return false
