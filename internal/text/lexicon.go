@@ -249,9 +249,10 @@ func (l *Lexicon) candidates(s string, few []int) (count int, literal bool) {
 			literal = true
 			return true
 		}
-		// A neighbour that is an ASCII letter or digit belongs to the same word.
-		// Others may: those do not count.
-		if start > 0 && lexiconByte[s[start-1]] || l.whole[id] && end < len(s) && lexiconByte[s[end]] {
+		// An ASCII letter or digit beside one belongs to the same word. Other
+		// characters may: those do not count.
+		if start > 0 && lexiconByte[s[start-1]] && lexiconByte[s[start]] ||
+			l.whole[id] && end < len(s) && lexiconByte[s[end]] && lexiconByte[s[end-1]] {
 			return true
 		}
 		for _, g := range l.groups[id] {
