@@ -33,7 +33,7 @@ func golden(t *testing.T, path, got string) {
 
 func TestCommandReferenceIsInStep(t *testing.T) {
 	golden(t, "../../docs/command-line.md", commandReference(newRoot(&Env{Stdout: new(bytes.Buffer),
-		Stderr: new(bytes.Buffer)})))
+		Stderr: new(bytes.Buffer)}, "")))
 }
 
 // commandReference is docs/command-line.md: every command as its help says it.

@@ -237,7 +237,7 @@ func TestJSONOnATerminalHoldsNothingThatATerminalObeys(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRoot(&Env{}))
+	walk(newRoot(&Env{}, ""))
 	if escaped < 15 {
 		t.Errorf("only %d calls print what is hostile", escaped)
 	}

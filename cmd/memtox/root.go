@@ -32,14 +32,16 @@ func run(ctx context.Context, env *Env, args []string) (code Code) {
 	done := make(chan struct{})
 	defer close(done)
 	go env.listen(cancel, done)
-	root := newRoot(env)
+	root := newRoot(env, append(args, "")[0])
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	env.report(err)
 	return codeFor(cmd, err)
 }
 
-func newRoot(env *Env) *cobra.Command {
+// newRoot is the command line with all its commands, or if the first argument names one
+// with that alone: what the others say of settings, formats and sets need not be read.
+func newRoot(env *Env, asked string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "memtox",
 		Short: "Measure how well defenses protect an agent whose long-term memory is attacked",
@@ -67,33 +69,45 @@ tell defenses apart, they say nothing about how often a real model is poisoned.`
 		return &settings.Problem{What: err.Error(), Hint: nearestFlag(cmd, err)}
 	})
 	root.SetHelpTemplate(strings.TrimRight(root.HelpTemplate(), "\n") + "\nExit codes:\n" + ExitCodes + "\n")
-	root.AddCommand(
-		newRun(env),
-		newDetect(env),
-		newAttack(env),
-		newPlan(env),
-		newDoctor(env),
-		newDatasets(env),
-		newAgents(env),
-		newAttacks(env),
-		newDefenses(env),
-		newReport(env),
-		newView(env),
-		newServeModel(env),
-		newExport(env),
-		newCompare(env),
-		newGate(env),
-		newMerge(env),
-		newRejudge(env),
-		newJudge(env),
-		newReproduce(env),
-		newMemoryCommand(env),
-		newGuardCommand(env),
-		newVersion(env),
-		newMan(env),
-		newWorker(env),
-		newQueue(env),
-	)
+	commands := []struct {
+		name string
+		make func(*Env) *cobra.Command
+	}{
+		{"run", newRun},
+		{"detect", newDetect},
+		{"attack", newAttack},
+		{"plan", newPlan},
+		{"doctor", newDoctor},
+		{"datasets", newDatasets},
+		{"agents", newAgents},
+		{"attacks", newAttacks},
+		{"defenses", newDefenses},
+		{"report", newReport},
+		{"view", newView},
+		{"serve-model", newServeModel},
+		{"export", newExport},
+		{"compare", newCompare},
+		{"gate", newGate},
+		{"merge", newMerge},
+		{"rejudge", newRejudge},
+		{"judge", newJudge},
+		{"reproduce", newReproduce},
+		{"memory", newMemoryCommand},
+		{"guard", newGuardCommand},
+		{"version", newVersion},
+		{"man", newMan},
+		{"worker", newWorker},
+		{"queue", newQueue},
+	}
+	for _, c := range commands {
+		if c.name == asked && c.name != "man" { // which writes of all
+			root.AddCommand(c.make(env))
+			return root
+		}
+	}
+	for _, c := range commands {
+		root.AddCommand(c.make(env))
+	}
 	return root
 }
 
