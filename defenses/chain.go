@@ -95,16 +95,13 @@ type chainGate struct {
 	marks []signature // scratch: one a part
 }
 
-func (g *chainGate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, error) {
-	var out memory.Verdict
+// ask asks the parts one after the other until one blocks.
+func (g *chainGate) ask(at Place, ask func(int, *chainPart) (memory.Verdict, error)) (out memory.Verdict, err error) {
 	for i := range g.parts {
 		p := &g.parts[i]
-		v, err := p.gate.Input(ctx, s)
+		v, err := ask(i, p)
 		if err != nil {
-			return out, p.failed(Input, err)
-		}
-		if v.Action == memory.Redact {
-			s.Text = v.Text
+			return out, p.failed(at, err)
 		}
 		if mergeVerdict(&out, v); out.Action == memory.Block {
 			break
@@ -113,22 +110,26 @@ func (g *chainGate) Input(ctx context.Context, s memory.Segment) (memory.Verdict
 	return out, nil
 }
 
+func (g *chainGate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, error) {
+	return g.ask(Input, func(_ int, p *chainPart) (memory.Verdict, error) {
+		v, err := p.gate.Input(ctx, s)
+		if v.Action == memory.Redact {
+			s.Text = v.Text
+		}
+		return v, err
+	})
+}
+
+func (g *chainGate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
+	return g.ask(Act, func(_ int, p *chainPart) (memory.Verdict, error) { return p.gate.Act(ctx, c) })
+}
+
 func (g *chainGate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
-	var out memory.Verdict
 	g.marks = g.marks[:0]
 	final, redacted := p.Record, false
-	for i := range g.parts {
-		part := &g.parts[i]
-		q := p
-		q.Record = own(final, i)
-		if p.Prior != nil {
-			prior := own(*p.Prior, i)
-			q.Prior = &prior
-		}
+	out, err := g.ask(Write, func(i int, part *chainPart) (memory.Verdict, error) {
+		q := memory.Proposal{Op: p.Op, Route: p.Route, Record: own(final, i), Prior: owned(p.Prior, i)}
 		v, err := part.gate.Write(ctx, q)
-		if err != nil {
-			return out, part.failed(Write, err)
-		}
 		if v.Action == memory.Redact {
 			final.Text, redacted = v.Text, true
 		}
@@ -137,12 +138,10 @@ func (g *chainGate) Write(ctx context.Context, p memory.Proposal) (memory.Verdic
 		if part.signer == nil && len(v.Signature) > 0 {
 			g.marks = append(g.marks, signature{i, v.SignedBy, v.Signature})
 		}
-		if mergeVerdict(&out, v); out.Action == memory.Block {
-			return out, nil
-		}
-	}
-	if p.Op == memory.Remove {
-		return out, nil
+		return v, err
+	})
+	if err != nil || out.Action == memory.Block || p.Op == memory.Remove {
+		return out, err
 	}
 	switch {
 	case out.Action == memory.Quarantine:
@@ -213,21 +212,6 @@ func (g *chainGate) Read(ctx context.Context, q memory.Query, cs []memory.Candid
 	return out, nil
 }
 
-func (g *chainGate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
-	var out memory.Verdict
-	for i := range g.parts {
-		p := &g.parts[i]
-		v, err := p.gate.Act(ctx, c)
-		if err != nil {
-			return out, p.failed(Act, err)
-		}
-		if mergeVerdict(&out, v); out.Action == memory.Block {
-			break
-		}
-	}
-	return out, nil
-}
-
 func (g *chainGate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
 	if len(g.parts) == 0 {
 		return rs, nil
@@ -266,13 +250,7 @@ func (g *chainGate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Reco
 
 func (g *chainGate) Committed(c memory.Change) {
 	for i := range g.parts {
-		d := c
-		d.Record = own(c.Record, i)
-		if c.Prior != nil {
-			prior := own(*c.Prior, i)
-			d.Prior = &prior
-		}
-		g.parts[i].gate.Committed(d)
+		g.parts[i].gate.Committed(memory.Change{Op: c.Op, Route: c.Route, Record: own(c.Record, i), Prior: owned(c.Prior, i)})
 	}
 }
 
@@ -296,18 +274,9 @@ func mergeVerdict(out *memory.Verdict, v memory.Verdict) {
 }
 
 func mergeDecision(out *memory.Decision, d memory.Decision) {
-	if d.Action == memory.Redact {
-		out.Text = d.Text
-	}
-	out.Action = max(out.Action, d.Action)
+	mergeVerdict(&out.Verdict, d.Verdict)
 	out.Rank += d.Rank
 	out.Attribute = out.Attribute || d.Attribute
-	out.Scope = narrower(out.Scope, d.Scope)
-	out.Findings = join(out.Findings, d.Findings)
-	if d.HasScore && (!out.HasScore || d.Score > out.Score) {
-		out.Score, out.HasScore = d.Score, true
-	}
-	out.Unsure = (out.Unsure || d.Unsure) && !out.Action.Stops()
 	if out.Action != memory.Redact {
 		out.Text = ""
 	}

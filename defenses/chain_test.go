@@ -93,7 +93,7 @@ func cut(word string) *fake {
 		},
 		read: func(c memory.Candidate) (d memory.Decision) {
 			if text, found := without(c.Record.Text); found {
-				d = memory.Decision{Action: memory.Redact, Text: text, Rank: 1}
+				d = memory.Decision{Verdict: memory.Verdict{Action: memory.Redact, Text: text}, Rank: 1}
 			}
 			return d
 		},

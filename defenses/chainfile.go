@@ -1,10 +1,12 @@
 package defenses
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -70,7 +72,7 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	var items []settings.Node
 	for _, e := range entries {
 		if e.Key != "chain" {
-			return nil, e.At.Errorf("unknown key %q: a chain file has the one key chain", e.Key)
+			return nil, settings.Unknown(e.At.Place(), "key", e.Key, []string{"chain"})
 		}
 		if items, err = e.Value.Items(); err != nil {
 			return nil, e.Value.Errorf("chain must be a list of defenses: write each as \"- keyword:strict\"")
@@ -81,11 +83,11 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	}
 	var parts []Part
 	for _, item := range items {
-		spec, err := chainItem(item)
-		if err != nil {
+		var of chainItem
+		if err := of.ReadSetting(item); err != nil {
 			return nil, err
 		}
-		b, err := r.BuildSpec(spec, env)
+		b, err := r.BuildSpec(of.Use, env)
 		if err != nil {
 			return nil, item.Errorf("%v", err)
 		}
@@ -97,67 +99,36 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 	return Chain(parts...), nil
 }
 
-// chainItem reads one item of a chain file.
-func chainItem(n settings.Node) (Spec, error) {
-	if text, typ, err := n.Scalar(); err == nil {
-		if typ != "str" {
-			return Spec{}, n.Errorf("expected a defense, found %q: write for instance \"- keyword:strict\"", text)
-		}
-		s, err := Parse(text)
-		if err != nil {
-			return s, n.Errorf("%v", err)
-		}
-		return s, nil
+// chainItem is one item of a chain file.
+type chainItem struct {
+	Use  Spec   `key:"use"`
+	At   Place  `key:"at"`
+	Name string `key:"name"`
+}
+
+var keysOfItem = sync.OnceValue(func() *settings.Table {
+	return settings.New(chainItem{}, []byte("use: {required: true, takes: DEFENSE}\nat: {}\nname: {}"), true,
+		map[string]settings.Special{"name": {Check: func(s string) (string, error) { return s, checkName(s) }}})
+})
+
+// ReadSetting implements [settings.Reader].
+func (c *chainItem) ReadSetting(n settings.Node) error {
+	text, typ, err := n.Scalar()
+	switch {
+	case err == nil && typ != "str":
+		return n.Errorf("expected a defense, found %q: write for instance \"- keyword:strict\"", text)
+	case err == nil:
+		return settings.Placed(n.Place(), c.Use.UnmarshalText([]byte(text)))
+	case n.IsSequence():
+		return n.Errorf("expected a defense: write \"- keyword:strict\", or a mapping with the keys use, at and name")
 	}
-	entries, err := n.Entries()
-	if err != nil {
-		return Spec{}, n.Errorf("expected a defense: write \"- keyword:strict\", or a mapping with the keys use, at and name")
+	if err := keysOfItem().Read(n, c); err != nil {
+		return err
 	}
-	var s Spec
-	var name string
-	for _, e := range entries {
-		switch e.Key {
-		case "use", "at", "name":
-		default:
-			return s, settings.Unknown(e.At.Place(), "key", e.Key, []string{"use", "at", "name"})
-		}
-		text, typ, err := e.Value.Scalar()
-		if err != nil || typ != "str" || text == "" {
-			return s, e.Value.Errorf("%s must be a text", e.Key)
-		}
-		switch e.Key {
-		case "use":
-			place := s.Place
-			if s, err = Parse(text); err != nil {
-				return s, e.Value.Errorf("%v", err)
-			}
-			if place != Own {
-				if s.Place != Own {
-					return s, e.Value.Errorf("the place stands both in use and in at: leave one out")
-				}
-				s.Place = place
-			}
-		case "at":
-			place, ok := placeNamed(text)
-			if !ok {
-				return s, e.Value.Errorf("unknown place %q: one of input, write, read, act", text)
-			}
-			if s.Place != Own {
-				return s, e.Value.Errorf("the place stands both in use and in at: leave one out")
-			}
-			s.Place = place
-		case "name":
-			if !validName(text) {
-				return s, e.Value.Errorf("the name %q must be 1 to 64 letters, digits, '.', '_', '+' or '-'", text)
-			}
-			name = text
-		}
+	if c.At != Own && c.Use.Place != Own {
+		return n.Errorf("the place stands both in use and in at: leave one out")
 	}
-	if s.Kind == "" {
-		return s, n.Errorf("the item does not say which defense: add the key use")
-	}
-	if name != "" {
-		s.Name = name
-	}
-	return s, nil
+	c.Use.Place = max(c.Use.Place, c.At) // one of them is Own
+	c.Use.Name = cmp.Or(c.Name, c.Use.Name)
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Place is a gate at which a defense can be put.
@@ -31,9 +32,13 @@ func (p Place) String() string {
 	return fmt.Sprintf("unknown(%d)", p)
 }
 
-func placeNamed(s string) (Place, bool) {
-	i := slices.Index(placeNames, s)
-	return Place(max(i, 0)), i > 0
+// UnmarshalText reads a name; "" is no place.
+func (p *Place) UnmarshalText(b []byte) error {
+	if !slices.Contains(placeNames[1:], string(b)) {
+		return settings.Unknown("", "place", string(b), placeNames[1:])
+	}
+	*p = Place(slices.Index(placeNames, string(b)))
+	return nil
 }
 
 // PlaceList names places for a person: "write, read".
@@ -176,8 +181,7 @@ func (g *placedGate) Read(ctx context.Context, q memory.Query, cs []memory.Candi
 		if err != nil {
 			return nil, err
 		}
-		out[i] = memory.Decision{Action: v.Action, Text: v.Text, Scope: v.Scope, Findings: v.Findings, Score: v.Score,
-			HasScore: v.HasScore, Unsure: v.Unsure}
+		out[i].Verdict = v
 	}
 	return out, nil
 }
@@ -212,7 +216,7 @@ func (g *placedGate) judge(ctx context.Context, route memory.Route, q memory.Que
 	}
 	if g.ask == Write {
 		v, err := g.Gate.Write(ctx, memory.Proposal{Op: memory.Add, Route: route, Record: r})
-		v.Signature, v.SignedBy, v.Held = nil, "", false
+		v.Signature, v.SignedBy, v.Held = nil, "", false // nothing is stored
 		return v, err
 	}
 	ds, err := g.Gate.Read(ctx, q, []memory.Candidate{{Record: r, Score: 1}})
@@ -222,7 +226,5 @@ func (g *placedGate) judge(ctx context.Context, route memory.Route, q memory.Que
 	if len(ds) != 1 {
 		return memory.Verdict{}, fmt.Errorf("asking about one record at the read gate: %d decisions came back", len(ds))
 	}
-	d := ds[0]
-	return memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score,
-		HasScore: d.HasScore, Unsure: d.Unsure}, nil
+	return ds[0].Verdict, nil
 }

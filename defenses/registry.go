@@ -52,8 +52,8 @@ type entry struct {
 // Register adds a defense. A name that is registered twice, or that the grammar
 // could not read back, is a mistake of the program and panics.
 func (r *Registry) Register(info Info, f Factory) {
-	if !validName(info.Name) {
-		panic(fmt.Sprintf("defenses: cannot register %q: a name has letters, digits, '.', '_' and '-'", info.Name))
+	if err := checkName(info.Name); err != nil {
+		panic("defenses: cannot register a defense: " + err.Error())
 	}
 	if _, twice := r.entries[info.Name]; twice {
 		panic(fmt.Sprintf("defenses: %q is registered twice", info.Name))
@@ -167,12 +167,9 @@ func (r *Registry) BuildAll(list string, env Env) ([]Built, error) {
 }
 
 func (r *Registry) unknown(name string) error {
-	if len(r.names) == 0 {
-		return fmt.Errorf("unknown defense %q: none is registered", name)
-	}
-	known := strings.Join(r.names, ", ")
+	hint := ""
 	if n := settings.Nearest(name, r.names); n != "" {
-		return fmt.Errorf("unknown defense %q: did you mean %q? (known: %s)", name, n, known)
+		hint = fmt.Sprintf(": did you mean %q?", n)
 	}
-	return fmt.Errorf("unknown defense %q (known: %s)", name, known)
+	return fmt.Errorf("unknown defense %q%s (known: %s)", name, hint, strings.Join(r.names, ", "))
 }

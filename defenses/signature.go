@@ -1,7 +1,7 @@
 package defenses
 
 import (
-	"encoding/binary"
+	"encoding/json"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -9,33 +9,28 @@ import (
 
 // signature is what one part of a chain signed.
 type signature struct {
-	part int
-	by   string
-	sig  []byte
+	Part int
+	By   string
+	Sig  []byte
 }
 
 // joined marks the key id of a record that several parts of a chain signed.
 const joined = "chain:"
 
-// joinSignatures puts the signatures of several parts into one record field:
-// a lone one as it is; several as, for each, the number of the part, the length
-// and the text of the key id, the length and the bytes of the signature.
+// joinSignatures puts the signatures of several parts into one record field, as JSON;
+// a lone one stays as it is.
 func joinSignatures(list []signature) (sig []byte, by string) {
 	switch len(list) {
 	case 0:
 		return nil, ""
 	case 1:
-		return list[0].sig, list[0].by
+		return list[0].Sig, list[0].By
 	}
 	ids := make([]string, len(list))
 	for i, s := range list {
-		ids[i] = s.by
-		sig = binary.AppendUvarint(sig, uint64(s.part))
-		sig = binary.AppendUvarint(sig, uint64(len(s.by)))
-		sig = append(sig, s.by...)
-		sig = binary.AppendUvarint(sig, uint64(len(s.sig)))
-		sig = append(sig, s.sig...)
+		ids[i] = s.By
 	}
+	sig, _ = json.Marshal(list) // numbers, texts and bytes always encode
 	return sig, joined + strings.Join(ids, "+")
 }
 
@@ -46,36 +41,22 @@ func own(r memory.Record, i int) memory.Record {
 	if !strings.HasPrefix(r.SignedBy, joined) {
 		return r
 	}
-	b := r.Signature
+	var list []signature
+	err := json.Unmarshal(r.Signature, &list)
 	r.Signature, r.SignedBy = nil, ""
-	unsigned := r
-	for len(b) > 0 {
-		part, n := binary.Uvarint(b)
-		if n <= 0 {
-			return unsigned
+	for _, s := range list {
+		if err == nil && s.Part == i {
+			r.Signature, r.SignedBy = s.Sig, s.By
 		}
-		by, rest, ok := cutBytes(b[n:])
-		if !ok {
-			return unsigned
-		}
-		sig, rest, ok := cutBytes(rest)
-		if !ok {
-			return unsigned
-		}
-		if part == uint64(i) {
-			r.Signature, r.SignedBy = sig, string(by)
-		}
-		b = rest
 	}
 	return r
 }
 
-// cutBytes reads a length and as many bytes.
-func cutBytes(b []byte) (head, rest []byte, ok bool) {
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, nil, false
+// owned is own of a record that there may be.
+func owned(r *memory.Record, i int) *memory.Record {
+	if r == nil {
+		return nil
 	}
-	b = b[n:]
-	return b[:size:size], b[size:], true
+	out := own(*r, i)
+	return &out
 }

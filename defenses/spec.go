@@ -1,10 +1,11 @@
 package defenses
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // Spec is a parsed spec of a defense.
@@ -18,20 +19,19 @@ type Spec struct {
 // openKinds are defenses whose argument is a command, an address or a model
 // that may hold commas, equals signs and at signs of its own. It is part of the
 // grammar, so that a list is split alike whether or not they are registered.
-var openKinds = [...]string{"exec", "http", "https", "judge"}
-
-func isOpen(kind string) bool {
-	for _, k := range openKinds {
-		if kind == k {
-			return true
-		}
-	}
-	return false
-}
+var openKinds = []string{"exec", "http", "https", "judge"}
 
 // Open reports whether the spec names somebody else's program, service or model
 // rather than a defense of this process.
-func (s Spec) Open() bool { return isOpen(s.Kind) }
+func (s Spec) Open() bool { return slices.Contains(openKinds, s.Kind) }
+
+var (
+	// specForm is name, "=", kind, ":" and the rest, which ends in the place. An equals
+	// sign behind the kind belongs to the argument.
+	specForm = regexp.MustCompile(`(?s)^(?:([^=:@]*)(=))?([^:@]*)(:?)(.*)$`)
+	nameForm = regexp.MustCompile(`^[\w.+-]{1,64}$`)
+	wordForm = regexp.MustCompile(`^[A-Za-z]+$`)
+)
 
 // Parse reads a spec:
 //
@@ -41,51 +41,39 @@ func (s Spec) Open() bool { return isOpen(s.Kind) }
 // place is input, write, read or act. What follows exec:, http:, https: and
 // judge: is taken as it stands, up to a place at its very end.
 func Parse(spec string) (Spec, error) {
-	var s Spec
-	rest := strings.TrimSpace(spec)
-	if rest == "" {
-		return s, fmt.Errorf("a defense has an empty spec: write [name=]kind[:argument][@place], such as keyword@input")
+	if strings.TrimSpace(spec) == "" {
+		return Spec{}, errors.New("a defense has an empty spec: write [name=]kind[:argument][@place], such as keyword@input")
 	}
-	// An equals sign behind the kind belongs to the argument.
-	if i := strings.IndexAny(rest, "=:@"); i >= 0 && rest[i] == '=' {
-		s.Name, rest = rest[:i], rest[i+1:]
-		if !validName(s.Name) {
-			return s, fmt.Errorf("defense %q: the name %q must be 1 to 64 letters, digits, '.', '_', '+' or '-'", spec, s.Name)
-		}
+	f := specForm.FindStringSubmatch(strings.TrimSpace(spec))
+	s, colon := Spec{Name: f[1], Kind: f[3], Argument: f[5]}, f[4] != ""
+	if err := checkName(s.Name); err != nil && f[2] != "" {
+		return s, fmt.Errorf("defense %q: %w", spec, err)
 	}
-	end := strings.IndexAny(rest, ":@")
-	if end < 0 {
-		end = len(rest)
-	}
-	s.Kind, rest = rest[:end], rest[end:]
 	if s.Kind == "" {
 		return s, fmt.Errorf("defense %q: no defense is named: write [name=]kind[:argument][@place]", spec)
 	}
-	colon := strings.HasPrefix(rest, ":")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		word := rest[at+1:]
-		place, ok := placeNamed(word)
+	if at := strings.LastIndexByte(s.Argument, '@'); at >= 0 {
+		word := s.Argument[at+1:]
+		err := s.Place.UnmarshalText([]byte(word))
 		switch {
-		case ok:
-			s.Place, rest = place, rest[:at]
-		case !colon || !isOpen(s.Kind) && letters(word):
+		case err == nil:
+			s.Argument = s.Argument[:at]
+		case !colon || !s.Open() && wordForm.MatchString(word):
 			// A file name may hold an at sign; a bare word behind one is a
 			// mistyped place.
-			msg := fmt.Sprintf("defense %q: unknown place %q: one of @input, @write, @read, @act", spec, "@"+word)
-			if n := settings.Nearest(word, placeNames[1:]); n != "" {
-				msg = fmt.Sprintf("defense %q: unknown place %q: did you mean @%s? (@input, @write, @read, @act)", spec, "@"+word,
-					n)
-			}
-			return s, fmt.Errorf("%s", msg)
+			return s, fmt.Errorf("defense %q: %w", spec, err)
 		}
 	}
-	if colon {
-		s.Argument = rest[1:]
-		if s.Argument == "" {
-			return s, fmt.Errorf("defense %q: nothing follows the colon: give an argument or leave the colon out", spec)
-		}
+	if colon && s.Argument == "" {
+		return s, fmt.Errorf("defense %q: nothing follows the colon: give an argument or leave the colon out", spec)
 	}
 	return s, nil
+}
+
+// UnmarshalText reads a spec.
+func (s *Spec) UnmarshalText(b []byte) (err error) {
+	*s, err = Parse(string(b))
+	return err
 }
 
 // String returns the spec in the form that Parse reads.
@@ -109,10 +97,10 @@ func (s Spec) shown() string {
 // follows its path.
 func withoutSecrets(address string) string {
 	scheme, rest, ok := strings.Cut(address, "//")
-	if !ok {
-		scheme, rest = "", address
-	} else {
+	if ok {
 		scheme += "//"
+	} else {
+		scheme, rest = "", address
 	}
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		rest = "…" + rest[i:]
@@ -168,25 +156,12 @@ func opensRest(list string) bool {
 	if _, kind, named := strings.Cut(head, "="); named {
 		head = kind
 	}
-	return isOpen(head)
+	return slices.Contains(openKinds, head)
 }
 
-func validName(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '+' ||
-			c == '-') {
-			return false
-		}
+func checkName(s string) error {
+	if !nameForm.MatchString(s) {
+		return fmt.Errorf("the name %q must be 1 to 64 letters, digits, '.', '_', '+' or '-'", s)
 	}
-	return s != "" && len(s) <= 64
-}
-
-func letters(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i] | 0x20; c < 'a' || c > 'z' {
-			return false
-		}
-	}
-	return s != ""
+	return nil
 }

@@ -45,7 +45,7 @@ func TestParseErrorsNameTheMistakeAndItsRemedy(t *testing.T) {
 		"x=":            "no defense is named",
 		":strict":       "no defense is named",
 		"keyword:":      "nothing follows the colon",
-		"keyword@wrte":  "did you mean @write?",
+		"keyword@wrte":  `did you mean "write"?`,
 		"keyword@":      "unknown place",
 		"guard:a@later": "unknown place",
 	} {

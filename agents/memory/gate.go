@@ -19,23 +19,16 @@ type Candidate struct {
 	Score  float64 // relevance to the query, by the profile's recall
 }
 
-// Decision is a defense's answer about one candidate. The zero value shows the
-// record as it is.
+// Decision is a defense's answer about one candidate: a verdict on showing it, of
+// which Held and the signature say nothing. The zero value shows the record as it is;
+// the stored record keeps its own text.
 type Decision struct {
-	Action Action
-	// Text replaces the content in the prompt when Action is Redact; the stored
-	// record keeps its own.
-	Text string
+	Verdict
 	// Rank orders the results: lower first, equal ranks by relevance.
 	Rank int
 	// Attribute shows the record in the prompt with its source ("The mail from
 	// … says: …") rather than as the agent's own knowledge.
 	Attribute bool
-	Scope     Scope
-	Findings  []Finding
-	Score     float64
-	HasScore  bool
-	Unsure    bool
 }
 
 // Role says what a tool argument is for.

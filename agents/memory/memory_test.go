@@ -270,7 +270,7 @@ func TestGateSeesCandidatesBeforeTheCut(t *testing.T) {
 	m := newMemory(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Title: "m", Kind: memory.Entries}}})
 	g := &verdicts{read: func(c memory.Candidate) memory.Decision {
 		if strings.Contains(c.Record.Text, "flood") {
-			return memory.Decision{Action: memory.Quarantine}
+			return memory.Decision{Verdict: memory.Verdict{Action: memory.Quarantine}}
 		}
 		return memory.Decision{}
 	}}
@@ -302,7 +302,7 @@ func TestRecallShowsAttributionAndRedactionButKeepsTheRecord(t *testing.T) {
 		t.Errorf("shown %q, want %q", seen[0].Text, want)
 	}
 	g.read = func(memory.Candidate) memory.Decision {
-		return memory.Decision{Action: memory.Redact, Text: "[BLOCKED]"}
+		return memory.Decision{Verdict: memory.Verdict{Action: memory.Redact, Text: "[BLOCKED]"}}
 	}
 	seen, _ = m.Snapshot(ctx, "memory", memory.Query{})
 	if seen[0].Text != "[BLOCKED]" || seen[0].Record.Text != "The door code is 4471 today." {

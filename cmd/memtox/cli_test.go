@@ -47,7 +47,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --defense memorygaurd", `memtox: --defense: unknown defense "memorygaurd": did you mean "memoryguard"?`},
 		{"run --defense none,none", `memtox: --defense: "none" stands in the list twice`},
 		{"run --defense x=none,x=signed", `memtox: --defense: two defenses are called "x"`},
-		{"run --defense none@wriet", `memtox: --defense: defense "none@wriet": unknown place "@wriet"`},
+		{"run --defense none@wriet", `memtox: --defense: defense "none@wriet": unknown place "wriet"`},
 		{"run --agent nobody", `memtox: --agent: unknown agent "nobody" (one of ` + strings.Join(builtInAgents(), ", ") +
 			")"},
 		{"run --agent hermse", `memtox: --agent: unknown agent "hermse" (did you mean "hermes"?)`},

@@ -42,7 +42,7 @@ type noMemory struct{ blockAll }
 func (noMemory) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
 	out := make([]memory.Decision, len(cs))
 	for i := range out {
-		out[i] = memory.Decision{Action: memory.Block, Findings: everyRead}
+		out[i].Action, out[i].Findings = memory.Block, everyRead
 	}
 	return out, nil
 }
@@ -61,7 +61,7 @@ func (originOnly) Read(_ context.Context, _ memory.Query, cs []memory.Candidate)
 	out := make([]memory.Decision, len(cs))
 	for i := range cs {
 		if unasked(&cs[i].Record) {
-			out[i] = memory.Decision{Action: memory.Block, Findings: external}
+			out[i].Action, out[i].Findings = memory.Block, external
 		}
 	}
 	return out, nil

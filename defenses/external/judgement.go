@@ -41,9 +41,8 @@ func (j *Judgement) verdict() (memory.Verdict, error) {
 
 func (j *Judgement) decision() (memory.Decision, error) {
 	v, err := j.verdict()
-	return memory.Decision{Action: v.Action, Text: v.Text, Rank: j.Rank, Attribute: j.Attribute, Scope: v.Scope,
-		Findings: v.Findings,
-		Score:    v.Score, HasScore: v.HasScore, Unsure: v.Unsure}, err
+	v.Held, v.Signature, v.SignedBy = false, nil, "" // nothing is stored
+	return memory.Decision{Verdict: v, Rank: j.Rank, Attribute: j.Attribute}, err
 }
 
 func (j *Judgement) findings() []memory.Finding {
@@ -106,8 +105,7 @@ func JudgementOf(v *memory.Verdict) Judgement {
 
 // JudgementOfDecision is a decision in the words of the protocol.
 func JudgementOfDecision(d *memory.Decision) Judgement {
-	j := JudgementOf(&memory.Verdict{Action: d.Action, Text: d.Text, Scope: d.Scope, Findings: d.Findings, Score: d.Score,
-		HasScore: d.HasScore, Unsure: d.Unsure})
+	j := JudgementOf(&d.Verdict)
 	j.Rank, j.Attribute = d.Rank, d.Attribute
 	return j
 }

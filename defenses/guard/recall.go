@@ -86,7 +86,7 @@ func (g *gate) read(q memory.Query, r *memory.Record, high []provenance.Intent) 
 	}
 	d.Findings = s.reasons()
 	if g.policy.Mode == Warn {
-		return memory.Decision{Findings: d.Findings}
+		return memory.Decision{Verdict: memory.Verdict{Findings: d.Findings}}
 	}
 	if d.Action > memory.Redact {
 		d.Text = ""

@@ -159,9 +159,9 @@ func (g *gate) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([
 	for i := range cs {
 		r := &cs[i].Record
 		if len(g.scanner.scan(r.Key)) > 0 {
-			out[i] = memory.Decision{Action: memory.Quarantine, Findings: g.scanner.findings()}
+			out[i].Action, out[i].Findings = memory.Quarantine, g.scanner.findings()
 		} else if hits := g.scanner.scan(r.Text); len(hits) > 0 {
-			out[i] = memory.Decision{Action: memory.Redact, Text: Placeholder(ids(hits)), Findings: g.scanner.findings()}
+			out[i].Verdict = memory.Verdict{Action: memory.Redact, Text: Placeholder(ids(hits)), Findings: g.scanner.findings()}
 		}
 	}
 	return out, nil

@@ -316,7 +316,7 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 }
 
 func stop(a memory.Action, check, note string) memory.Decision {
-	return memory.Decision{Action: a, Findings: []memory.Finding{{Check: check, Note: note}}}
+	return memory.Decision{Verdict: memory.Verdict{Action: a, Findings: []memory.Finding{{Check: check, Note: note}}}}
 }
 
 // quarantineSince hides every record that was written at or after t and is in

@@ -102,10 +102,10 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 		r := &cs[i].Record
 		switch {
 		case g.policy.low(r, g.policy.floor):
-			out[i] = memory.Decision{Action: memory.Quarantine, Findings: low}
+			out[i].Action, out[i].Findings = memory.Quarantine, low
 		case r.Intents != nil && !allows(r.Intents, high):
-			out[i] = memory.Decision{Action: memory.Quarantine,
-				Findings: reasons(notAllowed, missing(r.Intents, high), "the record may not govern this intent")}
+			out[i].Action = memory.Quarantine
+			out[i].Findings = reasons(notAllowed, missing(r.Intents, high), "the record may not govern this intent")
 		default:
 			out[i].Findings = fine
 		}

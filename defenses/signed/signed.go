@@ -125,9 +125,9 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 	for i := range cs {
 		switch g.signer.Verify(&cs[i].Record) {
 		case Missing:
-			out[i] = memory.Decision{Action: memory.Quarantine, Findings: missing}
+			out[i].Action, out[i].Findings = memory.Quarantine, missing
 		case Wrong:
-			out[i] = memory.Decision{Action: memory.Quarantine, Findings: wrong}
+			out[i].Action, out[i].Findings = memory.Quarantine, wrong
 		}
 	}
 	return out, nil

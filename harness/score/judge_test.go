@@ -219,7 +219,7 @@ func TestFunnelOfAnAttack(t *testing.T) {
 				LineageRight: 1, LineageTotal: 1, OwnTaskDone: yes(), MemoriesSurvived: yes(), UtilityUnderAttack: yes()},
 		},
 		"quarantined at every read": {
-			trial{gate: scripted{read: memory.Decision{Action: memory.Quarantine}}, mail: poison,
+			trial{gate: scripted{read: memory.Decision{Verdict: memory.Verdict{Action: memory.Quarantine}}}, mail: poison,
 				writes: draft(memory.RouteMemoryTool), own: "Tuesday"},
 			results.Trial{Proposed: true, Written: true, WrittenRoute: "memory_tool", WrittenChannel: "C2", Detected: yes(),
 				DetectedInput: no(), DetectedWrite: no(), DetectedRead: yes(), Deferred: no(), Allow: 1,
