@@ -3,7 +3,6 @@ package results
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -61,48 +60,36 @@ func (t *tables) add(e *Entry) error {
 // publish completes the files and names them: the trials last, for their name
 // says that the others are there.
 func (t *tables) publish(seal func([]File) error) ([]File, error) {
-	files := make([]File, 2, 3)
-	var err error
-	if files[0], err = t.trials.close(); err != nil {
-		return nil, err
-	}
-	if files[1], err = t.decisions.close(); err != nil {
-		return nil, err
-	}
+	all := []interface {
+		close() (File, error)
+		publish() error
+	}{t.trials, t.decisions}
 	if t.places != nil {
-		f, err := t.places.close()
+		all = append(all, t.places)
+	}
+	var files []File
+	for _, x := range all {
+		f, err := x.close()
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, f)
-		if err := t.places.publish(); err != nil {
-			return nil, err
-		}
-		if err := syncDir(t.disk, in(t.dir, transcriptsDir)); err != nil {
-			return nil, err
-		}
 	}
-	if err := t.decisions.publish(); err != nil {
-		return nil, err
+	for _, x := range all[1:] {
+		if err := x.publish(); err != nil {
+			return nil, err
+		}
 	}
 	if seal != nil {
 		if err := seal(files); err != nil {
 			return nil, err
 		}
 	}
-	if err := syncDir(t.disk, t.dir); err != nil {
-		return nil, err
-	}
-	if err := t.trials.publish(); err != nil {
-		return nil, err
-	}
-	return files, syncDir(t.disk, t.dir)
+	return files, t.trials.publish()
 }
 
 func (t *tables) abandon() {
-	if t.trials != nil {
-		t.trials.abandon()
-	}
+	t.trials.abandon()
 	if t.decisions != nil {
 		t.decisions.abandon()
 	}
@@ -111,20 +98,40 @@ func (t *tables) abandon() {
 	}
 }
 
+// write fills the three files and names them. visit, if not nil, is called with every
+// entry, and seal, if not nil, just before the last file gets its name.
+func write(d disk.FS, dir string, names [3]string, page int, from entries, visit func(*Entry) error,
+	seal func([]File) error) ([]File, error) {
+	t, err := createTables(d, dir, names, page)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range from {
+		if err == nil {
+			err = t.add(e)
+		}
+		if err == nil && visit != nil {
+			err = visit(e)
+		}
+		if err != nil {
+			t.abandon()
+			return nil, err
+		}
+	}
+	files, err := t.publish(seal)
+	if err != nil {
+		t.abandon()
+	}
+	return files, err
+}
+
 // writePart makes a part of a full journal file and removes the file.
 func writePart(d disk.FS, dir string, w *writing, run File) error {
-	t, err := createTables(d, dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage)
+	_, err := write(d, dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage, w.entries(Everything), nil,
+		func(files []File) error {
+			return writeManifest(d, dir, manifestPart(w.n), &Manifest{Files: append(files, run)})
+		})
 	if err != nil {
-		return err
-	}
-	if err := fill(t, newJournalSource(w.f.Name(), w.n, w.f, w.slots), nil); err != nil {
-		t.abandon()
-		return err
-	}
-	if _, err := t.publish(func(files []File) error {
-		return writeManifest(d, dir, manifestPart(w.n), &Manifest{Files: append(files, run)})
-	}); err != nil {
-		t.abandon()
 		return err
 	}
 	path := in(dir, journalName(w.n))
@@ -132,29 +139,6 @@ func writePart(d disk.FS, dir string, w *writing, run File) error {
 		return diskError("removing", path, err)
 	}
 	return nil
-}
-
-// nexter is what yields entries: a source, or several merged.
-type nexter interface{ next(*Entry) error }
-
-func fill(t *tables, src nexter, visit func(*Entry) error) error {
-	var e Entry
-	for {
-		switch err := src.next(&e); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if err := t.add(&e); err != nil {
-			return err
-		}
-		if visit != nil {
-			if err := visit(&e); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // Finish compacts everything to the files of a finished run and closes the
@@ -188,35 +172,18 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 			p.close()
 		}
 	}()
-	sources := []source{newJournalSource(j.cur.f.Name(), j.cur.n, j.cur.f, j.cur.slots)}
+	sources := []entries{j.cur.entries(Everything)}
 	for _, n := range j.parts {
 		p, err := openPart(j.disk, j.dir, n, j.run, j.about)
 		if err != nil {
 			return nil, err
 		}
 		opened = append(opened, p)
-		s, err := p.source(Everything)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, s)
+		sources = append(sources, p.entries(Everything))
 	}
-	m, err := merge(sources)
+	files, err := write(j.disk, j.dir, [3]string{trialsFile, decisionsFile, indexFile}, finalPage, merge(sources), visit,
+		nil)
 	if err != nil {
-		return nil, err
-	}
-	defer m.close()
-	t, err := createTables(j.disk, j.dir, [3]string{trialsFile, decisionsFile, indexFile}, finalPage)
-	if err != nil {
-		return nil, err
-	}
-	if err := fill(t, m, visit); err != nil {
-		t.abandon()
-		return nil, err
-	}
-	files, err := t.publish(nil)
-	if err != nil {
-		t.abandon()
 		return nil, err
 	}
 	man := &Manifest{Files: append(files, j.about)}

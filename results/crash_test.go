@@ -228,7 +228,7 @@ func survived(t *testing.T, dir string, acked map[any]bool) {
 		if !rd.Finished() || len(got) != cutTrials {
 			t.Errorf("finished: %v, with %d of %d trials", rd.Finished(), len(got), cutTrials)
 		}
-		if err := Verify(dir); err != nil {
+		if err := verify(dir); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,8 +1,11 @@
 package results
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,30 +41,77 @@ func syncDir(d disk.FS, dir string) error {
 	return nil
 }
 
-// writeFile replaces a small file in one step: whoever reads it sees the old
-// content or the new one.
-func writeFile(d disk.FS, dir, name string, b []byte) error {
-	path := in(dir, name)
-	tmp := path + tmpSuffix
+// newFile is a file that gets its name once it is whole and on the disk.
+type newFile struct {
+	disk      disk.FS
+	dir, name string
+	f         disk.File
+	sum       hash.Hash
+	size      int64
+}
+
+func createFile(d disk.FS, dir, name string) (*newFile, error) {
 	f, err := openFile(d, dir, name+tmpSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
-		return diskError("creating", tmp, err)
+		return nil, diskError("creating", in(dir, name)+tmpSuffix, err)
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
+	return &newFile{disk: d, dir: dir, name: name, f: f, sum: sha256.New()}, nil
+}
+
+func (n *newFile) Write(b []byte) (int, error) {
+	k, err := n.f.Write(b)
+	n.sum.Write(b[:k])
+	n.size += int64(k)
+	return k, err
+}
+
+// close makes the file durable, still under its temporary name.
+func (n *newFile) close() (File, error) {
+	err := n.f.Sync()
+	if e := n.f.Close(); err == nil {
 		err = e
 	}
+	if err != nil {
+		return File{}, diskError("writing", n.f.Name(), err)
+	}
+	return File{Name: n.name, Bytes: n.size, SHA256: hex.EncodeToString(n.sum.Sum(nil))}, nil
+}
+
+// publish gives the file its name, after close.
+func (n *newFile) publish() error {
+	path := in(n.dir, n.name)
+	if err := n.disk.Rename(path+tmpSuffix, path); err != nil {
+		return diskError("renaming to", path, err)
+	}
+	return syncDir(n.disk, filepath.Dir(path))
+}
+
+// abandon removes the temporary file. It may follow anything.
+func (n *newFile) abandon() {
+	n.f.Close()
+	n.disk.Remove(in(n.dir, n.name) + tmpSuffix)
+}
+
+// writeFile replaces a small file in one step: whoever reads it sees the old
+// content or the new one.
+func writeFile(d disk.FS, dir, name string, b []byte) (file File, err error) {
+	f, err := createFile(d, dir, name)
+	if err != nil {
+		return File{}, err
+	}
+	if _, err = f.Write(b); err != nil {
+		err = diskError("writing", in(dir, name), err)
+	}
 	if err == nil {
-		err = d.Rename(tmp, path)
+		file, err = f.close()
+	}
+	if err == nil {
+		err = f.publish()
 	}
 	if err != nil {
-		d.Remove(tmp)
-		return diskError("writing", path, err)
+		f.abandon()
 	}
-	return syncDir(d, filepath.Dir(path))
+	return file, err
 }
 
 // dangling returns the path, or the nearest one above it, if it is a symbolic link

@@ -72,7 +72,10 @@ func OpenFile(dir, name string) (*os.File, error) {
 
 // WriteFile replaces a small file of a run directory that this package does not know,
 // in one step. What has its name may lead elsewhere: it goes.
-func WriteFile(dir, name string, b []byte) error { return writeFile(disk.OS, dir, name, b) }
+func WriteFile(dir, name string, b []byte) error {
+	_, err := writeFile(disk.OS, dir, name, b)
+	return err
+}
 
 // CheckFolder refuses a folder of a run directory in which there is anything but
 // folders and regular files. It need not be there.

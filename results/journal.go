@@ -102,11 +102,9 @@ type Journal struct {
 
 // writing is the journal file that takes records, and its transcripts.
 type writing struct {
-	n      int
-	f      disk.File
+	journalFile
 	marked bool // the file has a mark
 	size   int64
-	slots  []slot
 	t      disk.File // nil until the first transcript
 	tSize  int64
 	buffer []byte
@@ -219,16 +217,15 @@ func isNumbered(name string) bool {
 
 // begin starts journal file n.
 func (j *Journal) begin(n int) error {
-	path := in(j.dir, journalName(n))
 	// A power cut must not leave the name with a head that is none.
-	if err := writeFile(j.disk, j.dir, journalName(n), journalHead(j.about)); err != nil {
+	if _, err := writeFile(j.disk, j.dir, journalName(n), journalHead(j.about)); err != nil {
 		return err
 	}
 	f, err := openFile(j.disk, j.dir, journalName(n), os.O_RDWR)
 	if err != nil {
-		return diskError("creating", path, err)
+		return diskError("creating", in(j.dir, journalName(n)), err)
 	}
-	j.cur = &writing{n: n, f: f, marked: true, size: headSize}
+	j.cur = &writing{journalFile: journalFile{n: n, f: f}, marked: true, size: headSize}
 	return nil
 }
 
@@ -334,29 +331,24 @@ type idRow struct {
 }
 
 func (j *Journal) recoverPart(n int) error {
-	path := in(j.dir, trialsPart(n))
 	p, err := openPart(j.disk, j.dir, n, j.run, j.about)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	c, err := openCursor[idRow](path, p.trials.p)
-	if err != nil {
-		return err
-	}
+	c := openCursor[idRow](p.trials)
 	defer c.close()
-	for {
-		r, err := c.peek()
-		if err != nil || r == nil {
+	for r, err := range c.rows() {
+		if err != nil {
 			return err
 		}
 		id, ok := idNumber(r.ID)
 		if !ok {
-			return fmt.Errorf("reading %s: %w", path, badID(r.ID))
+			return fmt.Errorf("reading %s: %w", in(j.dir, trialsPart(n)), badID(r.ID))
 		}
 		j.done[id] = struct{}{}
-		c.next()
 	}
+	return nil
 }
 
 // recoverJournal opens a journal file, cuts off what is torn, and its
@@ -367,50 +359,51 @@ func (j *Journal) recoverJournal(n int) (*writing, error) {
 	if err != nil {
 		return nil, diskError("opening", path, err)
 	}
-	w := &writing{n: n, f: f}
-	slots, good, synced, err := scanJournal(path, n, f, j.about)
-	if err == nil {
-		err = w.recoverTranscripts(j.disk, j.dir, &slots, &good, synced)
-	}
-	if err != nil {
+	w := &writing{journalFile: journalFile{n: n, f: f}}
+	if err := w.recover(j.disk, j.dir, j.about); err != nil {
 		w.close()
 		return nil, err
 	}
-	if good == 0 { // killed before the head was whole
-		good = headSize
-		_, err = f.WriteAt(journalHead(j.about), 0)
-	}
-	if err == nil {
-		err = f.Truncate(good)
-	}
-	if err != nil {
-		w.close()
-		return nil, diskError("recovering", path, err)
-	}
-	w.slots, w.size = slots, good
-	start, _, err := readHead(path, f, j.about)
-	if err != nil {
-		w.close()
-		return nil, err
-	}
-	w.marked = start == headSize
-	// What is cut off must not come back behind what is written now, and the process
-	// that wrote what is kept may have died before it was on disk.
-	if err := w.sync(); err != nil {
-		w.close()
-		return nil, err
-	}
-	for _, s := range slots {
+	for _, s := range w.slots {
 		j.done[s.id] = struct{}{}
 	}
 	return w, nil
 }
 
+func (w *writing) recover(d disk.FS, dir string, about File) error {
+	good, synced, err := w.scan(about)
+	if err == nil {
+		good, err = w.recoverTranscripts(d, dir, good, synced)
+	}
+	if err != nil {
+		return err
+	}
+	if good == 0 { // killed before the head was whole
+		good = headSize
+		_, err = w.f.WriteAt(journalHead(about), 0)
+	}
+	if err == nil {
+		err = w.f.Truncate(good)
+	}
+	if err != nil {
+		return diskError("recovering", w.f.Name(), err)
+	}
+	w.size = good
+	start, _, err := readHead(w.f, about)
+	if err != nil {
+		return err
+	}
+	w.marked = start == headSize
+	// What is cut off must not come back behind what is written now, and the process
+	// that wrote what is kept may have died before it was on disk.
+	return w.sync()
+}
+
 // recoverTranscripts opens the transcripts of a journal file. After a failure of
 // the machine a record may have reached the disk and its transcript not; then
-// that record and all after it are taken for torn. One that was synced had its
-// transcript on the disk before.
-func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good *int64, synced int64) error {
+// that record and all after it are taken for torn: good is where it begins. One that
+// was synced had its transcript on the disk before.
+func (w *writing) recoverTranscripts(d disk.FS, dir string, good, synced int64) (int64, error) {
 	path := in(dir, transcriptPart(w.n))
 	t, err := openFile(d, dir, transcriptPart(w.n), os.O_RDWR)
 	var have int64
@@ -418,19 +411,19 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 		w.t = t
 		st, err := t.Stat()
 		if err != nil {
-			return diskError("reading", path, err)
+			return 0, diskError("reading", path, err)
 		}
 		have = st.Size()
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return diskError("opening", path, err)
+		return 0, diskError("opening", path, err)
 	}
 	var frame []byte
 	var last place // trials that were appended together share a frame
-	for i, s := range *slots {
+	for i, s := range w.slots {
 		at := place{offset: s.at.offset, length: s.at.length, crc: s.at.crc}
 		end := at.offset + at.length
 		if at.length > 0 && end > have && s.offset < synced {
-			return changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
+			return 0, changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
 				journalName(w.n))
 		}
 		if at.length > 0 && s.offset >= synced && at != last {
@@ -438,12 +431,12 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 			if whole {
 				frame = resize(frame, int(at.length))
 				if _, err := w.t.ReadAt(frame, at.offset); err != nil {
-					return diskError("reading", path, err)
+					return 0, diskError("reading", path, err)
 				}
 				whole = crc32.Checksum(frame, castagnoli) == at.crc
 			}
 			if !whole {
-				*slots, *good = (*slots)[:i], s.offset
+				w.slots, good = w.slots[:i], s.offset
 				break
 			}
 			last = at
@@ -452,10 +445,10 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, slots *[]slot, good 
 	}
 	if w.t != nil {
 		if err := w.t.Truncate(w.tSize); err != nil {
-			return diskError("recovering", path, err)
+			return 0, diskError("recovering", path, err)
 		}
 	}
-	return nil
+	return good, nil
 }
 
 // Run returns the run's run.json.

@@ -195,7 +195,7 @@ func TestTrialsThatFinishInAnyOrderAndAtOnceAreCompactedInPlanOrder(t *testing.T
 		t.Errorf("manifest: %+v", m.Files)
 	}
 	checkRun(t, dir, order)
-	if err := Verify(dir); err != nil {
+	if err := verify(dir); err != nil {
 		t.Error(err)
 	}
 	checkFiles(t, dir, "run.json", "manifest.json", "trials.parquet", "decisions.parquet", "transcripts/index.parquet",
@@ -207,7 +207,7 @@ func TestTrialsThatFinishInAnyOrderAndAtOnceAreCompactedInPlanOrder(t *testing.T
 	if err := os.WriteFile(in(dir, trialsFile), []byte("PAR1"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(dir); err == nil || !strings.Contains(err.Error(), trialsFile) {
+	if err := verify(dir); err == nil || !strings.Contains(err.Error(), trialsFile) {
 		t.Errorf("Verify of a changed file: %v", err)
 	}
 }
@@ -364,7 +364,7 @@ func TestTrialsAppendedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRun(t, dir, upTo(16))
-	if err := Verify(dir); err != nil {
+	if err := verify(dir); err != nil {
 		t.Error(err)
 	}
 	r, err := OpenReader(dir)
@@ -765,7 +765,7 @@ func TestKilledAtAnyMomentNothingAcknowledgedIsLostOrDoubled(t *testing.T) {
 			}
 		}
 		checkRun(t, dir, upTo(killRows))
-		if err := Verify(dir); err != nil {
+		if err := verify(dir); err != nil {
 			t.Error(err)
 		}
 	}
@@ -915,7 +915,7 @@ func TestADamagedParquetFileIsAnErrorAndNoPanic(t *testing.T) {
 			if readAll(dir) != nil {
 				noticed++
 			}
-			if Verify(dir) == nil {
+			if verify(dir) == nil {
 				t.Errorf("Verify does not see that %s changed", name)
 			}
 		}

@@ -95,7 +95,8 @@ func writeManifest(d disk.FS, dir, name string, m *Manifest) error {
 	b = append(b, '\n')
 	m.SHA256 = digest(b)
 	copy(b[bytes.LastIndex(b, zeros):], m.SHA256)
-	return writeFile(d, dir, name, b)
+	_, err = writeFile(d, dir, name, b)
+	return err
 }
 
 // file is what the manifest says of a file; nil where it does not name it.
@@ -185,26 +186,6 @@ func (want *File) checkIn(dir string) error {
 	}
 	defer f.Close()
 	return want.check(in(dir, want.Name), f)
-}
-
-// Verify compares every file of a finished run with its manifest, the whole of its
-// transcripts too.
-func Verify(dir string) error {
-	r, err := OpenReader(dir)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	m, err := ReadManifest(dir)
-	if err != nil {
-		return err
-	}
-	for i := range m.Transcripts {
-		if err := m.Transcripts[i].checkIn(dir); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fileOf is what a manifest says of a file that is whole.

@@ -1,12 +1,9 @@
 package results
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"hash"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/parquet-go/parquet-go"
@@ -45,40 +42,24 @@ func (x *indexRow) place() place {
 	return place{part: int(x.Part), offset: x.Offset, length: x.Length, crc: uint32(x.CRC), start: x.Start, size: x.Size}
 }
 
-// table writes one Parquet file under a temporary name.
+// table writes one Parquet file.
 type table[T any] struct {
-	disk      disk.FS
-	dir, name string
-	f         disk.File
-	sum       hash.Hash
-	w         *parquet.GenericWriter[T]
-	batch     []T
-	rows      int64
-	size      int64
+	*newFile
+	w     *parquet.GenericWriter[T]
+	batch []T
+	rows  int64
 }
 
 func createTable[T any](d disk.FS, dir, name string, page int, group int64) (*table[T], error) {
-	path := in(dir, name) + tmpSuffix
-	f, err := openFile(d, dir, name+tmpSuffix, os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
+	f, err := createFile(d, dir, name)
 	if err != nil {
-		return nil, diskError("creating", path, err)
+		return nil, err
 	}
-	t := &table[T]{disk: d, dir: dir, name: name, f: f, sum: sha256.New(), batch: make([]T, 0, rowBatch)}
-	t.w = parquet.NewGenericWriter[T](t.out(), parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
-		parquet.PageBufferSize(page), parquet.MaxRowsPerRowGroup(group), parquet.WriteBufferSize(writeBuffer),
+	return &table[T]{newFile: f, batch: make([]T, 0, rowBatch), w: parquet.NewGenericWriter[T](f,
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.PageBufferSize(page),
+		parquet.MaxRowsPerRowGroup(group), parquet.WriteBufferSize(writeBuffer),
 		parquet.DataPageStatistics(false), parquet.CreatedBy("memtox", metadataText, "results"),
-		parquet.KeyValueMetadata(metadataKey, metadataText))
-	return t, nil
-}
-
-// out counts and hashes what is written.
-func (t *table[T]) out() io.Writer { return io.MultiWriter(t.f, t.sum, (*counter)(&t.size)) }
-
-type counter int64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
+		parquet.KeyValueMetadata(metadataKey, metadataText))}, nil
 }
 
 func (t *table[T]) add(row *T) error {
@@ -90,9 +71,6 @@ func (t *table[T]) add(row *T) error {
 }
 
 func (t *table[T]) flush() error {
-	if len(t.batch) == 0 {
-		return nil
-	}
 	if _, err := t.w.Write(t.batch); err != nil {
 		return diskError("writing", t.f.Name(), err)
 	}
@@ -102,56 +80,78 @@ func (t *table[T]) flush() error {
 	return nil
 }
 
-// close completes the file and makes it durable, still under its temporary name.
+// close completes the file, still under its temporary name.
 func (t *table[T]) close() (File, error) {
 	err := t.flush()
 	if err == nil {
-		if err = t.w.Close(); err == nil {
-			err = t.f.Sync()
-		}
-		if err != nil {
+		if err = t.w.Close(); err != nil {
 			err = diskError("writing", t.f.Name(), err)
 		}
-	}
-	if e := t.f.Close(); err == nil && e != nil {
-		err = diskError("closing", t.f.Name(), e)
 	}
 	if err != nil {
 		return File{}, err
 	}
-	return File{Name: t.name, Rows: t.rows, Bytes: t.size, SHA256: hex.EncodeToString(t.sum.Sum(nil))}, nil
+	f, err := t.newFile.close()
+	f.Rows = t.rows
+	return f, err
 }
 
-// publish gives the file its name. It is called after close; the directory is
-// not synced.
-func (t *table[T]) publish() error {
-	path := in(t.dir, t.name)
-	if err := t.disk.Rename(path+tmpSuffix, path); err != nil {
-		return diskError("renaming to", path, err)
-	}
-	return nil
-}
-
-// abandon removes the temporary file. It may follow anything.
-func (t *table[T]) abandon() {
-	t.f.Close()
-	t.disk.Remove(in(t.dir, t.name) + tmpSuffix)
-}
-
-// cursor reads the rows of one Parquet file in order.
+// cursor reads the rows of one Parquet file in order. One of no file has none.
 type cursor[T any] struct {
 	path string
 	r    *parquet.GenericReader[T]
 	buf  []T
-	at   int
-	n    int
-	end  bool
+	rest []T   // of buf
+	err  error // that follows rest; io.EOF at the end
 }
 
 // openCursor reads the columns of T from an opened file; others are not touched.
-func openCursor[T any](path string, f *parquet.File) (c *cursor[T], err error) {
-	defer damaged(path, &err)
-	return &cursor[T]{path: path, r: parquet.NewGenericReader[T](f), buf: make([]T, rowBatch)}, nil
+func openCursor[T any](f *parquetFile) (c *cursor[T]) {
+	if f == nil {
+		return nil
+	}
+	c = &cursor[T]{path: f.f.Name(), buf: make([]T, rowBatch)}
+	defer damaged(c.path, &c.err)
+	c.r = parquet.NewGenericReader[T](f.p)
+	return c
+}
+
+// rows yields the rows that are left. The one at which a loop breaks off comes again.
+func (c *cursor[T]) rows() iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for c != nil {
+			for ; len(c.rest) > 0; c.rest = c.rest[1:] {
+				if !yield(&c.rest[0], nil) {
+					return
+				}
+			}
+			switch c.err {
+			case nil:
+				c.fill()
+			case io.EOF:
+				return
+			default:
+				yield(nil, c.err)
+				return
+			}
+		}
+	}
+}
+
+func (c *cursor[T]) fill() {
+	defer damaged(c.path, &c.err)
+	clear(c.buf) // pointers of earlier rows belong to others now
+	n, err := c.r.Read(c.buf)
+	if err != nil && err != io.EOF {
+		n, err = 0, fmt.Errorf("reading %s: the file is damaged: %w", c.path, err)
+	}
+	c.rest, c.err = c.buf[:n], err
+}
+
+func (c *cursor[T]) close() {
+	if c != nil && c.r != nil {
+		c.r.Close()
+	}
 }
 
 // damaged turns a panic of the Parquet library, which it has for files that
@@ -161,38 +161,6 @@ func damaged(path string, err *error) {
 		*err = fmt.Errorf("reading %s: the file is damaged: %v", path, r)
 	}
 }
-
-// peek returns the next row, or nil at the end.
-func (c *cursor[T]) peek() (row *T, err error) {
-	for c.at >= c.n {
-		if c.end {
-			return nil, nil
-		}
-		if err := c.fill(); err != nil {
-			return nil, err
-		}
-	}
-	return &c.buf[c.at], nil
-}
-
-func (c *cursor[T]) fill() (err error) {
-	defer damaged(c.path, &err)
-	clear(c.buf) // pointers of earlier rows belong to others now
-	n, err := c.r.Read(c.buf)
-	c.at, c.n = 0, n
-	if errors.Is(err, io.EOF) {
-		c.end = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: the file is damaged: %w", c.path, err)
-	}
-	return nil
-}
-
-func (c *cursor[T]) next() { c.at++ }
-
-func (c *cursor[T]) close() { c.r.Close() }
 
 // parquetFile is an opened Parquet file.
 type parquetFile struct {

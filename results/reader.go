@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -21,7 +20,7 @@ type Want int
 // What a pass may want.
 const (
 	Everything Want = iota
-	// Latencies: decisions have trial, index, seq, gate, record and latency_ns only.
+	// Latencies: decisions have trial, index, gate, record and their times only.
 	Latencies
 	// TrialsOnly: entries have no decisions.
 	TrialsOnly
@@ -36,7 +35,7 @@ type Reader struct {
 	about    File // run.json
 	finished bool
 	parts    []*openedPart
-	journals []*openedJournal
+	journals []*journalFile
 
 	places func() (map[uint64]place, error)
 	unzip  *zstd.Decoder
@@ -103,17 +102,15 @@ func (r *Reader) open() error {
 		if files.hasPart(n) {
 			continue
 		}
-		path := in(r.dir, journalName(n))
 		f, err := openFile(disk.OS, r.dir, journalName(n), os.O_RDONLY)
 		if err != nil {
 			return err
 		}
-		slots, _, _, err := scanJournal(path, n, f, r.about)
-		if err != nil {
-			f.Close()
+		j := &journalFile{n: n, f: f}
+		r.journals = append(r.journals, j)
+		if _, _, err := j.scan(r.about); err != nil {
 			return err
 		}
-		r.journals = append(r.journals, &openedJournal{path, n, f, slots})
 	}
 	return nil
 }
@@ -141,43 +138,14 @@ func (r *Reader) Trials() int64 {
 // is valid until the next one; its texts and pointers stay valid. After an
 // error nothing follows.
 func (r *Reader) Entries(want Want) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		var sources []source
-		for _, p := range r.parts {
-			s, err := p.source(want)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			sources = append(sources, s)
-		}
-		for _, j := range r.journals {
-			sources = append(sources, newJournalSource(j.path, j.part, j.f, j.slots))
-		}
-		m, err := merge(sources)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer m.close()
-		var e Entry
-		for {
-			err := m.next(&e)
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if want == TrialsOnly {
-				e.Decisions = e.Decisions[:0]
-			}
-			if !yield(&e, nil) {
-				return
-			}
-		}
+	var sources []entries
+	for _, p := range r.parts {
+		sources = append(sources, p.entries(want))
 	}
+	for _, j := range r.journals {
+		sources = append(sources, j.entries(want))
+	}
+	return merge(sources)
 }
 
 // maxTranscript bounds what a transcript may unpack to.
@@ -257,28 +225,16 @@ func (r *Reader) unpack(at place) ([]byte, error) {
 func (r *Reader) readPlaces() (map[uint64]place, error) {
 	m := map[uint64]place{}
 	for _, p := range r.parts {
-		if p.places == nil {
-			continue
-		}
-		c, err := openCursor[indexRow](p.places.f.Name(), p.places.p)
-		if err != nil {
-			return nil, err
-		}
-		for {
-			x, err := c.peek()
+		c := openCursor[indexRow](p.places)
+		defer c.close()
+		for x, err := range c.rows() {
 			if err != nil {
-				c.close()
 				return nil, err
-			}
-			if x == nil {
-				break
 			}
 			if id, ok := idNumber(x.Trial); ok {
 				m[id] = x.place()
 			}
-			c.next()
 		}
-		c.close()
 	}
 	for _, j := range r.journals {
 		for _, s := range j.slots {
@@ -305,14 +261,6 @@ func (r *Reader) closeFiles() {
 		j.f.Close()
 	}
 	r.parts, r.journals = nil, nil
-}
-
-// openedJournal is a journal file with its whole records.
-type openedJournal struct {
-	path  string
-	part  int
-	f     disk.File
-	slots []slot
 }
 
 // openedPart is a part, or the files of a finished run.
@@ -399,31 +347,4 @@ func (p *openedPart) close() {
 			f.close()
 		}
 	}
-}
-
-func (p *openedPart) source(want Want) (source, error) {
-	s := &partSource{}
-	var err error
-	if s.trials, err = openCursor[Trial](p.trials.f.Name(), p.trials.p); err != nil {
-		return nil, err
-	}
-	switch want {
-	case Everything:
-		var c *cursor[Decision]
-		if c, err = openCursor[Decision](p.decisions.f.Name(), p.decisions.p); err == nil {
-			s.decisions = wholeDecisions{c}
-		}
-	case Latencies:
-		var c *cursor[timing]
-		if c, err = openCursor[timing](p.decisions.f.Name(), p.decisions.p); err == nil {
-			s.decisions = timings{c}
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.places != nil {
-		s.places, err = openCursor[indexRow](p.places.f.Name(), p.places.p)
-	}
-	return s, err
 }

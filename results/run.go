@@ -181,7 +181,7 @@ func sealed(dir string, run File) error {
 	for _, n := range files.journals {
 		f, err := openFile(disk.OS, dir, journalName(n), os.O_RDONLY)
 		if err == nil {
-			_, _, err = readHead(in(dir, journalName(n)), f, run)
+			_, _, err = readHead(f, run)
 			f.Close()
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -197,6 +197,5 @@ func writeRun(d disk.FS, dir string, r *Run) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("writing %s: %w", in(dir, runFile), err)
 	}
-	b = append(b, '\n')
-	return File{Name: runFile, Bytes: int64(len(b)), SHA256: digest(b)}, writeFile(d, dir, runFile, b)
+	return writeFile(d, dir, runFile, append(b, '\n'))
 }

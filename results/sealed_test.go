@@ -151,7 +151,7 @@ func TestAFileThatIsNotTheRunsIsNamed(t *testing.T) {
 						}
 						r.Close()
 						if err == nil && base == finished {
-							err = Verify(dir)
+							err = verify(dir)
 						}
 					}
 					for who, err := range map[string]error{"a reader": err, "a run that goes on": resumed(dir)} {
@@ -327,4 +327,24 @@ func TestAFinishedRunHasEveryTrialOfItsPlan(t *testing.T) {
 			}
 		}
 	}
+}
+
+// verify compares every file of a finished run with its manifest, the whole of its
+// transcripts too.
+func verify(dir string) error {
+	r, err := OpenReader(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	for i := range m.Transcripts {
+		if err := m.Transcripts[i].Check(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,25 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"container/heap"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"path/filepath"
 	"slices"
 
 	"github.com/memtox/memtox/internal/disk"
 )
 
-// source yields entries in the order of the plan.
-type source interface {
-	// next fills e with the next entry; io.EOF at the end. Texts and pointers of
-	// e stay valid, its slice of decisions is reused.
-	next(e *Entry) error
-	close()
-}
+// entries yields entries in the order of the plan, and after an error nothing. Texts
+// and pointers of an entry stay valid, the entry itself and its slice of decisions
+// until the next.
+type entries = iter.Seq2[*Entry, error]
 
 // A journal file begins with a head: journalHeader, the SHA-256 of the run's
 // run.json, an end of line, and the mark. Rows of another shape are not read.
@@ -52,7 +49,8 @@ func markOf(synced int64) []byte {
 
 // readHead reads the head of a journal file and says where the records begin, and up
 // to where they are certainly on the disk. A head that is not whole has start 0.
-func readHead(path string, f disk.File, run File) (start, synced int64, err error) {
+func readHead(f disk.File, run File) (start, synced int64, err error) {
+	path := f.Name()
 	head := make([]byte, headSize+1)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -91,27 +89,35 @@ type slot struct {
 	at     place
 }
 
-// scanJournal finds the whole records of a journal file, in the order in which
-// they were written, up to the first that is torn. good is where that begins.
-// A head that is not whole is a file without records, with good 0.
-func scanJournal(path string, part int, f disk.File, run File) (slots []slot, good, synced int64, err error) {
-	start, synced, err := readHead(path, f, run)
+// journalFile is a journal file with its whole records.
+type journalFile struct {
+	n     int
+	f     disk.File
+	slots []slot
+}
+
+// scan finds the whole records, in the order in which they were written, up to the
+// first that is torn. good is where that begins. A head that is not whole is a file
+// without records, with good 0.
+func (j *journalFile) scan(run File) (good, synced int64, err error) {
+	path := j.f.Name()
+	start, synced, err := readHead(j.f, run)
 	if err != nil || start == 0 {
-		return nil, 0, 0, err
+		return 0, 0, err
 	}
-	st, err := f.Stat() // after the mark: the file may grow meanwhile
+	st, err := j.f.Stat() // after the mark: the file may grow meanwhile
 	if err != nil {
-		return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
+		return 0, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
 	good = start
 	left := st.Size() - good
-	r := bufio.NewReaderSize(io.NewSectionReader(f, good, left), 1<<20)
+	r := bufio.NewReaderSize(io.NewSectionReader(j.f, good, left), 1<<20)
 	var frame [recordHeader]byte
 	var buf []byte
 	d := newDecoder()
 	for left >= recordHeader {
 		if _, err := io.ReadFull(r, frame[:]); err != nil {
-			return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
+			return 0, 0, fmt.Errorf("reading %s: %w", path, err)
 		}
 		left -= recordHeader
 		n := int64(binary.LittleEndian.Uint32(frame[:]))
@@ -120,23 +126,23 @@ func scanJournal(path string, part int, f disk.File, run File) (slots []slot, go
 		}
 		buf = resize(buf, int(n))
 		if _, err := io.ReadFull(r, buf); err != nil {
-			return nil, 0, 0, fmt.Errorf("reading %s: %w", path, err)
+			return 0, 0, fmt.Errorf("reading %s: %w", path, err)
 		}
 		left -= n
 		if crc32.Checksum(buf, castagnoli) != binary.LittleEndian.Uint32(frame[4:]) {
 			break
 		}
 		s := slot{offset: good, length: recordHeader + n}
-		if !d.head(buf, part, &s) {
+		if !d.head(buf, j.n, &s) {
 			break
 		}
-		slots = append(slots, s)
+		j.slots = append(j.slots, s)
 		good += s.length
 	}
 	if good < synced {
-		return nil, 0, 0, changedFile(path, "the record at byte %d is not whole, and the disk had %d bytes", good, synced)
+		return 0, 0, changedFile(path, "the record at byte %d is not whole, and the disk had %d bytes", good, synced)
 	}
-	return slots, good, synced, nil
+	return good, synced, nil
 }
 
 // head reads the beginning of a payload: where the transcript is, and which
@@ -149,133 +155,128 @@ func (d *decoder) head(payload []byte, part int, s *slot) bool {
 	return ok && !d.bad
 }
 
-// journalSource reads the records of a journal file in the order of the plan.
-type journalSource struct {
-	path  string
-	part  int
-	f     disk.File
-	owned bool // close f with the source
-	slots []slot
-	buf   []byte
-	d     *decoder
-}
-
-func newJournalSource(path string, part int, f disk.File, slots []slot) *journalSource {
-	slots = slices.Clone(slots)
-	slices.SortFunc(slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id)) })
-	return &journalSource{path: path, part: part, f: f, slots: slots, d: newDecoder()}
-}
-
-func (j *journalSource) next(e *Entry) error {
-	if len(j.slots) == 0 {
-		return io.EOF
-	}
-	s := j.slots[0]
-	j.slots = j.slots[1:]
-	j.buf = resize(j.buf, int(s.length))
-	if _, err := j.f.ReadAt(j.buf, s.offset); err != nil {
-		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, err)
-	}
-	if crc32.Checksum(j.buf[recordHeader:], castagnoli) != binary.LittleEndian.Uint32(j.buf[4:]) {
-		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, errBadRecord)
-	}
-	if err := j.d.record(j.buf[recordHeader:], j.part, e); err != nil {
-		return fmt.Errorf("reading %s at byte %d: %w", j.path, s.offset, err)
-	}
-	return nil
-}
-
-func (j *journalSource) close() {
-	if j.owned {
-		j.f.Close()
+// entries reads the records.
+func (j *journalFile) entries(want Want) entries {
+	return func(yield func(*Entry, error) bool) {
+		var e Entry
+		var buf []byte
+		d := newDecoder()
+		for _, s := range slices.SortedFunc(slices.Values(j.slots), func(a, b slot) int {
+			return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id))
+		}) {
+			buf = resize(buf, int(s.length))
+			_, err := j.f.ReadAt(buf, s.offset)
+			if err == nil && crc32.Checksum(buf[recordHeader:], castagnoli) != binary.LittleEndian.Uint32(buf[4:]) {
+				err = errBadRecord
+			}
+			if err == nil {
+				err = d.record(buf[recordHeader:], j.n, &e)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("reading %s at byte %d: %w", j.f.Name(), s.offset, err))
+				return
+			}
+			if want == TrialsOnly {
+				e.Decisions = e.Decisions[:0]
+			}
+			if !yield(&e, nil) {
+				return
+			}
+		}
 	}
 }
 
-// partSource reads a part, or the files of a finished run: trials with the
-// decisions and the place of the transcript that belong to them.
-type partSource struct {
-	trials    *cursor[Trial]
-	decisions decisionCursor    // nil where they are not wanted
-	places    *cursor[indexRow] // nil where there are none
+// entries reads a part, or the files of a finished run: trials with the decisions and
+// the place of the transcript that belong to them.
+func (p *openedPart) entries(want Want) entries {
+	return func(yield func(*Entry, error) bool) {
+		trials, places := openCursor[Trial](p.trials), openCursor[indexRow](p.places)
+		defer trials.close()
+		defer places.close()
+		var ds decisions
+		switch want {
+		case Everything:
+			ds = decisionsAs[Decision]{openCursor[Decision](p.decisions), wholeDecision}
+		case Latencies:
+			ds = decisionsAs[timing]{openCursor[timing](p.decisions), (*timing).decision}
+		default:
+			ds = decisionsAs[timing]{} // none
+		}
+		defer ds.close()
+		var e Entry
+		next := func(t *Trial) error {
+			e.Trial, e.Decisions, e.at = *t, e.Decisions[:0], place{}
+			if err := ds.take(&e); err != nil {
+				return err
+			}
+			for x, err := range places.rows() {
+				if err != nil || x.Trial != t.ID {
+					return err
+				}
+				e.at = x.place()
+			}
+			return nil
+		}
+		for t, err := range trials.rows() {
+			if err == nil {
+				err = next(t)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&e, nil) {
+				return
+			}
+		}
+		if err := ds.rest(); err != nil {
+			yield(nil, err)
+		}
+	}
 }
 
-// decisionCursor is a cursor of decisions, in whole or in part.
-type decisionCursor interface {
-	// take appends the decisions of the trial, which are next.
-	take(ds []Decision, t *Trial) ([]Decision, error)
+// decisions are those of a part, in whole or in part.
+type decisions interface {
+	// take appends the decisions of the entry's trial, which are next.
+	take(e *Entry) error
 	// rest reports a decision that no trial took.
 	rest() error
 	close()
 }
 
-func (p *partSource) next(e *Entry) error {
-	t, err := p.trials.peek()
-	if err != nil {
-		return err
-	}
-	if t == nil {
-		if p.decisions != nil {
-			if err := p.decisions.rest(); err != nil {
-				return err
-			}
-		}
-		return io.EOF
-	}
-	e.Trial, e.Decisions, e.at = *t, e.Decisions[:0], place{}
-	p.trials.next()
-	if p.decisions != nil {
-		if e.Decisions, err = p.decisions.take(e.Decisions, &e.Trial); err != nil {
+type decisionsAs[T any] struct {
+	*cursor[T]
+	// of is the decision, and whether it is one of the trial.
+	of func(*T, *Trial) (Decision, bool)
+}
+
+func (c decisionsAs[T]) take(e *Entry) error {
+	for row, err := range c.rows() {
+		if err != nil {
 			return err
 		}
-	}
-	if p.places == nil {
-		return nil
-	}
-	x, err := p.places.peek()
-	if err != nil {
-		return err
-	}
-	if x != nil && x.Trial == e.Trial.ID {
-		e.at = x.place()
-		p.places.next()
+		d, its := c.of(row, &e.Trial)
+		if !its {
+			break
+		}
+		e.Decisions = append(e.Decisions, d)
 	}
 	return nil
 }
 
-func (p *partSource) close() {
-	p.trials.close()
-	if p.decisions != nil {
-		p.decisions.close()
-	}
-	if p.places != nil {
-		p.places.close()
-	}
-}
-
-// wholeDecisions reads every column.
-type wholeDecisions struct{ *cursor[Decision] }
-
-func (w wholeDecisions) take(ds []Decision, t *Trial) ([]Decision, error) {
-	for {
-		d, err := w.peek()
-		if err != nil {
-			return ds, err
+func (c decisionsAs[T]) rest() error {
+	for row, err := range c.rows() {
+		if err == nil {
+			d, _ := c.of(row, &Trial{})
+			err = fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials",
+				c.path, d.Index)
 		}
-		if d == nil || d.Trial != t.ID {
-			return ds, nil
-		}
-		ds = append(ds, *d)
-		w.next()
+		return err
 	}
+	return nil
 }
 
-func (w wholeDecisions) rest() error {
-	d, err := w.peek()
-	if err == nil && d != nil {
-		err = stray(w.path, d.Index)
-	}
-	return err
-}
+func wholeDecision(d *Decision, t *Trial) (Decision, bool) { return *d, d.Trial == t.ID }
 
 // timing is the part of a decision that latencies need.
 type timing struct {
@@ -286,110 +287,51 @@ type timing struct {
 	WireNS    int64  `parquet:"wire_ns"`
 }
 
-type timings struct{ *cursor[timing] }
+func (x *timing) decision(t *Trial) (Decision, bool) {
+	return Decision{Trial: t.ID, Index: x.Index, Gate: x.Gate, Record: x.Record, LatencyNS: x.LatencyNS,
+		WireNS: x.WireNS}, x.Index == t.Index
+}
 
-func (w timings) take(ds []Decision, t *Trial) ([]Decision, error) {
-	for {
-		d, err := w.peek()
-		if err != nil {
-			return ds, err
+// merge yields the entries of several sources, every trial once.
+func merge(sources []entries) entries {
+	return func(yield func(*Entry, error) bool) {
+		type head struct {
+			e    *Entry
+			next func() (*Entry, error, bool)
 		}
-		if d == nil || d.Index != t.Index {
-			return ds, nil
-		}
-		ds = append(ds, Decision{Trial: t.ID, Index: t.Index, Seq: int32(len(ds)), Gate: d.Gate, Record: d.Record,
-			LatencyNS: d.LatencyNS, WireNS: d.WireNS})
-		w.next()
-	}
-}
-
-func (w timings) rest() error {
-	d, err := w.peek()
-	if err == nil && d != nil {
-		err = stray(w.path, d.Index)
-	}
-	return err
-}
-
-func stray(path string, index int64) error {
-	return fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials",
-		path, index)
-}
-
-// merged merges sources, each in the order of the plan, and yields every trial
-// once. It holds one entry a source.
-type merged struct {
-	heads []*head
-	last  string
-	any   bool
-}
-
-type head struct {
-	src source
-	e   Entry
-}
-
-func merge(sources []source) (*merged, error) {
-	m := &merged{}
-	for i, s := range sources {
-		h := &head{src: s}
-		switch err := s.next(&h.e); {
-		case err == nil:
-			m.heads = append(m.heads, h)
-		case errors.Is(err, io.EOF):
-			s.close()
-		default:
-			m.close()
-			for _, s := range sources[i:] {
-				s.close()
+		var heads []*head
+		advance := func(h *head) (err error) {
+			var more bool
+			if h.e, err, more = h.next(); !more {
+				heads = slices.DeleteFunc(heads, func(o *head) bool { return o == h })
 			}
-			return nil, err
-		}
-	}
-	heap.Init(m)
-	return m, nil
-}
-
-// next fills e, swapping its memory with that of the source.
-func (m *merged) next(e *Entry) error {
-	for len(m.heads) > 0 {
-		h := m.heads[0]
-		*e, h.e = h.e, *e
-		switch err := h.src.next(&h.e); {
-		case err == nil:
-			heap.Fix(m, 0)
-		case errors.Is(err, io.EOF):
-			h.src.close()
-			heap.Pop(m)
-		default:
 			return err
 		}
-		if m.any && e.Trial.ID == m.last {
-			continue
+		for _, s := range sources {
+			next, stop := iter.Pull2(s)
+			defer stop()
+			h := &head{next: next}
+			heads = append(heads, h)
+			if err := advance(h); err != nil {
+				yield(nil, err)
+				return
+			}
 		}
-		m.any, m.last = true, e.Trial.ID
-		return nil
+		last := ""
+		for len(heads) > 0 {
+			h := slices.MinFunc(heads, func(a, b *head) int {
+				return cmp.Or(cmp.Compare(a.e.Trial.Index, b.e.Trial.Index), cmp.Compare(a.e.Trial.ID, b.e.Trial.ID))
+			})
+			if h.e.Trial.ID != last {
+				last = h.e.Trial.ID
+				if !yield(h.e, nil) {
+					return
+				}
+			}
+			if err := advance(h); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
 	}
-	return io.EOF
-}
-
-func (m *merged) close() {
-	for _, h := range m.heads {
-		h.src.close()
-	}
-	m.heads = nil
-}
-
-// The heap of sources, the earliest entry first.
-func (m *merged) Len() int { return len(m.heads) }
-func (m *merged) Less(i, j int) bool {
-	a, b := &m.heads[i].e.Trial, &m.heads[j].e.Trial
-	return a.Index < b.Index || a.Index == b.Index && a.ID < b.ID
-}
-func (m *merged) Swap(i, j int) { m.heads[i], m.heads[j] = m.heads[j], m.heads[i] }
-func (m *merged) Push(x any)    { m.heads = append(m.heads, x.(*head)) }
-func (m *merged) Pop() any {
-	h := m.heads[len(m.heads)-1]
-	m.heads = m.heads[:len(m.heads)-1]
-	return h
 }
