@@ -11,8 +11,6 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 func newCompare(env *Env) *cobra.Command {
@@ -37,12 +35,7 @@ as it goes.`,
   memtox compare runs/small --against keyword --metric end_to_end,utility
   memtox compare runs/small --by class --format markdown
   memtox compare runs/before runs/after --show changed`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return &settings.Problem{What: cmd.CommandPath() + " needs a run directory", Hint: "usage: " + cmd.UseLine()}
-			}
-			return nil
-		},
+		Args: someArgs("a run directory"),
 	}
 	fs := c.Flags()
 	fs.SortFlags = false

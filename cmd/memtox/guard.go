@@ -64,12 +64,7 @@ skipped, and said. Exit code 0: clean; 1: findings; 4: nothing was scanned, or
 something could not be scanned and nothing was found in the rest.`,
 		Example: "  memtox guard scan MEMORY.md memories/\n  memtox guard scan --format sarif ~/.agent/memory " +
 			">memory.sarif\n  memtox guard scan --policy strict store.db",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return &settings.Problem{What: "guard scan needs a file or a directory", Hint: "usage: " + cmd.UseLine()}
-			}
-			return nil
-		},
+		Args: someArgs("a file or a directory"),
 	}
 	policy := policyFlag(c)
 	format := c.Flags().String("format", "text", "text, json or sarif")

@@ -188,7 +188,10 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 		"memory prove":        {onStore("r3", "--snapshot", "s"+evilName, "--disclose")},
 		"memory verify-proof": {{"r3.proof", "--verifier", "memory.db.verifier"}},
 		"memory incident":     {onStore("r3", "--why", evil, "--dry-run")},
+		"memory retire":       {onStore("memory/r6", "--why", evil)},
+		"memory undo":         {onStore("9", "--why", evil), onStore("7", "--why", evil)},
 		"memory rollback":     {onStore("s1", "--why", evil)},
+		"memory forget":       {onStore("r6", "--why", evil)},
 		"report":              {{"run"}, {"rows"}, {"both"}},
 	}
 }

@@ -88,7 +88,7 @@ These commands have exit codes of their own.`
 	c.Annotations = map[string]string{ownCodes: "yes"}
 	c.SetHelpTemplate(strings.TrimRight(c.HelpTemplate(), "\n") + "\nExit codes:\n" + MemoryExitCodes + "\n")
 	for _, sub := range []func(*memoryCommand) *cobra.Command{newTrace, newCohort, newSearch, newTimeline, newSnapshots,
-		newSnapshot, newDiff, newRollback, newVerify, newProve, newVerifyProof, newIncident} {
+		newSnapshot, newDiff, newRollback, newUndo, newRetire, newForget, newVerify, newProve, newVerifyProof, newIncident} {
 		m := &memoryCommand{env: env}
 		cmd := sub(m)
 		run := cmd.RunE

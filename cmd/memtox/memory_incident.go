@@ -28,12 +28,9 @@ both acts, and a snapshot is taken before each.`,
 			"incident --since 2026-03-01T09:00:00Z --store memory.db --format json",
 	}
 	m.flags(c, true)
-	key := keyFlag(c)
+	key, why, protect := keyFlag(c), whyFlag(c), protectFlag(c, "withhold")
 	since := c.Flags().String("since", "", "Suspect everything external from this `time` on, as 2026-03-01T09:00:00Z")
 	cohort := c.Flags().Bool("cohort", false, "Suspect all that the same sources ever wrote")
-	protect := c.Flags().StringArray("protect", nil, "Never withhold records whose key matches this `glob`; may be "+
-		"given several times")
-	why := c.Flags().String("why", "", "The reason, for the journal; never the content")
 	dry := c.Flags().Bool("dry-run", false, "Say what would be done, and do nothing")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

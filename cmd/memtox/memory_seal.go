@@ -117,61 +117,6 @@ verify --since compares the store with it.`,
 	return c
 }
 
-func newRollback(m *memoryCommand) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "rollback [SNAPSHOT]",
-		Short: "Bring the store back to a snapshot or a time",
-		Long: `Bring the store back to a snapshot, or with --to to a time. The journal keeps
-everything: records that came later are retired, all others are again as they were,
-in the state that they had then, and a snapshot is taken before. Records that no
-session could see and that are seen again are listed.`,
-		Example: "  memtox memory rollback before-update --store memory.db --why 'poisoned batch'\n  memtox memory " +
-			"rollback --to 2026-03-01T09:00:00Z --store memory.db",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && cmd.Flags().Changed("to") {
-				return nil
-			}
-			if len(args) == 1 && cmd.Flags().Changed("to") {
-				return &settings.Problem{Where: "--to", What: "a snapshot is named too", Hint: "name one of them"}
-			}
-			return oneArg("a snapshot, or --to TIME")(cmd, args)
-		},
-	}
-	m.flags(c, true)
-	key := keyFlag(c)
-	to := c.Flags().String("to", "", "The `time` to go back to, as 2026-03-01T09:00:00Z")
-	why := c.Flags().String("why", "", "The reason, for the journal; never the content")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		var point store.Point
-		if *to != "" {
-			var err error
-			if point.System, err = instantFlag("--to", *to); err != nil {
-				return err
-			}
-		}
-		st, err := m.open(ctx, true)
-		if err != nil {
-			return err
-		}
-		defer st.Close()
-		if len(args) == 1 {
-			s, err := st.FindSnapshot(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			point.Seq = s.Seq
-		}
-		done, err := store.NewCurator(st, m.operator(), m.env.Now).Rollback(ctx, point, *why)
-		if err != nil {
-			return err
-		}
-		err = m.print(done, "rollback", done)
-		return errors.Join(err, m.seal(ctx, st, *key))
-	}
-	return c
-}
-
 // instantFlag reads a time.
 func instantFlag(flag, s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)

@@ -20,7 +20,7 @@ import (
 
 func newMerge(env *Env) *cobra.Command {
 	c := &cobra.Command{
-		Use: "merge RUN… -o RUN", Short: "Put the shards of a run together",
+		Use: "merge RUN… -o RUN", Short: "Put the shards of a run together", Args: someArgs("run directories"),
 		Long: `Put run directories of one plan together: the shards of --shard, or runs of the
 same settings that were stopped at different places. Each trial is counted once.
 Runs of different settings are refused with the difference, and so is a run with a
@@ -35,12 +35,6 @@ memtox run --resume --out RUN runs them.`,
 	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, where it is not where the runs had it")
 	format := c.Flags().String("format", "table", strings.Join(formats, ", "))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	c.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return &settings.Problem{What: "memtox merge needs run directories", Hint: "usage: " + c.UseLine()}
-		}
-		return nil
-	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()

@@ -168,6 +168,16 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
+// someArgs wants at least one argument.
+func someArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return oneArg(what)(cmd, args)
+		}
+		return nil
+	}
+}
+
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: noArgs,

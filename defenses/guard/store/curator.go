@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/internal/text"
 	"slices"
 	"time"
@@ -192,7 +193,7 @@ func (c *Curator) Undo(ctx context.Context, group uint64, why string) (Outcome, 
 			break
 		}
 		if found = true; a.Cause == memory.CauseForget {
-			return Outcome{}, fmt.Errorf("undo: entry %d is a forgetting, which cannot be undone", group)
+			return Outcome{}, &settings.Problem{What: fmt.Sprintf("entry %d is a forgetting, which cannot be undone", group)}
 		}
 		if a.Record == "" {
 			continue
