@@ -11,8 +11,8 @@
 //
 // The page is a list of sections ([Report] makes them once); a section has
 // figures, and every figure has a plot and the table of the numbers in it. HTML
-// shows both, Markdown the table. Plots are SVG drawn here (svg.go and the
-// plot_*.go files): rates on an axis from 0 to 1 with their intervals drawn,
+// shows both, Markdown the table. Plots are SVG by the templates of plots.svg (places come from
+// plot_*.go): rates on an axis from 0 to 1 with their intervals drawn,
 // colours that colour-blind readers can tell apart and that never carry a
 // meaning alone, a title and a description for screen readers.
 //

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -198,6 +199,24 @@ func TestParetoFront(t *testing.T) {
 		}
 	}
 }
+
+// luminance is the relative luminance of an sRGB colour; contrast is the ratio
+// of two. Source: WCAG 2.2, definitions of relative luminance and contrast ratio.
+func luminance(c [3]float64) float64 {
+	var l float64
+	for k, w := range [3]float64{0.2126, 0.7152, 0.0722} {
+		v := c[k] / 255
+		if v <= 0.04045 {
+			v /= 12.92
+		} else {
+			v = math.Pow((v+0.055)/1.055, 2.4)
+		}
+		l += w * v
+	}
+	return l
+}
+
+func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0.05) }
 
 // BenchmarkMillion reads and writes the report of 1,000,000 decisions.
 func BenchmarkMillion(b *testing.B) {

@@ -86,19 +86,6 @@ func (r *Report) of(agent string) []*summary.Arm {
 	return out
 }
 
-// forest plots a rate of some arms.
-func forestOf(id, title, axis string, arms []*summary.Arm, m *metric.Metric) template.HTML {
-	var rows []forestRow
-	for _, a := range arms {
-		row := forestRow{group: a.Agent, label: a.Defense, rate: a.Rate(m)}
-		if b, ok := a.Bounds[m.Name]; ok && id == "headline" {
-			row.outer = &b
-		}
-		rows = append(rows, row)
-	}
-	return forest(id, title, axis, rows)
-}
-
 func (r *Report) headline() section {
 	s := r.section("headline")
 	worst := text("worst case", func(a *summary.Arm) string {
@@ -110,8 +97,7 @@ func (r *Report) headline() section {
 	})
 	columns, caption := r.rates("headline"), "End-to-end rate by arm, with its interval."
 	if slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool {
-		_,
-			ok := a.Bounds[metric.EndToEnd.Name]
+		_, ok := a.Bounds[metric.EndToEnd.Name]
 		return ok
 	}) {
 		columns = append(columns, worst)
@@ -130,8 +116,8 @@ func (r *Report) headline() section {
 			s.note("Undefended, %s: %s.", agent, base.Rate(metric.EndToEnd))
 		}
 	}
-	s.Figures = []figure{{Plot: forestOf("headline", "End-to-end rate by arm",
-		"share of attacks that worked from end to end", r.of(""), metric.EndToEnd),
+	s.Figures = []figure{{Plot: forest("headline", "End-to-end rate by arm",
+		"share of attacks that worked from end to end", r.of(""), metric.EndToEnd, true),
 		Caption: caption, Table: table(r.of(""), columns...)}}
 	return s
 }
@@ -302,13 +288,7 @@ func (r *Report) bySlice(id, whole, what string, of func(*summary.Arm) []summary
 
 func (r *Report) funnel() section {
 	s := r.section("funnel")
-	var rows []funnelRow
-	for _, a := range r.summary.Arms {
-		rows = append(rows, funnelRow{group: a.Agent, label: a.Defense,
-			stages: [4]stats.Rate{a.Rate(metric.Proposed), a.Rate(metric.ASR), a.Rate(metric.Exposure),
-				a.Rate(metric.EndToEnd)}})
-	}
-	s.Figures = []figure{{Plot: funnelPlot("funnel", rows),
+	s.Figures = []figure{{Plot: funnel("funnel", r.of("")),
 		Caption: "Each bar is a rate from 0 to 1; the thin line is its interval.",
 		Table:   table(r.of(""), r.rates("funnel")...)}}
 	return s
@@ -316,12 +296,8 @@ func (r *Report) funnel() section {
 
 func (r *Report) detection() section {
 	s := r.section("detection")
-	var rows []pairRow
-	for _, a := range r.summary.Arms {
-		rows = append(rows, pairRow{group: a.Agent, label: a.Defense, a: a.Rate(metric.TPR), b: a.Rate(metric.FPR)})
-	}
-	s.Figures = []figure{{Plot: pairs("detection", "Detection rate and false-positive rate by arm",
-		"attacks detected (TPR)", "legitimate writes stopped (FPR)", rows),
+	s.Figures = []figure{{Plot: pairs("detection", "Detection rate and false-positive rate by arm", r.of(""), metric.TPR,
+		metric.FPR, "attacks detected (TPR)", "legitimate writes stopped (FPR)"),
 		Caption: "Filled circles: TPR, higher is better. Open squares: FPR, lower is better.",
 		Table:   table(r.of(""), r.rates("detection")...)}}
 	return s
@@ -367,8 +343,8 @@ func (r *Report) layers() section {
 		text("write p95", func(a *summary.Arm) string { return micros(a.LatencyUS.Write.P95) }))
 	t.Labels, t.Header[1] = 3, "arm"
 	const title = "End-to-end rate of the guard and of its layers"
-	s.Figures = []figure{{Plot: forestOf("layers", title, "share of attacks that worked from end to end", listed,
-		metric.EndToEnd), Caption: title + ".", Table: t}}
+	s.Figures = []figure{{Plot: forest("layers", title, "share of attacks that worked from end to end", listed,
+		metric.EndToEnd, false), Caption: title + ".", Table: t}}
 	return s
 }
 
@@ -396,11 +372,7 @@ func (r *Report) latencies() section {
 		{results.GateWrite, "Write gate", func(a *summary.Arm) summary.Latency { return a.LatencyUS.Write }},
 		{results.GateRead, "Read gate", func(a *summary.Arm) summary.Latency { return a.LatencyUS.Read }},
 	} {
-		var rows []latencyRow
-		for _, a := range r.of("") {
-			rows = append(rows, latencyRow{group: a.Agent, label: a.Defense, l: g.of(a), times: a.Times(g.gate)})
-		}
-		s.Figures = append(s.Figures, figure{Plot: latencyPlot("latency-"+g.gate, g.title, rows),
+		s.Figures = append(s.Figures, figure{Plot: latencies("latency-"+g.gate, g.title, g.gate, r.of(""), g.of),
 			Caption: g.title + ": how calls spread over a logarithmic axis (each curve to its own height), with p50 " +
 				"(circle), p95 (diamond) and p99 (triangle).",
 			Table: table(r.of(""), number("calls", func(a *summary.Arm) int64 { return int64(g.of(a).N) }),
@@ -467,9 +439,8 @@ func (r *Report) origins() section {
 	s := r.section("origins")
 	t := table(r.of(""), r.rate(metric.OriginAccuracy, "accuracy", wide))
 	t.Header[2] = "right/known"
-	s.Figures = []figure{{Plot: forestOf("origins", "Share of written records whose computed origin is true",
-		"share of written records whose origin is right",
-		r.of(""), metric.OriginAccuracy), Caption: "Origin accuracy by arm; higher is better.", Table: t}}
+	s.Figures = []figure{{Plot: forest("origins", "Share of written records whose computed origin is true",
+		"share of written records whose origin is right", r.of(""), metric.OriginAccuracy, false), Caption: "Origin accuracy by arm; higher is better.", Table: t}}
 	return s
 }
 
