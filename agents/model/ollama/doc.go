@@ -1,4 +1,3 @@
 // Package ollama drives models of an Ollama server by its own protocol, with
-// tools, options, keep-alive and embeddings. It uses the types and the client of
-// [github.com/ollama/ollama/api] over [remote.Client].
+// tools, options and embeddings.
 package ollama

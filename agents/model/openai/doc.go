@@ -1,4 +1,3 @@
 // Package openai drives models behind the OpenAI chat protocol: OpenAI itself,
-// vLLM, llama.cpp, LM Studio, gateways, and Ollama's second interface. It is
-// [github.com/sashabaranov/go-openai] over [remote.Client].
+// vLLM, llama.cpp, LM Studio, gateways, and Ollama's second interface.
 package openai
