@@ -235,7 +235,7 @@ same.`,
 		if err != nil {
 			return err
 		}
-		data, err := d.Encode()
+		data, err := seal.Encode(d)
 		if err != nil {
 			return err
 		}

@@ -21,13 +21,13 @@
 // # The tree and the log
 //
 // A [Tree] is the state of a memory: record ids and what each commits to. It is
-// a value; [Tree.Set] and [Tree.Delete] return another tree that shares all but
+// a value; [Tree.Set] returns another tree that shares all but
 // O(log n) nodes with the first, so taking a snapshot is keeping a Tree.
 // [Tree.Prove] gives the [Proof] that a record is in it, with what content, or
 // that it is not; [Proof.Verify] checks one against a root that the verifier
 // trusts, and rejects everything but the one proof that the tree gives.
 //
-//	t, _ := seal.Build(seal.Item{ID: "r1", Content: encoding})
+//	t, _ := seal.Tree{}.Set(seal.Item{ID: "r1", Content: encoding})
 //	p, _ := t.Prove("r1")
 //	err := p.Verify(t.Root())
 //

@@ -9,7 +9,7 @@ import (
 // A snapshot is a tree that was kept. Its root, which somebody noted elsewhere,
 // is all that it takes to check what was in it.
 func Example() {
-	monday, _ := seal.Build(
+	monday, _ := seal.Tree{}.Set(
 		seal.Item{ID: "r1", Content: []byte("encoding of r1")},
 		seal.Item{ID: "r2", Content: []byte("encoding of r2")},
 	)

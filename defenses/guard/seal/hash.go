@@ -4,37 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"unicode/utf16"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/memtox/memtox/defenses/guard/store"
 )
 
-// Hash is a SHA-256 value. Its text is 64 lower-case hexadecimal digits, and no
-// other spelling is read.
-type Hash [sha256.Size]byte
-
-// String returns the hash in lower-case hexadecimal.
-func (h Hash) String() string { return hex.EncodeToString(h[:]) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (h *Hash) UnmarshalText(b []byte) error {
-	var out Hash
-	if len(b) != hex.EncodedLen(len(out)) {
-		return fmt.Errorf("a hash has %d hexadecimal digits, not %d", hex.EncodedLen(len(out)), len(b))
-	}
-	if _, err := hex.Decode(out[:], b); err != nil || out.String() != string(b) {
-		return fmt.Errorf("%q is no hash in lower-case hexadecimal", b)
-	}
-	*h = out
-	return nil
-}
-
-// IsZero reports the hash of an empty subtree.
-func (h Hash) IsZero() bool { return h == Hash{} }
+// Hash is a SHA-256 value; the zero Hash is that of an empty subtree.
+type Hash = store.Digest
 
 // Domains keep the preimages of one kind of node from being another's.
 const (
@@ -81,43 +60,28 @@ func bit(key *Hash, i int) byte { return key[i/8] >> (7 - i%8) & 1 }
 
 // Encode returns the one JSON form of a value: one line, with its newline, in
 // ASCII, so that no id acts on a terminal. It is what proofs and entries are
-// written as, and the only form that [Decode] reads.
+// written as, and the only form that [Decode] reads. A string that is no UTF-8 is an
+// error.
 func Encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := json.Marshal(v)
+	if err != nil {
 		return nil, err
 	}
-	ascii := true
-	for _, c := range b.Bytes() {
-		ascii = ascii && c < 0x7f
-	}
-	if ascii {
-		return b.Bytes(), nil
-	}
-	// Only strings hold anything else.
-	out := make([]byte, 0, b.Len()+b.Len()/2)
-	for _, r := range b.String() {
-		switch {
-		case r < 0x7f:
-			out = append(out, byte(r))
-		case r <= 0xffff:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+	out := make([]byte, 0, len(b)+1)
+	for _, c := range utf16.Encode([]rune(string(b))) {
+		if c < 0x7f {
+			out = append(out, byte(c))
+		} else { // only strings hold anything else
+			out = fmt.Appendf(out, `\u%04x`, c)
 		}
 	}
-	return out, nil
+	return append(out, '\n'), nil
 }
 
 // Decode reads exactly the bytes that [Encode] writes: no other spelling of the
 // same value, nothing unknown, nothing twice, nothing behind it.
 func Decode(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
 	again, err := Encode(v)
@@ -125,16 +89,12 @@ func Decode(data []byte, v any) error {
 		return err
 	}
 	if !bytes.Equal(again, data) {
-		return fmt.Errorf("not in canonical form, which is one line of JSON exactly as it was written: bytes differ from %d on", common(again, data))
+		at := 0
+		for at < min(len(again), len(data)) && again[at] == data[at] {
+			at++
+		}
+		return fmt.Errorf("not in canonical form, which is one line of JSON exactly as it was written: bytes differ from "+
+			"%d on", at)
 	}
 	return nil
-}
-
-func common(a, b []byte) int {
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return min(len(a), len(b))
 }

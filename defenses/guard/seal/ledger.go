@@ -247,9 +247,7 @@ func (l *Ledger) history(ctx context.Context, h Hash, after, to uint64) (Hash, e
 
 // grow brings a tree from one entry of the journal to another.
 func (l *Ledger) grow(ctx context.Context, tree Tree, after, to uint64) (Tree, error) {
-	// The first tree of a large store is built at once.
-	var items []Item
-	at := map[string]int{}
+	changed := map[string]Hash{}
 	for v, err := range l.store.Versions(ctx, store.Filter{From: after + 1, To: to}) {
 		if err != nil {
 			return tree, fmt.Errorf("reading versions: %w", err)
@@ -258,24 +256,10 @@ func (l *Ledger) grow(ctx context.Context, tree Tree, after, to uint64) (Tree, e
 			return tree, fmt.Errorf("%w: entry %d: record %q is not what it was when it was committed", ErrIntegrity, v.Seq,
 				v.Record.ID)
 		}
-		item := Item{ID: v.Record.ID, Value: Hash(v.Digest)}
-		if i, ok := at[item.ID]; ok {
-			items[i] = item
-			continue
-		}
-		at[item.ID] = len(items)
-		items = append(items, item)
+		changed[v.Record.ID] = v.Digest
 	}
-	if tree.Len() == 0 {
-		return Build(items...)
-	}
-	for _, item := range items {
-		var err error
-		if tree, err = tree.Set(item); err != nil {
-			return tree, integrity(err)
-		}
-	}
-	return tree, nil
+	tree, err := tree.setDigests(changed)
+	return tree, integrity(err)
 }
 
 // integrity marks an error that damaged pages caused.

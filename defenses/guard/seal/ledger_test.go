@@ -234,7 +234,7 @@ func TestSealingGoesOnWhereItStopped(t *testing.T) {
 		}
 		items = append(items, seal.Item{ID: v.Record.ID, Value: seal.Hash(v.Digest)})
 	}
-	tree, err := seal.Build(items...)
+	tree, err := seal.Tree{}.Set(items...)
 	if err != nil || tree.Root() != got[0].Root {
 		t.Errorf("root %s, of the records %s, %v", got[0].Root, tree.Root(), err)
 	}
@@ -509,7 +509,7 @@ func TestAProofDocumentConvincesSomebodyElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			data, err := d.Encode()
+			data, err := seal.Encode(d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -527,7 +527,7 @@ func TestAProofDocumentConvincesSomebodyElse(t *testing.T) {
 				bad[i] ^= 1
 				s, err := seal.CheckDocument(bad, f.verifier)
 				if err == nil && s.Record != c.record { // the very proof of another id, which is true
-					if own, _ := f.ledger().Prove(ctx, c.snapshot, s.Record, false); bytes.Equal(must(own.Encode()), bad) {
+					if own, _ := f.ledger().Prove(ctx, c.snapshot, s.Record, false); bytes.Equal(must(seal.Encode(own)), bad) {
 						continue
 					}
 				}
@@ -611,7 +611,7 @@ func FuzzCheckDocument(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			data := must(d.Encode())
+			data := must(seal.Encode(d))
 			genuine[string(data)] = true
 			f.Add(data)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -28,11 +27,6 @@ type Entry struct {
 
 // Encode returns the entry's one JSON form, which is what the log commits to.
 func (e *Entry) Encode() ([]byte, error) {
-	for _, s := range [...]string{e.ID, e.Name, e.Reason, e.By} {
-		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("writing snapshot %d: %q is no UTF-8", e.Number, s)
-		}
-	}
 	own := *e
 	own.Time = e.Time.UTC().Round(0)
 	return Encode(&own)

@@ -16,6 +16,11 @@ type Pages interface {
 // ErrDamaged is in the error of a page that is not what its name says.
 var ErrDamaged = errors.New("the page is damaged")
 
+// bucketSize is how many records a subtree holds at most that is one page. Hashes do
+// not depend on it. 32 records make a page of about 1.5 KB, and reading it costs about
+// 80 hashes.
+const bucketSize = 32
+
 // Kinds of pages.
 const (
 	bucketPage = 0 // for each leaf in the order of keys: length of the id, id, value
@@ -42,41 +47,41 @@ func (t Tree) Save(pages Pages, put func(Hash, []byte) error) (Tree, error) {
 }
 
 func (n *node) save(put func(Hash, []byte) error) error {
-	if n == nil || n.stored {
+	switch {
+	case n == nil || n.stored:
 		return nil
+	case n.count <= bucketSize:
+		return put(n.hash, n.appendLeaves([]byte{bucketPage}))
 	}
-	if err := n.left.save(put); err != nil {
-		return err
-	}
-	if err := n.right.save(put); err != nil {
-		return err
-	}
-	return put(n.hash, n.page())
-}
-
-func (n *node) page() []byte {
-	if n.leaves == nil {
-		b := []byte{branchPage}
-		for _, child := range [...]*node{n.left, n.right} {
-			s := child.sum()
-			b = binary.AppendUvarint(b, s.Count)
-			b = append(b, s.Hash[:]...)
+	page := []byte{branchPage}
+	for _, child := range [...]*node{n.left, n.right} {
+		if err := child.save(put); err != nil {
+			return err
 		}
-		return b
+		s := child.sum()
+		page = binary.AppendUvarint(page, s.Count)
+		page = append(page, s.Hash[:]...)
 	}
-	b := []byte{bucketPage}
-	for i := range n.leaves {
-		l := &n.leaves[i]
-		b = binary.AppendUvarint(b, uint64(len(l.id)))
-		b = append(b, l.id...)
-		b = append(b, l.value[:]...)
-	}
-	return b
+	return put(n.hash, page)
 }
 
-// open loads a stub that stands at a place. A loaded node is returned as it is.
+// appendLeaves appends the leaves of a subtree that is wholly in memory, as one that
+// fits a page always is.
+func (n *node) appendLeaves(b []byte) []byte {
+	switch {
+	case n == nil:
+		return b
+	case n.leaf == nil:
+		return n.right.appendLeaves(n.left.appendLeaves(b))
+	}
+	b = binary.AppendUvarint(b, uint64(len(n.leaf.id)))
+	b = append(b, n.leaf.id...)
+	return append(b, n.leaf.value[:]...)
+}
+
+// open loads a stub that stands at a place. Any other node is returned as it is.
 func (t Tree) open(n *node, at place) (*node, error) {
-	if !n.stub {
+	if n == nil || !n.stub {
 		return n, nil
 	}
 	page, err := t.pages.Page(n.hash)
@@ -149,7 +154,7 @@ func parsePage(b []byte, at place) (*node, error) {
 		if len(leaves) == 0 || len(leaves) > bucketSize {
 			return nil, fmt.Errorf("%d records in a page", len(leaves))
 		}
-		return &node{hash: hashLeaves(leaves, at.depth), count: uint64(len(leaves)), leaves: leaves}, nil
+		return Tree{}.set(nil, at, leaves)
 	}
 	return nil, fmt.Errorf("unknown kind %d", kind)
 }

@@ -89,17 +89,6 @@ func (l *Ledger) fill(ctx context.Context, d *Document, snapshot *store.Snapshot
 	return integrity(err)
 }
 
-// Encode returns the document's one form.
-func (d *Document) Encode() ([]byte, error) {
-	if _, err := d.Proof.Encode(); err != nil {
-		return nil, err
-	}
-	if _, err := d.Snapshot.Encode(); err != nil {
-		return nil, err
-	}
-	return Encode(d)
-}
-
 // Statement is what a document proves.
 type Statement struct {
 	Record     string     `json:"record"`

@@ -114,7 +114,7 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := p.Encode()
+	data, err := seal.Encode(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestAProofIsWrittenInASCII(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := p.Encode()
+	data, err := seal.Encode(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestAProofOfAnIDThatIsNoTextIsRefused(t *testing.T) {
 	if err != nil || p.Verify(tree.Root()) != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Encode(); err == nil {
+	if _, err := seal.Encode(p); err == nil {
 		t.Error("written as JSON, which cannot hold it")
 	}
 }
@@ -206,7 +206,7 @@ func FuzzParseProof(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		data, err := p.Encode()
+		data, err := seal.Encode(p)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func FuzzParseProof(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := p.Encode()
+		again, err := seal.Encode(p)
 		if err != nil || string(again) != string(data) {
 			t.Fatalf("read %q, writes %q: %v", data, again, err)
 		}
@@ -235,7 +235,7 @@ func FuzzParseProof(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, _ := q.Encode()
+			w, _ := seal.Encode(q)
 			want = string(w)
 		}
 		if want != string(data) {

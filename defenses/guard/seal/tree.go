@@ -7,11 +7,6 @@ import (
 	"sort"
 )
 
-// bucketSize is how many records a subtree holds at most before it is cut in
-// two nodes in memory and in pages. Hashes do not depend on it. 32 records make
-// a page of about 1.5 KB and an update of about 80 hashes.
-const bucketSize = 32
-
 // maxDepth is the number of bits of a key.
 const maxDepth = 8 * len(Hash{})
 
@@ -23,15 +18,15 @@ type Tree struct {
 	pages Pages // nil: all nodes are in memory
 }
 
-// node is a subtree of at least one record: a branch, a bucket, or, where it has
-// not been loaded, a stub of either.
+// node is a subtree of at least one record: a branch, a leaf, or, where it has not
+// been loaded, a stub of either.
 type node struct {
 	hash        Hash
 	count       uint64
-	left, right *node  // branch; nil is empty
-	leaves      []leaf // bucket, sorted by key
-	stub        bool   // only hash and count are known
-	stored      bool   // its page exists
+	left, right *node // branch; nil is empty
+	leaf        *leaf // of one record
+	stub        bool  // only hash and count are known
+	stored      bool  // its page exists
 }
 
 type leaf struct {
@@ -56,9 +51,11 @@ func (i Item) leaf() leaf {
 	return l
 }
 
-// Build makes a tree of many records at once. An id that stands there twice is
-// an error.
-func Build(items ...Item) (Tree, error) {
+func byKey(a, b leaf) int { return bytes.Compare(a.key[:], b.key[:]) }
+
+// Set returns the tree with records added or replaced. An id that stands there twice
+// is an error; else only a tree that reads pages can fail.
+func (t Tree) Set(items ...Item) (Tree, error) {
 	leaves := make([]leaf, len(items))
 	for i := range items {
 		leaves[i] = items[i].leaf()
@@ -66,46 +63,64 @@ func Build(items ...Item) (Tree, error) {
 	slices.SortFunc(leaves, byKey)
 	for i := 1; i < len(leaves); i++ {
 		if leaves[i].key == leaves[i-1].key {
-			return Tree{}, fmt.Errorf("building a tree: the id %q stands there twice", leaves[i].id)
+			return t, fmt.Errorf("putting records into a tree: the id %q stands there twice", leaves[i].id)
 		}
 	}
-	return Tree{root: grow(leaves, 0)}, nil
-}
-
-func byKey(a, b leaf) int { return bytes.Compare(a.key[:], b.key[:]) }
-
-// grow makes the node of sorted leaves that share the first depth bits.
-func grow(leaves []leaf, depth int) *node {
-	switch {
-	case len(leaves) == 0:
-		return nil
-	case len(leaves) <= bucketSize:
-		// A bucket owns its leaves: a shared array would keep all others alive.
-		return &node{hash: hashLeaves(leaves, depth), count: uint64(len(leaves)), leaves: slices.Clone(leaves)}
+	root, err := t.set(t.root, place{}, leaves)
+	if err != nil {
+		return t, fmt.Errorf("putting %d records into a tree: %w", len(items), err)
 	}
-	i := cut(leaves, depth)
-	return branch(grow(leaves[:i], depth+1), grow(leaves[i:], depth+1))
+	return Tree{root, t.pages}, nil
 }
 
-// cut is where the leaves whose bit at depth is 1 begin.
-func cut(leaves []leaf, depth int) int {
-	return sort.Search(len(leaves), func(i int) bool { return bit(&leaves[i].key, depth) == 1 })
-}
-
-func hashLeaves(leaves []leaf, depth int) Hash {
-	switch len(leaves) {
-	case 0:
-		return Hash{}
-	case 1:
-		return leafHash(leaves[0].key, leaves[0].value)
+// setDigests is Set for records by their ids.
+func (t Tree) setDigests(digests map[string]Hash) (Tree, error) {
+	items := make([]Item, 0, len(digests))
+	for id, digest := range digests {
+		items = append(items, Item{ID: id, Value: digest})
 	}
-	i := cut(leaves, depth)
-	return nodeHash(uint64(i), hashLeaves(leaves[:i], depth+1), uint64(len(leaves)-i), hashLeaves(leaves[i:], depth+1))
+	return t.Set(items...)
+}
+
+// set puts sorted leaves that belong there into the subtree at a place.
+func (t Tree) set(n *node, at place, leaves []leaf) (*node, error) {
+	if len(leaves) == 0 {
+		return n, nil
+	}
+	n, err := t.open(n, at)
+	if err != nil {
+		return nil, err
+	}
+	if l := &leaves[0]; len(leaves) == 1 && (n == nil || n.leaf != nil && n.leaf.key == l.key) {
+		return &node{hash: leafHash(l.key, l.value), count: 1, leaf: l}, nil
+	}
+	i := sort.Search(len(leaves), func(i int) bool { return bit(&leaves[i].key, at.depth) == 1 })
+	left, right := n.children(at.depth)
+	if left, err = t.set(left, at.down(0), leaves[:i]); err != nil {
+		return nil, err
+	}
+	if right, err = t.set(right, at.down(1), leaves[i:]); err != nil {
+		return nil, err
+	}
+	return branch(left, right), nil
 }
 
 func branch(left, right *node) *node {
 	l, r := left.sum(), right.sum()
 	return &node{hash: nodeHash(l.Count, l.Hash, r.Count, r.Hash), count: l.Count + r.Count, left: left, right: right}
+}
+
+// children are the halves of a node that is not a stub. A leaf is one of its own.
+func (n *node) children(depth int) (left, right *node) {
+	switch {
+	case n == nil:
+		return nil, nil
+	case n.leaf == nil:
+		return n.left, n.right
+	case bit(&n.leaf.key, depth) == 0:
+		return n, nil
+	}
+	return nil, n
 }
 
 // sum is what a parent commits to.
@@ -121,70 +136,6 @@ func (t Tree) Root() Hash { return t.root.sum().Hash }
 
 // Len is the number of records.
 func (t Tree) Len() uint64 { return t.root.sum().Count }
-
-// Set returns the tree with one record added or replaced. Only a tree that reads
-// pages can fail.
-func (t Tree) Set(item Item) (Tree, error) {
-	root, err := t.set(t.root, place{}, item.leaf())
-	if err != nil {
-		return t, fmt.Errorf("setting record %q: %w", item.ID, err)
-	}
-	return Tree{root, t.pages}, nil
-}
-
-func (t Tree) set(n *node, at place, l leaf) (*node, error) {
-	if n == nil {
-		return grow([]leaf{l}, at.depth), nil
-	}
-	n, err := t.open(n, at)
-	if err != nil {
-		return nil, err
-	}
-	if n.leaves != nil {
-		i, found := slices.BinarySearchFunc(n.leaves, l, byKey)
-		if found && n.leaves[i].value == l.value {
-			return n, nil
-		}
-		leaves := make([]leaf, 0, len(n.leaves)+1)
-		leaves = append(append(leaves, n.leaves[:i]...), l)
-		if found {
-			i++
-		}
-		return grow(append(leaves, n.leaves[i:]...), at.depth), nil
-	}
-	left, right := n.left, n.right
-	if bit(&l.key, at.depth) == 0 {
-		left, err = t.set(left, at.down(0), l)
-	} else {
-		right, err = t.set(right, at.down(1), l)
-	}
-	if err != nil || left.sum() == n.left.sum() && right.sum() == n.right.sum() {
-		return n, err
-	}
-	return branch(left, right), nil
-}
-
-func (t Tree) each(n *node, at place, yield func(*leaf) error) error {
-	if n == nil {
-		return nil
-	}
-	n, err := t.open(n, at)
-	if err != nil {
-		return err
-	}
-	for i := range n.leaves {
-		if err := yield(&n.leaves[i]); err != nil {
-			return err
-		}
-	}
-	if n.leaves != nil {
-		return nil
-	}
-	if err := t.each(n.left, at.down(0), yield); err != nil {
-		return err
-	}
-	return t.each(n.right, at.down(1), yield)
-}
 
 // place is where a node stands: the bits that its keys begin with.
 type place struct {
@@ -207,7 +158,7 @@ func (p *place) holds(key *Hash) bool {
 	return p.depth%8 == 0 || (key[whole]^p.bits[whole])>>(8-p.depth%8) == 0
 }
 
-// Change is one record in which two trees differ. A zero hash says that the
+// TreeChange is one record in which two trees differ. A zero hash says that the
 // record is not there.
 type TreeChange struct {
 	ID       string
@@ -224,12 +175,6 @@ func diff(a, b Tree, n, m *node, at place, yield func(TreeChange) error) error {
 	if n.sum() == m.sum() {
 		return nil
 	}
-	switch {
-	case n == nil:
-		return b.each(m, at, func(l *leaf) error { return yield(TreeChange{ID: l.id, New: l.value}) })
-	case m == nil:
-		return a.each(n, at, func(l *leaf) error { return yield(TreeChange{ID: l.id, Old: l.value}) })
-	}
 	n, err := a.open(n, at)
 	if err != nil {
 		return err
@@ -237,8 +182,15 @@ func diff(a, b Tree, n, m *node, at place, yield func(TreeChange) error) error {
 	if m, err = b.open(m, at); err != nil {
 		return err
 	}
-	if n.leaves != nil && m.leaves != nil {
-		return diffLeaves(n.leaves, m.leaves, yield)
+	if n.single() && m.single() && (n == nil || m == nil || n.leaf.key == m.leaf.key) {
+		var c TreeChange
+		if n != nil {
+			c.ID, c.Old = n.leaf.id, n.leaf.value
+		}
+		if m != nil {
+			c.ID, c.New = m.leaf.id, m.leaf.value
+		}
+		return yield(c)
 	}
 	nl, nr := n.children(at.depth)
 	ml, mr := m.children(at.depth)
@@ -248,39 +200,5 @@ func diff(a, b Tree, n, m *node, at place, yield func(TreeChange) error) error {
 	return diff(a, b, nr, mr, at.down(1), yield)
 }
 
-// children are the halves of a node; a bucket is cut in two.
-func (n *node) children(depth int) (left, right *node) {
-	if n.leaves == nil {
-		return n.left, n.right
-	}
-	i := cut(n.leaves, depth)
-	return grow(n.leaves[:i], depth+1), grow(n.leaves[i:], depth+1)
-}
-
-func diffLeaves(old, new []leaf, yield func(TreeChange) error) error {
-	for len(old) > 0 || len(new) > 0 {
-		var c TreeChange
-		order := 0
-		switch {
-		case len(old) == 0:
-			order = 1
-		case len(new) == 0:
-			order = -1
-		default:
-			order = byKey(old[0], new[0])
-		}
-		if order <= 0 {
-			c.ID, c.Old, old = old[0].id, old[0].value, old[1:]
-		}
-		if order >= 0 {
-			c.ID, c.New, new = new[0].id, new[0].value, new[1:]
-		}
-		if c.Old == c.New {
-			continue
-		}
-		if err := yield(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// single reports whether a node holds no more than one record.
+func (n *node) single() bool { return n == nil || n.leaf != nil }

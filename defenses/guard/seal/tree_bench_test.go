@@ -16,7 +16,7 @@ var ofAMillion = sync.OnceValue(func() seal.Tree {
 	for i := range list {
 		list[i] = item(i)
 	}
-	t, err := seal.Build(list...)
+	t, err := (seal.Tree{}).Set(list...)
 	if err != nil {
 		panic(err)
 	}
@@ -26,7 +26,7 @@ var ofAMillion = sync.OnceValue(func() seal.Tree {
 func BenchmarkBuild1M(b *testing.B) {
 	list := items(millionLeaves)
 	for b.Loop() {
-		if _, err := seal.Build(list...); err != nil {
+		if _, err := (seal.Tree{}).Set(list...); err != nil {
 			b.Fatal(err)
 		}
 	}

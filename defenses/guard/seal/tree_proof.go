@@ -3,7 +3,6 @@ package seal
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 )
 
 // Sibling is the subtree beside the path to a record: how many records it holds
@@ -46,43 +45,30 @@ func (t Tree) Prove(id string) (Proof, error) {
 	key := Key(id)
 	p := Proof{ID: id, Size: t.Len(), Siblings: make([]Sibling, 0, 32)}
 	n := t.root
-	var leaves []leaf
-	var at place
-	for ; n != nil; at = at.down(bit(&key, at.depth)) {
+	for at := (place{}); n != nil; at = at.down(bit(&key, at.depth)) {
 		var err error
 		if n, err = t.open(n, at); err != nil {
 			return Proof{}, fmt.Errorf("proving record %q: %w", id, err)
 		}
-		if leaves = n.leaves; leaves != nil {
+		if n.leaf != nil {
 			break
 		}
-		if bit(&key, at.depth) == 0 {
-			p.Siblings = append(p.Siblings, n.right.sum())
-			n = n.left
-		} else {
-			p.Siblings = append(p.Siblings, n.left.sum())
-			p.Index += n.left.sum().Count
-			n = n.right
-		}
-	}
-	for depth := at.depth; len(leaves) > 1; depth++ {
-		i := cut(leaves, depth)
-		mine, other := leaves[:i], leaves[i:]
-		if bit(&key, depth) == 1 {
+		mine, other := n.left, n.right
+		if bit(&key, at.depth) == 1 {
 			mine, other = other, mine
-			p.Index += uint64(len(other))
+			p.Index += other.sum().Count
 		}
-		p.Siblings = append(p.Siblings, Sibling{uint64(len(other)), hashLeaves(other, depth+1)})
-		leaves = mine
+		p.Siblings = append(p.Siblings, other.sum())
+		n = mine
 	}
-	if len(leaves) == 1 {
-		if l := &leaves[0]; l.key == key {
-			p.Present, p.Value = true, l.value
-		} else {
-			p.Other = &Leaf{Key: l.key, Value: l.value}
-			if byKey(*l, leaf{key: key}) < 0 {
-				p.Index++
-			}
+	switch {
+	case n == nil:
+	case n.leaf.key == key:
+		p.Present, p.Value = true, n.leaf.value
+	default:
+		p.Other = &Leaf{Key: n.leaf.key, Value: n.leaf.value}
+		if byKey(*n.leaf, leaf{key: key}) < 0 {
+			p.Index++
 		}
 	}
 	return p, nil
@@ -158,12 +144,4 @@ func (p *Proof) verify(root Hash) error {
 		return fmt.Errorf("the index is %d, and the proof says %d", before, p.Index)
 	}
 	return nil
-}
-
-// Encode returns the proof's one JSON form: one line.
-func (p *Proof) Encode() ([]byte, error) {
-	if !utf8.ValidString(p.ID) {
-		return nil, fmt.Errorf("writing a proof: the id %q is no UTF-8", p.ID)
-	}
-	return Encode(p)
 }

@@ -36,7 +36,7 @@ func items(n int) []seal.Item {
 
 func build(t testing.TB, list ...seal.Item) seal.Tree {
 	t.Helper()
-	tree, err := seal.Build(list...)
+	tree, err := (seal.Tree{}).Set(list...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRootsAreThoseOfTheDocumentedFormulas(t *testing.T) {
 }
 
 func TestAnIDTwiceIsRefused(t *testing.T) {
-	if _, err := seal.Build(item(1), item(2), item(1)); err == nil || !strings.Contains(err.Error(), `"r1"`) {
+	if _, err := (seal.Tree{}).Set(item(1), item(2), item(1)); err == nil || !strings.Contains(err.Error(), `"r1"`) {
 		t.Error(err)
 	}
 }
@@ -111,7 +111,7 @@ func TestTreeIsAMapWithProofs(t *testing.T) {
 		for id, content := range want {
 			list = append(list, seal.Item{ID: id, Content: []byte(content)})
 		}
-		fresh, err := seal.Build(list...)
+		fresh, err := (seal.Tree{}).Set(list...)
 		must(err)
 		if fresh.Root() != tree.Root() || tree.Len() != uint64(len(want)) {
 			r.Fatalf("root %s of %d records, built at once %s of %d", tree.Root(), tree.Len(), fresh.Root(), len(want))

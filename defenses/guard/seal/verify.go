@@ -314,7 +314,7 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 	defer stopJournal()
 	a, torn, more := journal()
 	w := walk{Verification: v, erased: map[uint64]store.Digest{}, graves: map[uint64]string{},
-		state: map[string]Hash{}, changed: map[string]bool{}, told: map[string]bool{}, snapshots: map[string]store.Snapshot{}}
+		changed: map[string]Hash{}, told: map[string]bool{}, snapshots: map[string]store.Snapshot{}}
 	next, stop := iter.Pull2(st.Versions(ctx, store.Filter{}))
 	defer stop()
 	w.next = next
@@ -360,7 +360,10 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence,
 			Note: "the journal ends before it, or lacks its entry: entries were deleted"})
 	}
-	w.Entries, w.Records = w.last.Seq, len(w.state)
+	if err := w.grow(); err != nil {
+		return err
+	}
+	w.Entries, w.Records = w.last.Seq, int(w.tree.Len())
 	w.Unsealed = w.Entries
 	if n := len(entries); n > 0 {
 		w.Unsealed -= min(w.Entries, entries[n-1].Sequence)
@@ -379,9 +382,8 @@ type walk struct {
 	erased    map[uint64]store.Digest // versions that tombstones account for
 	graves    map[uint64]string       // the versions that forgetting itself made, which never had content
 	tombs     map[uint64]store.Digest // by the first entry of a forgetting
-	state     map[string]Hash         // digest of each record's newest version
-	changed   map[string]bool         // records that changed since the last sealed snapshot
-	tree      Tree                    // of state without changed
+	changed   map[string]Hash         // digests of the newest versions since the last sealed snapshot
+	tree      Tree                    // of the records without these changes
 	told      map[string]bool         // records whose divergence is named
 	snapshots map[string]store.Snapshot
 }
@@ -522,8 +524,7 @@ func (w *walk) entry(a *store.Audit) error {
 		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq,
 			Note: "its content, origin or other fields were changed behind the store's back"})
 	}
-	w.state[a.Record] = Hash(v.Digest)
-	w.changed[a.Record] = true
+	w.changed[a.Record] = v.Digest
 	return nil
 }
 
@@ -570,22 +571,8 @@ func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 }
 
 // grow brings the tree of the replay up to its state.
-func (w *walk) grow() error {
-	defer clear(w.changed)
-	if len(w.changed) > len(w.state)/16 {
-		items := make([]Item, 0, len(w.state))
-		for id, digest := range w.state {
-			items = append(items, Item{ID: id, Value: digest})
-		}
-		var err error
-		w.tree, err = Build(items...)
-		return err
-	}
-	for id := range w.changed {
-		var err error
-		if w.tree, err = w.tree.Set(Item{ID: id, Value: w.state[id]}); err != nil {
-			return err
-		}
-	}
-	return nil
+func (w *walk) grow() (err error) {
+	w.tree, err = w.tree.setDigests(w.changed)
+	clear(w.changed)
+	return err
 }

@@ -11,22 +11,28 @@ import (
 	"time"
 )
 
-// Digest is what a version is committed to by: see [Version.Sum].
+// Digest is a SHA-256 value, such as what a version is committed to by
+// ([Version.Sum]). Its text is 64 lower-case hexadecimal digits, and no other spelling
+// is read.
 type Digest [sha256.Size]byte
 
-// String returns the digest in hexadecimal.
+// String returns the digest in lower-case hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// MarshalText implements [encoding.TextMarshaler]: hexadecimal.
-func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+// IsZero reports whether it is the digest of nothing.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *Digest) UnmarshalText(b []byte) error {
-	if len(b) != 2*len(d) {
-		return fmt.Errorf("a digest has %d hexadecimal digits, not %d", 2*len(d), len(b))
+	var out Digest
+	if n, err := hex.Decode(out[:], b[:min(len(b), 2*len(out))]); err != nil || n != len(out) || out.String() != string(b) {
+		return fmt.Errorf("%q is no digest of %d lower-case hexadecimal digits", b, 2*len(out))
 	}
-	_, err := hex.Decode(d[:], b)
-	return err
+	*d = out
+	return nil
 }
 
 // Audit is one entry of the append-only log: who changed what, when and why. An
