@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/memtox/memtox/internal/disk"
 )
@@ -127,14 +126,14 @@ func write(d disk.FS, dir string, names [3]string, page int, from entries, visit
 
 // writePart makes a part of a full journal file and removes the file.
 func writePart(d disk.FS, dir string, w *writing, run File) error {
-	_, err := write(d, dir, [3]string{trialsPart(w.n), decisionsPart(w.n), indexPart(w.n)}, partPage, w.entries(Everything), nil,
+	_, err := write(d, dir, [3]string{trialParts.name(w.n), decisionParts.name(w.n), indexParts.name(w.n)}, partPage, w.entries(Everything), nil,
 		func(files []File) error {
-			return writeManifest(d, dir, manifestPart(w.n), &Manifest{Files: append(files, run)})
+			return writeManifest(d, dir, manifestParts.name(w.n), &Manifest{Files: append(files, run)})
 		})
 	if err != nil {
 		return err
 	}
-	path := in(dir, journalName(w.n))
+	path := in(dir, journals.name(w.n))
 	if err := d.Remove(path); err != nil {
 		return diskError("removing", path, err)
 	}
@@ -146,13 +145,10 @@ func writePart(d disk.FS, dir string, w *writing, run File) error {
 // of the plan; an entry is valid until it returns. If Finish fails the directory
 // can be resumed. It needs constant memory.
 func (j *Journal) Finish(visit func(*Entry) error) (*Manifest, error) {
-	j.mu.Lock()
-	ended := j.ended
-	j.mu.Unlock()
+	ended, err := j.halt()
 	if ended {
 		return nil, fmt.Errorf("journal of %s: closed", j.dir)
 	}
-	err := j.halt()
 	defer j.unlock()
 	defer j.closeFiles()
 	if err != nil {
@@ -188,16 +184,14 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 	}
 	man := &Manifest{Files: append(files, j.about)}
 	if exists(in(j.dir, VerdictsFile)) {
-		f, err := fileOf(j.disk, j.dir, VerdictsFile)
+		f, err := FileOf(j.dir, VerdictsFile)
 		if err != nil {
 			return nil, err
 		}
 		man.Files = append(man.Files, f)
 	}
-	numbers := append(slices.Clone(j.parts), j.cur.n)
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		f, err := fileOf(j.disk, j.dir, transcriptPart(n))
+	for n := range j.cur.n { // journals are numbered without a gap
+		f, err := FileOf(j.dir, texts.name(n+1))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

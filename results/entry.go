@@ -21,50 +21,46 @@ func (e *Entry) HasTranscript() bool { return e.at.length > 0 }
 
 var errBadRecord = errors.New("a journal record is not what its length and checksum say")
 
-// Names in a run directory. Numbered files belong together by their number: the
-// rows of journal-N become trials-N, decisions-N and transcripts/index-N, and
-// their transcripts stand in transcripts/part-N.
+// Names in a run directory.
 const (
-	runFile         = "run.json"
-	manifestFile    = "manifest.json"
-	manifestPrefix  = "manifest-"
-	jsonSuffix      = ".json"
-	lockFile        = "lock"
-	trialsFile      = "trials.parquet"
-	decisionsFile   = "decisions.parquet"
-	transcriptsDir  = "transcripts"
-	indexFile       = transcriptsDir + "/index.parquet"
-	tmpSuffix       = ".tmp"
-	journalPrefix   = "journal-"
-	trialsPrefix    = "trials-"
-	decisionsPrefix = "decisions-"
-	indexPrefix     = "index-"
-	partPrefix      = "part-"
-	parquetSuffix   = ".parquet"
-	partSuffix      = ".jsonl.zst"
+	runFile        = "run.json"
+	manifestFile   = "manifest.json"
+	lockFile       = "lock"
+	trialsFile     = "trials.parquet"
+	decisionsFile  = "decisions.parquet"
+	transcriptsDir = "transcripts"
+	indexFile      = transcriptsDir + "/index.parquet"
+	tmpSuffix      = ".tmp"
 )
 
-func journalName(n int) string   { return fmt.Sprintf("%s%06d", journalPrefix, n) }
-func trialsPart(n int) string    { return fmt.Sprintf("%s%06d%s", trialsPrefix, n, parquetSuffix) }
-func decisionsPart(n int) string { return fmt.Sprintf("%s%06d%s", decisionsPrefix, n, parquetSuffix) }
-func manifestPart(n int) string  { return fmt.Sprintf("%s%06d%s", manifestPrefix, n, jsonSuffix) }
-func indexPart(n int) string {
-	return fmt.Sprintf("%s/%s%06d%s", transcriptsDir, indexPrefix, n, parquetSuffix)
-}
-func transcriptPart(n int) string {
-	return fmt.Sprintf("%s/%s%06d%s", transcriptsDir, partPrefix, n, partSuffix)
-}
-func in(dir, name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+// series are files that are numbered from 1 on: what the prefix and the suffix of
+// their names are. Files of several series belong together by their number.
+type series struct{ prefix, suffix string }
+
+// The rows of a journal become a part: trials, decisions, an index of their transcripts
+// and a manifest. The transcripts themselves stay where they are.
+var (
+	journals      = series{"journal-", ""}
+	trialParts    = series{"trials-", ".parquet"}
+	decisionParts = series{"decisions-", ".parquet"}
+	manifestParts = series{"manifest-", ".json"}
+	indexParts    = series{transcriptsDir + "/index-", ".parquet"}
+	texts         = series{transcriptsDir + "/part-", ".jsonl.zst"}
+)
+
+// working are the series that a finished run no longer needs.
+var working = []series{journals, trialParts, decisionParts, manifestParts, indexParts}
+
+func (s series) name(n int) string { return fmt.Sprintf("%s%06d%s", s.prefix, n, s.suffix) }
 
 // number is the number in a name such as trials-000003.parquet.
-func number(name, prefix, suffix string) (int, bool) {
-	s, ok := strings.CutPrefix(name, prefix)
-	if !ok {
-		return 0, false
+func (s series) number(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, s.prefix)
+	if ok {
+		digits, ok = strings.CutSuffix(digits, s.suffix)
 	}
-	if s, ok = strings.CutSuffix(s, suffix); !ok || len(s) < 6 {
-		return 0, false
-	}
-	n, err := strconv.Atoi(s)
-	return n, err == nil && n > 0
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && n > 0 && len(digits) >= 6
 }
+
+func in(dir, name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }

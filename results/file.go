@@ -57,19 +57,6 @@ func openFile(d disk.FS, dir, name string, flag int) (disk.File, error) {
 	return f, nil
 }
 
-// OpenFile opens a file of a run directory that this package does not know, or
-// creates it. Like every file there it must be a regular one.
-func OpenFile(dir, name string) (*os.File, error) {
-	f, err := openFile(disk.OS, dir, name, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
-		f, err = openFile(disk.OS, dir, name, os.O_RDWR|os.O_CREATE)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return f.(*os.File), nil // the operating system's are
-}
-
 // WriteFile replaces a small file of a run directory that this package does not know,
 // in one step. What has its name may lead elsewhere: it goes.
 func WriteFile(dir, name string, b []byte) error {
@@ -137,19 +124,10 @@ func hashOf(f disk.File) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), err
 }
 
-// changedFile is the error for a file that is not what the run wrote.
-func changedFile(path, format string, args ...any) error {
+// Changed is the error for a file of a run directory, or for a line of one, that is
+// not what memtox wrote.
+func Changed(path, format string, args ...any) error {
 	return fmt.Errorf("reading %s: the file is damaged or was changed: %s; bring a sound copy of the directory, or run "+
 		"again into another one",
 		path, fmt.Sprintf(format, args...))
 }
-
-// Changed is the error for a file of a run directory that this package does not know,
-// or for a line of one, where it is not what memtox wrote.
-func Changed(path, format string, args ...any) error { return changedFile(path, format, args...) }
-
-// FileOf is the size and the digest of such a file.
-func FileOf(dir, name string) (File, error) { return fileOf(disk.OS, dir, name) }
-
-// Check compares such a file with what FileOf said of it.
-func (want *File) Check(dir string) error { return want.checkIn(dir) }

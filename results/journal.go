@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -126,7 +127,8 @@ func Create(dir string, run *Run, o Options) (*Journal, error) {
 	}
 	for _, f := range files {
 		switch name := f.Name(); {
-		case name == runFile, name == manifestFile, name == trialsFile, isNumbered(name):
+		case name == runFile, name == manifestFile, name == trialsFile,
+			slices.ContainsFunc(working, func(s series) bool { _, ok := s.number(name); return ok }):
 			return nil, fmt.Errorf("run directory %s %w", dir, ErrExists)
 		case name == lockFile, strings.HasSuffix(name, tmpSuffix):
 		case name == transcriptsDir:
@@ -134,7 +136,7 @@ func Create(dir string, run *Run, o Options) (*Journal, error) {
 			return nil, fmt.Errorf("directory %s %w", dir, ErrNotRun)
 		}
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func Resume(dir string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func Resume(dir string, o Options) (*Journal, error) {
 		j.closeFiles()
 		unlock()
 		if errors.Is(err, fs.ErrNotExist) {
-			err = changedFile(dir, "%v", err)
+			err = Changed(dir, "%v", err)
 		}
 		return nil, err
 	}
@@ -186,15 +188,9 @@ func Resume(dir string, o Options) (*Journal, error) {
 }
 
 func (o *Options) complete() {
-	if o.PartRows <= 0 {
-		o.PartRows = DefaultPartRows
-	}
-	if o.SyncEvery <= 0 {
-		o.SyncEvery = DefaultSyncEvery
-	}
-	if o.Disk == nil {
-		o.Disk = disk.OS
-	}
+	o.PartRows = cmp.Or(o.PartRows, DefaultPartRows)
+	o.SyncEvery = cmp.Or(o.SyncEvery, DefaultSyncEvery)
+	o.Disk = cmp.Or(o.Disk, disk.OS)
 }
 
 func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
@@ -208,22 +204,15 @@ func newJournal(dir string, run *Run, o Options, unlock func()) *Journal {
 		stop: make(chan struct{})}
 }
 
-func isNumbered(name string) bool {
-	_, a := number(name, journalPrefix, "")
-	_, b := number(name, trialsPrefix, parquetSuffix)
-	_, c := number(name, decisionsPrefix, parquetSuffix)
-	return a || b || c
-}
-
 // begin starts journal file n.
 func (j *Journal) begin(n int) error {
 	// A power cut must not leave the name with a head that is none.
-	if _, err := writeFile(j.disk, j.dir, journalName(n), journalHead(j.about)); err != nil {
+	if _, err := writeFile(j.disk, j.dir, journals.name(n), journalHead(j.about)); err != nil {
 		return err
 	}
-	f, err := openFile(j.disk, j.dir, journalName(n), os.O_RDWR)
+	f, err := openFile(j.disk, j.dir, journals.name(n), os.O_RDWR)
 	if err != nil {
-		return diskError("creating", in(j.dir, journalName(n)), err)
+		return diskError("creating", in(j.dir, journals.name(n)), err)
 	}
 	j.cur = &writing{journalFile: journalFile{n: n, f: f}, marked: true, size: headSize}
 	return nil
@@ -232,6 +221,9 @@ func (j *Journal) begin(n int) error {
 // start begins to sync by time, and to compact the journal files that were full
 // when the run was interrupted.
 func (j *Journal) start(full []*writing) {
+	if len(full) > 0 {
+		j.compact(full)
+	}
 	j.stopped.Go(func() {
 		tick := time.NewTicker(j.opts.SyncEvery)
 		defer tick.Stop()
@@ -244,9 +236,6 @@ func (j *Journal) start(full []*writing) {
 			}
 		}
 	})
-	if len(full) > 0 {
-		j.compact(full)
-	}
 }
 
 // recover brings the directory into the state that it had after the last whole
@@ -267,9 +256,9 @@ func (j *Journal) recover() (full []*writing, err error) {
 	}
 	if !finished {
 		if name := files.gap(); name != "" {
-			return nil, changedFile(in(j.dir, name), "it is missing")
+			return nil, Changed(in(j.dir, name), "it is missing")
 		}
-		for _, n := range files.parts { // before the journal that it was made of goes
+		for _, n := range files.numbers[trialParts] { // before the journal that it was made of goes
 			if err := j.recoverPart(n); err != nil {
 				return nil, err
 			}
@@ -280,14 +269,12 @@ func (j *Journal) recover() (full []*writing, err error) {
 		drop = append(drop, files.working()...)
 	} else {
 		drop = append(drop, files.final...) // of a compaction that did not end
-		for _, n := range files.journals {
+		for _, n := range files.numbers[journals] {
 			if files.hasPart(n) {
-				drop = append(drop, journalName(n))
+				drop = append(drop, journals.name(n))
 			}
 		}
-		for _, n := range files.halves {
-			drop = append(drop, decisionsPart(n), indexPart(n), manifestPart(n))
-		}
+		drop = append(drop, files.halves...)
 	}
 	for _, name := range drop {
 		if err := j.disk.Remove(in(j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -297,12 +284,12 @@ func (j *Journal) recover() (full []*writing, err error) {
 	if finished {
 		return nil, fmt.Errorf("run directory %s: %w", j.dir, ErrFinished)
 	}
-	j.parts = files.parts
+	j.parts = files.numbers[trialParts]
 	last := 0
-	if len(files.parts) > 0 {
-		last = slices.Max(files.parts)
+	if len(files.numbers[trialParts]) > 0 {
+		last = slices.Max(files.numbers[trialParts])
 	}
-	for _, n := range files.journals {
+	for _, n := range files.numbers[journals] {
 		if files.hasPart(n) {
 			continue
 		}
@@ -344,7 +331,7 @@ func (j *Journal) recoverPart(n int) error {
 		}
 		id, ok := idNumber(r.ID)
 		if !ok {
-			return fmt.Errorf("reading %s: %w", in(j.dir, trialsPart(n)), badID(r.ID))
+			return fmt.Errorf("reading %s: %w", in(j.dir, trialParts.name(n)), badID(r.ID))
 		}
 		j.done[id] = struct{}{}
 	}
@@ -354,8 +341,8 @@ func (j *Journal) recoverPart(n int) error {
 // recoverJournal opens a journal file, cuts off what is torn, and its
 // transcripts behind the last one that a record names.
 func (j *Journal) recoverJournal(n int) (*writing, error) {
-	path := in(j.dir, journalName(n))
-	f, err := openFile(j.disk, j.dir, journalName(n), os.O_RDWR)
+	path := in(j.dir, journals.name(n))
+	f, err := openFile(j.disk, j.dir, journals.name(n), os.O_RDWR)
 	if err != nil {
 		return nil, diskError("opening", path, err)
 	}
@@ -404,8 +391,8 @@ func (w *writing) recover(d disk.FS, dir string, about File) error {
 // that record and all after it are taken for torn: good is where it begins. One that
 // was synced had its transcript on the disk before.
 func (w *writing) recoverTranscripts(d disk.FS, dir string, good, synced int64) (int64, error) {
-	path := in(dir, transcriptPart(w.n))
-	t, err := openFile(d, dir, transcriptPart(w.n), os.O_RDWR)
+	path := in(dir, texts.name(w.n))
+	t, err := openFile(d, dir, texts.name(w.n), os.O_RDWR)
 	var have int64
 	if err == nil {
 		w.t = t
@@ -423,8 +410,8 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, good, synced int64) 
 		at := place{offset: s.at.offset, length: s.at.length, crc: s.at.crc}
 		end := at.offset + at.length
 		if at.length > 0 && end > have && s.offset < synced {
-			return 0, changedFile(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
-				journalName(w.n))
+			return 0, Changed(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
+				journals.name(w.n))
 		}
 		if at.length > 0 && s.offset >= synced && at != last {
 			whole := at.offset >= 0 && at.offset <= have && at.length <= have-at.offset
@@ -630,8 +617,8 @@ func (w *writing) openTranscripts(d disk.FS, dir string) error {
 	if err := disk.MkdirAll(d, in(dir, transcriptsDir)); err != nil {
 		return diskError("creating", in(dir, transcriptsDir), err)
 	}
-	path := in(dir, transcriptPart(w.n))
-	t, err := openFile(d, dir, transcriptPart(w.n), os.O_CREATE|os.O_RDWR|os.O_TRUNC)
+	path := in(dir, texts.name(w.n))
+	t, err := openFile(d, dir, texts.name(w.n), os.O_CREATE|os.O_RDWR|os.O_TRUNC)
 	if err != nil {
 		return diskError("creating", path, err)
 	}
@@ -718,16 +705,11 @@ func (j *Journal) rotate() {
 		j.err = err
 		return
 	}
-	j.compactLocked([]*writing{full})
+	j.compact([]*writing{full})
 }
 
+// compact makes parts of full journal files. The caller holds mu.
 func (j *Journal) compact(full []*writing) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.compactLocked(full)
-}
-
-func (j *Journal) compactLocked(full []*writing) {
 	c := make(chan struct{})
 	j.compacting = c
 	j.stopped.Go(func() {
@@ -756,23 +738,21 @@ func (j *Journal) compactLocked(full []*writing) {
 	})
 }
 
-// halt stops the goroutines and makes everything durable.
-func (j *Journal) halt() error {
-	j.mu.Lock()
-	if j.ended {
-		j.mu.Unlock()
-		return nil
-	}
-	j.mu.Unlock()
+// halt stops the goroutines and makes everything durable. ended says that it was
+// called before.
+func (j *Journal) halt() (ended bool, err error) {
 	_ = j.Sync() // its error stays in j.err
 	j.mu.Lock()
-	j.ended = true
+	ended, j.ended = j.ended, true
 	j.mu.Unlock()
+	if ended {
+		return true, nil
+	}
 	close(j.stop)
 	j.stopped.Wait() // also for a part that is being made, which may fail
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.err
+	return false, j.err
 }
 
 func (j *Journal) closeFiles() {
@@ -785,14 +765,10 @@ func (j *Journal) closeFiles() {
 // Close makes everything durable and leaves a directory that can be resumed.
 // After Finish it does nothing.
 func (j *Journal) Close() error {
-	j.mu.Lock()
-	ended := j.ended
-	j.mu.Unlock()
-	if ended {
-		return nil
+	ended, err := j.halt()
+	if !ended {
+		j.closeFiles()
+		j.unlock()
 	}
-	err := j.halt()
-	j.closeFiles()
-	j.unlock()
 	return err
 }

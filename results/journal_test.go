@@ -296,13 +296,13 @@ func TestATornTailCostsOneTrialWhereverItIsTorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	unconfirmed(t, dir)
-	whole, err := os.ReadFile(in(dir, journalName(1)))
+	whole, err := os.ReadFile(in(dir, journals.name(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write := func(b []byte) string {
 		d := copyDir(t, dir)
-		if err := os.WriteFile(in(d, journalName(1)), b, 0o666); err != nil {
+		if err := os.WriteFile(in(d, journals.name(1)), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		return d
@@ -402,7 +402,7 @@ func TestATornBatch(t *testing.T) {
 	unconfirmed(t, dir)
 	for cut := before; cut < ends[5]; cut += 97 {
 		d := copyDir(t, dir)
-		if err := os.Truncate(in(d, journalName(1)), cut); err != nil {
+		if err := os.Truncate(in(d, journals.name(1)), cut); err != nil {
 			t.Fatal(err)
 		}
 		want := 0
@@ -534,7 +534,7 @@ func TestATranscriptThatNeverReachedTheDiskTakesItsTrialWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	unconfirmed(t, dir)
-	if err := os.Truncate(in(dir, transcriptPart(1)), cut); err != nil {
+	if err := os.Truncate(in(dir, texts.name(1)), cut); err != nil {
 		t.Fatal(err)
 	}
 	j = mustResume(t, dir, Options{})
@@ -553,9 +553,9 @@ func TestAJournalOfAnotherVersionIsNotRead(t *testing.T) {
 	j := mustCreate(t, dir, Options{})
 	appendTrials(t, j, upTo(2))
 	j.Close()
-	b, _ := os.ReadFile(in(dir, journalName(1)))
+	b, _ := os.ReadFile(in(dir, journals.name(1)))
 	b[len("memtox journal 1 ")] ^= 1
-	if err := os.WriteFile(in(dir, journalName(1)), b, 0o666); err != nil {
+	if err := os.WriteFile(in(dir, journals.name(1)), b, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Resume(dir, Options{}); err == nil || !strings.Contains(err.Error(), "another version") {
@@ -564,7 +564,7 @@ func TestAJournalOfAnotherVersionIsNotRead(t *testing.T) {
 	if _, err := OpenReader(dir); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("OpenReader: %v", err)
 	}
-	if after, _ := os.ReadFile(in(dir, journalName(1))); string(after) != string(b) {
+	if after, _ := os.ReadFile(in(dir, journals.name(1))); string(after) != string(b) {
 		t.Error("the journal was changed")
 	}
 }
@@ -609,17 +609,17 @@ func TestEveryStepOfCompactionCanBeTheLast(t *testing.T) {
 		{"nothing tidied up", func(d string) { put(d, indexFile, decisionsFile, trialsFile, manifestFile) }, true},
 		{"half tidied up", func(d string) {
 			put(d, indexFile, decisionsFile, trialsFile, manifestFile)
-			os.Remove(in(d, trialsPart(1)))
-			os.Remove(in(d, journalName(3)))
+			os.Remove(in(d, trialParts.name(1)))
+			os.Remove(in(d, journals.name(3)))
 		}, true},
 		{"a part whose journal stayed", func(d string) {
-			b, _ := os.ReadFile(in(d, journalName(3)))
-			os.WriteFile(in(d, journalName(2)), b, 0o666)
+			b, _ := os.ReadFile(in(d, journals.name(3)))
+			os.WriteFile(in(d, journals.name(2)), b, 0o666)
 		}, false},
 		{"half a part", func(d string) {
 			// What journal-3 would become, before its trials had a name.
 			put(d, decisionsFile)
-			os.Rename(in(d, decisionsFile), in(d, decisionsPart(3)))
+			os.Rename(in(d, decisionsFile), in(d, decisionParts.name(3)))
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -660,7 +660,7 @@ func TestAFullJournalThatWasNotCompactedBecomesAPartOnResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRun(t, dir, upTo(320))
-	if !exists(in(dir, trialsPart(1))) || exists(in(dir, journalName(1))) {
+	if !exists(in(dir, trialParts.name(1))) || exists(in(dir, journals.name(1))) {
 		t.Error("journal 1 did not become a part")
 	}
 }
@@ -955,18 +955,18 @@ func TestATrialInTwoFilesIsReadOnce(t *testing.T) {
 	j := mustCreate(t, dir, Options{}, 40)
 	appendTrials(t, j, upTo(40))
 	j.Close()
-	b, err := os.ReadFile(in(dir, journalName(1)))
+	b, err := os.ReadFile(in(dir, journals.name(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(in(dir, journalName(2)), b, 0o666); err != nil {
+	if err := os.WriteFile(in(dir, journals.name(2)), b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	b, err = os.ReadFile(in(dir, transcriptPart(1)))
+	b, err = os.ReadFile(in(dir, texts.name(1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(in(dir, transcriptPart(2)), b, 0o666); err != nil {
+	if err := os.WriteFile(in(dir, texts.name(2)), b, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenReader(dir)

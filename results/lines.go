@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/memtox/memtox/internal/disk"
 )
-
-// Lock takes a directory for this process, as a [Journal] does with that of its run.
-// The kernel lets go of it when the process ends, however it ends.
-func Lock(dir string) (unlock func(), err error) { return lockDir(dir) }
 
 // Lines is a file of a run directory that only grows, by a line at a time, such as the
 // verdicts of a model that judges. Lines that say for themselves whether they are what
@@ -24,7 +21,7 @@ type Lines struct {
 	longest int
 
 	mu   sync.Mutex
-	f    *os.File
+	f    disk.File
 	size int64
 	sync *time.Timer // nil where everything is on the disk
 	err  error       // the first failure; nothing is written after it
@@ -34,7 +31,10 @@ type Lines struct {
 // The last one is not whole where a death of the process has torn it; then it is cut off.
 // No line is longer than longest bytes.
 func OpenLines(dir, name string, longest int, take func(n int, line []byte, whole bool) error) (*Lines, error) {
-	f, err := OpenFile(dir, name)
+	f, err := openFile(disk.OS, dir, name, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = openFile(disk.OS, dir, name, os.O_RDWR|os.O_CREATE)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 // noFollow is for files of a run directory: no link is followed, no pipe waited for.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// lockDir takes the run directory for this process. The kernel lets go of it
+// Lock takes a run directory for this process. The kernel lets go of it
 // when the process ends, however it ends.
-func lockDir(dir string) (unlock func(), err error) {
+func Lock(dir string) (unlock func(), err error) {
 	path := in(dir, lockFile)
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|noFollow, 0o666)

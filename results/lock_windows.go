@@ -12,10 +12,10 @@ const noFollow = 0
 
 const sharingViolation = syscall.Errno(32)
 
-// lockDir takes the run directory for this process by opening a file that
+// Lock takes a run directory for this process by opening a file that
 // nobody else may open meanwhile. The system lets go of it when the process
 // ends, however it ends.
-func lockDir(dir string) (unlock func(), err error) {
+func Lock(dir string) (unlock func(), err error) {
 	path := in(dir, lockFile)
 	p, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

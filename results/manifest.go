@@ -56,13 +56,13 @@ func readManifest(dir, name string) (*Manifest, error) {
 	}
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, changedFile(path, "%v", err)
+		return nil, Changed(path, "%v", err)
 	}
 	// The digest comes first: what it does not cover says nothing of its format.
 	if m.SHA256 != "" {
 		at := bytes.LastIndex(b, []byte(m.SHA256))
 		if at < 0 || m.SHA256 != digest(b[:at], zeros, b[at+len(m.SHA256):]) {
-			return nil, changedFile(path, "its digest is not that of its content")
+			return nil, Changed(path, "its digest is not that of its content")
 		}
 	}
 	if m.Format < 1 || m.Format > RunFormat {
@@ -70,7 +70,7 @@ func readManifest(dir, name string) (*Manifest, error) {
 			path, m.Format, RunFormat)
 	}
 	if m.Format >= sealedFormat && m.SHA256 == "" {
-		return nil, changedFile(path, "it has no digest of itself")
+		return nil, Changed(path, "it has no digest of itself")
 	}
 	return &m, nil
 }
@@ -120,7 +120,7 @@ func (want *File) check(path string, f disk.File) error {
 
 func (want *File) same(path string, size int64, sum string) error {
 	if size != want.Bytes || want.SHA256 != "" && sum != want.SHA256 {
-		return changedFile(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum,
+		return Changed(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum,
 			want.Bytes, want.SHA256)
 	}
 	return nil
@@ -133,7 +133,7 @@ func (m *Manifest) about(dir, name string, run File) error {
 	case want != nil:
 		return want.same(in(dir, runFile), run.Bytes, run.SHA256)
 	case m.Format >= sealedFormat:
-		return changedFile(in(dir, name), "it does not name %s", runFile)
+		return Changed(in(dir, name), "it does not name %s", runFile)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (m *Manifest) rest(dir string, run File) error {
 		return err
 	}
 	if want := m.file(VerdictsFile); want != nil {
-		if err := want.checkIn(dir); err != nil {
+		if err := want.Check(dir); err != nil {
 			return err
 		}
 	}
@@ -155,31 +155,32 @@ func (m *Manifest) rest(dir string, run File) error {
 		st, err := os.Lstat(in(dir, want.Name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return changedFile(in(dir, want.Name), "it is missing")
+			return Changed(in(dir, want.Name), "it is missing")
 		case err != nil:
 			return fmt.Errorf("reading %s: %w", in(dir, want.Name), err)
 		case !st.Mode().IsRegular():
 			return notPlain(in(dir, want.Name), st.Mode())
 		case st.Size() != want.Bytes:
-			return changedFile(in(dir, want.Name), "it has %d bytes, the run wrote %d", st.Size(), want.Bytes)
+			return Changed(in(dir, want.Name), "it has %d bytes, the run wrote %d", st.Size(), want.Bytes)
 		}
 	}
 	files, err := listRun(disk.OS, dir)
 	if err != nil {
 		return err
 	}
-	for _, n := range files.texts {
-		if !known[transcriptPart(n)] {
-			return changedFile(in(dir, transcriptPart(n)), "the run wrote no such file")
+	for _, n := range files.numbers[texts] {
+		if !known[texts.name(n)] {
+			return Changed(in(dir, texts.name(n)), "the run wrote no such file")
 		}
 	}
 	return nil
 }
 
-func (want *File) checkIn(dir string) error {
+// Check compares a file with what was said of it.
+func (want *File) Check(dir string) error {
 	f, err := openFile(disk.OS, dir, want.Name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return changedFile(in(dir, want.Name), "it is missing")
+		return Changed(in(dir, want.Name), "it is missing")
 	}
 	if err != nil {
 		return err
@@ -188,9 +189,9 @@ func (want *File) checkIn(dir string) error {
 	return want.check(in(dir, want.Name), f)
 }
 
-// fileOf is what a manifest says of a file that is whole.
-func fileOf(d disk.FS, dir, name string) (File, error) {
-	f, err := openFile(d, dir, name, os.O_RDONLY)
+// FileOf is what a manifest says of a file that is whole.
+func FileOf(dir, name string) (File, error) {
+	f, err := openFile(disk.OS, dir, name, os.O_RDONLY)
 	if err != nil {
 		return File{}, err
 	}

@@ -69,7 +69,7 @@ func OpenReader(dir string) (*Reader, error) {
 		}
 		r.unzip.Close()
 		if missing {
-			err = changedFile(dir, "%v", err)
+			err = Changed(dir, "%v", err)
 		}
 		return nil, err
 	}
@@ -91,18 +91,18 @@ func (r *Reader) open() error {
 	if name := files.gap(); name != "" {
 		return fmt.Errorf("opening %s: %w", in(r.dir, name), fs.ErrNotExist)
 	}
-	for _, n := range files.parts {
+	for _, n := range files.numbers[trialParts] {
 		p, err := openPart(disk.OS, r.dir, n, r.run, r.about)
 		if err != nil {
 			return err
 		}
 		r.parts = append(r.parts, p)
 	}
-	for _, n := range files.journals {
+	for _, n := range files.numbers[journals] {
 		if files.hasPart(n) {
 			continue
 		}
-		f, err := openFile(disk.OS, r.dir, journalName(n), os.O_RDONLY)
+		f, err := openFile(disk.OS, r.dir, journals.name(n), os.O_RDONLY)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (r *Reader) Transcript(id string) ([]byte, error) {
 	}
 	fail := func(err error) ([]byte, error) {
 		return nil, fmt.Errorf("reading the transcript of trial %s in %s at byte %d: %w", id,
-			in(r.dir, transcriptPart(at.part)), at.offset, err)
+			in(r.dir, texts.name(at.part)), at.offset, err)
 	}
 	frame := r.frame
 	if frame == nil || r.last.part != at.part || r.last.offset != at.offset || r.last.length != at.length ||
@@ -200,7 +200,7 @@ const maxRemembered = 8 << 20
 
 // unpack reads a frame. Nobody writes to what it returns.
 func (r *Reader) unpack(at place) ([]byte, error) {
-	f, err := openFile(disk.OS, r.dir, transcriptPart(at.part), os.O_RDONLY)
+	f, err := openFile(disk.OS, r.dir, texts.name(at.part), os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -272,18 +272,18 @@ type openedPart struct {
 // openPart opens a part of a run that is not finished. Those that a memtox before
 // format 3 wrote have no manifest.
 func openPart(d disk.FS, dir string, n int, run *Run, about File) (*openedPart, error) {
-	m, err := readManifest(dir, manifestPart(n))
+	m, err := readManifest(dir, manifestParts.name(n))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && run.Format < sealedFormat:
 		m = nil
 	case err != nil:
 		return nil, err
 	default:
-		if err := m.about(dir, manifestPart(n), about); err != nil {
+		if err := m.about(dir, manifestParts.name(n), about); err != nil {
 			return nil, err
 		}
 	}
-	return openTables(d, dir, [3]string{trialsPart(n), decisionsPart(n), indexPart(n)}, m)
+	return openTables(d, dir, [3]string{trialParts.name(n), decisionParts.name(n), indexParts.name(n)}, m)
 }
 
 // openFinished opens the rows of a finished run and compares everything that the
@@ -300,7 +300,7 @@ func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, err
 	}
 	err = m.rest(dir, about)
 	if rows := p.trials.p.NumRows(); err == nil && rows != run.Planned {
-		err = changedFile(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile,
+		err = Changed(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile,
 			run.Planned)
 	}
 	if err != nil {
@@ -322,9 +322,9 @@ func openTables(d disk.FS, dir string, names [3]string, m *Manifest) (*openedPar
 		}
 		switch {
 		case m != nil && want == nil && exists(path):
-			err = changedFile(path, "the run wrote no such file")
+			err = Changed(path, "the run wrote no such file")
 		case m != nil && want == nil && i < 2:
-			err = changedFile(path, "it is missing")
+			err = Changed(path, "it is missing")
 		case m != nil && want == nil:
 			continue
 		default:

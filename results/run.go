@@ -141,14 +141,14 @@ func readRun(dir string) (*Run, File, error) {
 	}
 	var r Run
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, about, changedFile(path, "%v", err)
+		return nil, about, Changed(path, "%v", err)
 	}
 	if r.Format < 1 || r.Format > RunFormat {
 		return nil, about, fmt.Errorf("reading %s: format %d, but this memtox reads formats 1 to %d; use memtox %s", path,
 			r.Format, RunFormat, r.Version)
 	}
 	if r.Planned < 0 || r.Whole < 0 {
-		return nil, about, changedFile(path, "it plans %d trials of %d", r.Planned, r.Whole)
+		return nil, about, Changed(path, "it plans %d trials of %d", r.Planned, r.Whole)
 	}
 	about.Bytes, about.SHA256 = int64(len(b)), digest(b)
 	return &r, about, nil
@@ -169,17 +169,17 @@ func sealed(dir string, run File) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range files.parts {
-		m, err := readManifest(dir, manifestPart(n))
+	for _, n := range files.numbers[trialParts] {
+		m, err := readManifest(dir, manifestParts.name(n))
 		if err == nil {
-			err = m.about(dir, manifestPart(n), run)
+			err = m.about(dir, manifestParts.name(n), run)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	for _, n := range files.journals {
-		f, err := openFile(disk.OS, dir, journalName(n), os.O_RDONLY)
+	for _, n := range files.numbers[journals] {
+		f, err := openFile(disk.OS, dir, journals.name(n), os.O_RDONLY)
 		if err == nil {
 			_, _, err = readHead(f, run)
 			f.Close()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -12,80 +13,62 @@ import (
 
 // runFiles says which files of memtox a run directory holds.
 type runFiles struct {
-	journals  []int    // numbers, ascending
-	parts     []int    // numbers of complete parts, ascending
-	halves    []int    // numbers whose decisions have a name and whose trials have none
-	indexes   []int    // numbers of transcript indexes
-	texts     []int    // numbers of transcripts
-	final     []string // files of a finished run, but for the manifest
+	numbers   map[series][]int // ascending
+	halves    []string         // of parts whose trials have no name yet
+	final     []string         // files of a finished run, but for the manifest
 	temporary []string
 }
 
 func listRun(d disk.FS, dir string) (*runFiles, error) {
-	var r runFiles
-	var decisions, manifests []int
-	files, err := d.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading run directory: %w", err)
-	}
-	for _, f := range files {
-		name := f.Name()
-		if strings.HasSuffix(name, tmpSuffix) {
-			if !f.IsDir() { // one is another's: what waits on the queue's own server is there
-				r.temporary = append(r.temporary, name)
-			}
-		} else if n, ok := number(name, journalPrefix, ""); ok {
-			r.journals = append(r.journals, n)
-		} else if n, ok := number(name, trialsPrefix, parquetSuffix); ok {
-			r.parts = append(r.parts, n)
-		} else if n, ok := number(name, decisionsPrefix, parquetSuffix); ok {
-			decisions = append(decisions, n)
-		} else if n, ok := number(name, manifestPrefix, jsonSuffix); ok {
-			manifests = append(manifests, n)
-		} else if name == trialsFile || name == decisionsFile {
-			r.final = append(r.final, name)
-		}
-	}
 	if err := plainFolder(in(dir, transcriptsDir)); err != nil {
 		return nil, err
 	}
-	files, err = d.ReadDir(in(dir, transcriptsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading run directory: %w", err)
-	}
-	for _, f := range files {
-		name := f.Name()
-		if strings.HasSuffix(name, tmpSuffix) {
-			r.temporary = append(r.temporary, transcriptsDir+"/"+name)
-		} else if n, ok := number(name, indexPrefix, parquetSuffix); ok {
-			r.indexes = append(r.indexes, n)
-		} else if n, ok := number(name, partPrefix, partSuffix); ok {
-			r.texts = append(r.texts, n)
-		} else if transcriptsDir+"/"+name == indexFile {
-			r.final = append(r.final, indexFile)
+	r := &runFiles{numbers: map[series][]int{}}
+	known := append(slices.Clip(working), texts)
+	for _, folder := range []string{"", transcriptsDir} {
+		files, err := d.ReadDir(in(dir, folder))
+		if err != nil && (folder == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return nil, fmt.Errorf("reading run directory: %w", err)
+		}
+		for _, f := range files {
+			name := path.Join(folder, f.Name())
+			switch {
+			case strings.HasSuffix(name, tmpSuffix):
+				if !f.IsDir() { // one is another's: what waits on the queue's own server is there
+					r.temporary = append(r.temporary, name)
+				}
+			case name == trialsFile, name == decisionsFile, name == indexFile:
+				r.final = append(r.final, name)
+			default:
+				for _, s := range known {
+					if n, ok := s.number(name); ok {
+						r.numbers[s] = append(r.numbers[s], n)
+					}
+				}
+			}
 		}
 	}
-	slices.Sort(r.journals)
-	slices.Sort(r.parts)
-	slices.Sort(r.indexes)
-	for _, n := range slices.Concat(decisions, r.indexes, manifests) {
-		if !r.hasPart(n) && !slices.Contains(r.halves, n) {
-			r.halves = append(r.halves, n)
+	for s, numbers := range r.numbers {
+		slices.Sort(numbers)
+		for _, n := range numbers {
+			if s != journals && s != texts && !r.hasPart(n) {
+				r.halves = append(r.halves, s.name(n))
+			}
 		}
 	}
-	return &r, nil
+	return r, nil
 }
 
 // gap names a file that an unfinished run must have and has not: its journals and
 // parts are numbered from 1 on, and whatever else there is belongs to one of them.
 func (r *runFiles) gap() string {
 	last := 0
-	for _, n := range slices.Concat(r.journals, r.parts, r.texts) {
+	for _, n := range slices.Concat(r.numbers[journals], r.numbers[trialParts], r.numbers[texts]) {
 		last = max(last, n)
 	}
 	for n := 1; n <= last; n++ {
-		if !slices.Contains(r.journals, n) && !r.hasPart(n) {
-			return journalName(n)
+		if !slices.Contains(r.numbers[journals], n) && !r.hasPart(n) {
+			return journals.name(n)
 		}
 	}
 	if last == 0 && len(r.final) > 0 {
@@ -94,19 +77,15 @@ func (r *runFiles) gap() string {
 	return ""
 }
 
-func (r *runFiles) hasPart(n int) bool { return slices.Contains(r.parts, n) }
+func (r *runFiles) hasPart(n int) bool { return slices.Contains(r.numbers[trialParts], n) }
 
 // working lists what a finished run no longer needs.
 func (r *runFiles) working() []string {
 	var out []string
-	for _, n := range r.journals {
-		out = append(out, journalName(n))
-	}
-	for _, n := range r.parts {
-		out = append(out, trialsPart(n), decisionsPart(n), indexPart(n), manifestPart(n))
-	}
-	for _, n := range r.halves {
-		out = append(out, decisionsPart(n), indexPart(n), manifestPart(n))
+	for _, s := range working {
+		for _, n := range r.numbers[s] {
+			out = append(out, s.name(n))
+		}
 	}
 	return out
 }

@@ -18,7 +18,7 @@ import (
 // a machine that failed may leave it.
 func unconfirmed(t *testing.T, dir string) {
 	t.Helper()
-	f, err := os.OpenFile(in(dir, journalName(1)), os.O_RDWR, 0)
+	f, err := os.OpenFile(in(dir, journals.name(1)), os.O_RDWR, 0)
 	if err == nil {
 		_, err = f.WriteAt(markOf(headSize), headSize-markSize)
 		f.Close()
@@ -48,7 +48,7 @@ func asFormat(t *testing.T, dir string, format int) {
 	old := &Manifest{Format: format}
 	for _, f := range m.Files {
 		if format >= sealedFormat || f.Name != runFile {
-			now, err := fileOf(disk.OS, dir, f.Name)
+			now, err := FileOf(dir, f.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,12 +122,12 @@ func TestAFileThatIsNotTheRunsIsNamed(t *testing.T) {
 				},
 				"a flipped": func(path string, b []byte) error { b[len(b)/3] ^= 4; return os.WriteFile(path, b, 0o666) },
 			} {
-				journal := strings.HasPrefix(name, journalPrefix)
+				journal := strings.HasPrefix(name, journals.prefix)
 				switch { // what a run may have left so itself, or shows elsewhere
 				case name == runFile && how == "missing", name == manifestFile && how == "missing",
 					journal && (how == "longer" || how == "emptied"),
-					base == unfinished && strings.HasPrefix(name, transcriptsDir+"/"+partPrefix),
-					name != journalName(3) && base == unfinished && how == "missing" && journal:
+					base == unfinished && strings.HasPrefix(name, texts.prefix),
+					name != journals.name(3) && base == unfinished && how == "missing" && journal:
 					continue
 				}
 				t.Run(filepath.Base(base)+" "+name+" "+how, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAFileThatIsNotTheRunsIsNamed(t *testing.T) {
 						}
 					}
 					for who, err := range map[string]error{"a reader": err, "a run that goes on": resumed(dir)} {
-						if err == nil || errors.Is(err, ErrFinished) && strings.HasPrefix(name, transcriptsDir+"/"+partPrefix) {
+						if err == nil || errors.Is(err, ErrFinished) && strings.HasPrefix(name, texts.prefix) {
 							if err != nil {
 								continue // it reads no transcript
 							}
@@ -212,22 +212,22 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{trialsFile, decisionsFile, manifestFile, indexFile, trialsPart(1), decisionsPart(1),
-		manifestPart(1), indexPart(1)} {
+	for _, name := range []string{trialsFile, decisionsFile, manifestFile, indexFile, trialParts.name(1), decisionParts.name(1),
+		manifestParts.name(1), indexParts.name(1)} {
 		if err := os.Symlink(victim, in(dir, name+tmpSuffix)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{transcriptPart(2), transcriptPart(3)} {
+	for _, name := range []string{texts.name(2), texts.name(3)} {
 		if err := os.Symlink(victim, in(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Resume(dir, Options{}); err == nil || !strings.Contains(err.Error(), journalName(2)) {
+	if _, err := Resume(dir, Options{}); err == nil || !strings.Contains(err.Error(), journals.name(2)) {
 		t.Errorf("transcripts of a journal that is not there: %v", err)
 	}
-	os.Remove(in(dir, transcriptPart(2)))
-	os.Remove(in(dir, transcriptPart(3)))
+	os.Remove(in(dir, texts.name(2)))
+	os.Remove(in(dir, texts.name(3)))
 	if err := os.Symlink(victim, in(dir, lockFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestNothingIsWrittenThroughALink(t *testing.T) {
 	}
 	os.Remove(in(dir, lockFile))
 	j = mustResume(t, dir, Options{PartRows: 10})
-	if err := os.Symlink(victim, in(dir, transcriptPart(2))); err != nil {
+	if err := os.Symlink(victim, in(dir, texts.name(2))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(victim, in(dir, manifestFile+tmpSuffix)); err != nil {

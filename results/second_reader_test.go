@@ -133,7 +133,7 @@ func TestASecondParquetReaderSeesTheSameValues(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	check(trialsPart(2), decisionsPart(2), indexPart(2), 900, 1800)
+	check(trialParts.name(2), decisionParts.name(2), indexParts.name(2), 900, 1800)
 	if _, err := mustResume(t, dir, Options{PartRows: 900}).Finish(nil); err != nil {
 		t.Fatal(err)
 	}

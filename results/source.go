@@ -69,7 +69,7 @@ func readHead(f disk.File, run File) (start, synced int64, err error) {
 			path, head[:min(n, len(journalHeader))], journalHeader)
 	case string(head[:whole]) != line[:whole]:
 		return 0, 0, fmt.Errorf("%w (or the head of %s, which has the digest of the run.json that it was begun with)",
-			changedFile(in(filepath.Dir(path), runFile), "it is not the one of %s", path), path)
+			Changed(in(filepath.Dir(path), runFile), "it is not the one of %s", path), path)
 	case int64(n) < headSize:
 		return 0, 0, nil
 	}
@@ -140,7 +140,7 @@ func (j *journalFile) scan(run File) (good, synced int64, err error) {
 		good += s.length
 	}
 	if good < synced {
-		return 0, 0, changedFile(path, "the record at byte %d is not whole, and the disk had %d bytes", good, synced)
+		return 0, 0, Changed(path, "the record at byte %d is not whole, and the disk had %d bytes", good, synced)
 	}
 	return good, synced, nil
 }
