@@ -24,12 +24,7 @@ type fact struct {
 	negated bool
 	// The slot may hold several values at once ("likes", "speaks"): another value
 	// contradicts nothing.
-	multi bool
-	// The words stand there, but that they fill a slot of one value, or which of
-	// them name the slot and which the value, is a guess: where a verb has common
-	// words as its object ("pays in cash"), or two complements. A claim is held
-	// against known facts all the same, for both sides are read by the same rules.
-	loose     bool
+	multi     bool
 	by        bool // passive with its agent as object: "is led by Ana"
 	keyed     bool // from a key and a value rather than a sentence
 	attribute bool // the predicate names an attribute: "X's owner is Y"

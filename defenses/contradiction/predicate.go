@@ -1,6 +1,9 @@
 package contradiction
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // group is a verb with its auxiliaries.
 type group struct {
@@ -241,14 +244,7 @@ func (x *extractor) predicateOf(s subject, g group, b int, qualifier phrase) {
 	default:
 		x.action(s, g, b, qualifier)
 	}
-	kept := x.facts[:before]
-	for _, f := range x.facts[before:] {
-		if !x.garbled(f) {
-			f.loose = f.loose || f.verb != nil && (x.unread(f, g.next, b) || g.past && !g.perfect && x.undated(f, g.next, b))
-			kept = append(kept, f)
-		}
-	}
-	x.facts = kept
+	x.facts = append(x.facts[:before], slices.DeleteFunc(x.facts[before:], x.garbled)...)
 	if len(x.facts) > before {
 		if x.facts[before].subject == s.owner || s.owner.empty() {
 			x.last = x.facts[before].subject
@@ -275,39 +271,6 @@ func (x *extractor) lasting(g group, b int) bool {
 		}
 	}
 	return g.copula && !x.wordIs(g.next, b, "there", "here", "to")
-}
-
-// unread reports whether tokens[a:b], what follows a verb, goes on behind the
-// value of a fact with words that the fact does not account for.
-func (x *extractor) unread(f fact, a, b int) bool {
-	last := int32(a - 1)
-	for _, p := range [...]phrase{f.predicate, f.object} {
-		for _, i := range x.refs[p.from:p.to] {
-			if int(i) < b && i > last {
-				last = i
-			}
-		}
-	}
-	for i := int(last) + 1; i < b; i++ {
-		if t := &x.tokens[i]; t.kind == number || t.kind == word && !t.is(cAdverb|cDating) {
-			return true
-		}
-	}
-	return false
-}
-
-// undated reports whether what happened is told without a date, an agent or a
-// figure: an event rather than a milestone ("opened in 2012") or a change.
-func (x *extractor) undated(f fact, a, b int) bool {
-	if f.by || f.verb.traits&vChange != 0 {
-		return false
-	}
-	for i := a; i < b; i++ {
-		if x.temporal(i, min(b, i+1)) || x.tokens[i].kind == number {
-			return false
-		}
-	}
-	return true
 }
 
 // garbled reports whether a fact shows that the clause was not understood: a
@@ -403,7 +366,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		if x.wordIs(k, b, "than") && x.tokens[k-1].kind == word && !x.wordIs(k-1, b, "more", "less") && !x.tokens[i].upper {
 			f := fact{subject: s.whole, predicate: x.join(x.refsOf(tokIs), x.span(i, k+1), qualifier), object: x.object(k+1, b),
 				negated: g.negated}
-			x.assert(f)
+			x.emit(f)
 			return
 		}
 	}
@@ -419,7 +382,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 			if x.wordIs(i, b, "free") && x.wordIs(n, b, "for") {
 				f := x.copulaFact(s, x.join(qualifier, x.content(n, x.objectEnd(n, b))), &g)
 				f.object = x.refsOf(int32(i))
-				x.assert(f)
+				x.emit(f)
 				return
 			}
 			x.placed(s, g, n, b, qualifier, x.refsOf(int32(i)))
@@ -429,7 +392,7 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		if n+1 == b && x.tokens[n].is(cTemporal) || n < b && (x.tokens[n].kind == number || x.wordIs(n, b, "every")) {
 			f := x.copulaFact(s, x.join(qualifier, x.refsOf(int32(i))), &g)
 			f.object = x.object(n, b)
-			x.assert(f)
+			x.emit(f)
 			return
 		}
 	}
@@ -438,7 +401,6 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 		return
 	}
 	end := list[0].b
-	loose := false
 	for k := 1; k < n; k++ {
 		p := list[k]
 		switch {
@@ -451,7 +413,6 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		default:
 			end = p.b
-			loose = loose || !x.temporal(p.a, p.b)
 		}
 	}
 	oa, ob := x.objectSpan(list[0].a, end)
@@ -462,15 +423,14 @@ func (x *extractor) copula(s subject, g group, i, b int, qualifier phrase) {
 	}
 	f := x.copulaFact(s, qualifier, &g)
 	f.object = x.span(oa, ob)
-	f.loose = loose && x.narrowable(list[0].a, list[0].b)
-	x.assert(f)
+	x.emit(f)
 	if k := ob + 1; ob < b && x.tokens[ob].kind == comma && k+1 < b && x.tokens[k].is(cAttribute) && !x.tokens[k].upper &&
 		(x.tokens[k+1].kind == number || x.tokens[k+1].upper) { // "is Koop, account EE38 …"
 		about := s.owner
 		if about.empty() {
 			about = s.whole
 		}
-		x.assert(fact{subject: about, predicate: x.refsOf(int32(k)), object: x.object(k+1, b), attribute: true})
+		x.emit(fact{subject: about, predicate: x.refsOf(int32(k)), object: x.object(k+1, b), attribute: true})
 		return
 	}
 	x.apposition(f.object, ob, b)
@@ -487,7 +447,7 @@ func (x *extractor) apposition(o phrase, at, b int) {
 		return
 	}
 	if r := x.object(at+1, b); !r.empty() && r.to-r.from <= 6 {
-		x.assert(fact{subject: o, predicate: x.refsOf(tokIs), object: r})
+		x.emit(fact{subject: o, predicate: x.refsOf(tokIs), object: r})
 	}
 }
 
@@ -546,7 +506,6 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		return
 	}
 	end := list[0].b
-	loose := false
 	for k := 1; k < n; k++ {
 		p := list[k]
 		switch {
@@ -558,7 +517,6 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		case x.dating(p.prep, p.b) && !x.temporal(list[0].a, list[0].b):
 		default:
 			end = p.b
-			loose = loose || !x.temporal(p.a, p.b)
 		}
 	}
 	f := fact{negated: g.negated, subject: s.whole}
@@ -572,14 +530,13 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		return
 	}
 	a := list[0].a
-	f.loose = loose
 	if x.wordIs(a, b, "charge", "possession", "front") && x.wordIs(a+1, b, "of") && a+2 < b { // "in charge of"
 		a += 2
 	}
 	f.predicate = x.join(be, adjective, x.span(prep, a), qualifier)
 	_, ob := x.objectSpan(a, end)
 	f.object = x.object(a, end)
-	x.assert(f)
+	x.emit(f)
 	x.apposition(f.object, ob, b)
 }
 
@@ -617,21 +574,21 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 	if x.tokens[a].is(cPossessive) && n > 1 && x.wordIs(list[1].prep, b, "in", "at", "on", "with", "near", "behind") &&
 		!x.recurring(list[1].prep, list[1].b) {
 		na, ne := x.objectSpan(a, e) // "has its headquarters in Lund"
-		x.assert(fact{subject: s.whole, predicate: x.join(have, x.span(na, ne), x.span(list[1].prep, list[1].a)),
+		x.emit(fact{subject: s.whole, predicate: x.join(have, x.span(na, ne), x.span(list[1].prep, list[1].a)),
 			object: x.object(list[1].a, list[n-1].b), negated: g.negated, have: true})
 		return
 	}
 	if t.kind == number || t.is(cNumber) {
 		f := fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated,
 			have: true}
-		x.assert(f)
+		x.emit(f)
 		return
 	}
 	if x.tokens[i].is(cArticle) {
 		for k := i + 1; k < e; k++ { // "a capacity of 40 litres"
 			if x.wordIs(k, e, "of") && k > i+1 && k+1 < e {
 				na, ne := x.trim(i, k)
-				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, ne), qualifier), object: x.object(k+1, e),
+				x.emit(fact{subject: s.whole, predicate: x.join(x.span(na, ne), qualifier), object: x.object(k+1, e),
 					negated: g.negated, attribute: true})
 				return
 			}
@@ -641,13 +598,13 @@ func (x *extractor) having(s subject, g group, b int, qualifier phrase) {
 		for k := na + 1; k < ne; k++ {
 			if tk := &x.tokens[k]; (tk.kind == number || tk.kind == quoted || tk.upper && x.wordIs(i, b, "the")) &&
 				x.tokens[k-1].kind == word && !x.tokens[k-1].is(cNumber) && !x.tokens[k-1].upper {
-				x.assert(fact{subject: s.whole, predicate: x.join(x.span(na, k), qualifier), object: x.object(k, ne),
+				x.emit(fact{subject: s.whole, predicate: x.join(x.span(na, k), qualifier), object: x.object(k, ne),
 					negated: g.negated, attribute: true})
 				return
 			}
 		}
 	}
-	x.assert(fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated,
+	x.emit(fact{subject: s.whole, predicate: x.join(have, qualifier), object: x.object(a, e), negated: g.negated,
 		multi: !g.negated, have: true})
 }
 
@@ -753,7 +710,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 			f = x.copulaFact(s, qualifier, &g)
 		}
 		f.object = x.object(list[0].a, list[n-1].b)
-		x.assert(f)
+		x.emit(f)
 		return
 	}
 	x.complement(f, g, pred, list[:n], qualifier, b)
@@ -778,20 +735,20 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 				end = p.b
 			}
 			f.object = x.object(list[0].a, end)
-			x.assert(f)
+			x.emit(f)
 			return true
 		}
 	case "replace", "succeed":
 		for k := range list {
 			if x.wordIs(list[k].prep, list[k].b, "as") && !g.passive {
-				x.assert(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole,
+				x.emit(fact{subject: x.trimmed(list[k].a, list[k].b), predicate: x.refsOf(tokIs), object: s.whole,
 					negated: g.negated})
 				return true
 			}
 		}
 		if len(list) > 1 && !g.passive && list[0].prep < 0 && x.tokens[list[0].a].is(cThird) &&
 			x.wordIs(list[1].prep, list[1].b, "with", "by") {
-			x.assert(fact{subject: s.whole, predicate: x.trimmed(list[0].a+1, list[0].b), object: x.object(list[1].a, list[1].b),
+			x.emit(fact{subject: s.whole, predicate: x.trimmed(list[0].a+1, list[0].b), object: x.object(list[1].a, list[1].b),
 				negated: g.negated, attribute: true})
 			return true
 		}
@@ -804,7 +761,7 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 	if e.lemma == "rename" && list[0].prep < 0 && g.passive { // "was renamed Linda Hall"
 		f := x.copulaFact(s, qualifier, &g)
 		f.object = x.object(list[0].a, list[0].b)
-		x.assert(f)
+		x.emit(f)
 		return true
 	}
 	if e.lemma == "turn" && list[0].prep < 0 {
@@ -865,7 +822,7 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 			f = x.copulaFact(o, qualifier, &g)
 			f.object = object
 		}
-		x.assert(f)
+		x.emit(f)
 		return true
 	}
 	if e.lemma == "switch" && g.passive {
@@ -880,13 +837,13 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 			!x.wordIs(n, n+1, "to") {
 			pred = x.join(pred, x.refsOf(int32(n)))
 		}
-		x.assert(fact{subject: s.whole, predicate: x.join(pred, x.span(list[to].prep, list[to].a), qualifier), object: object,
+		x.emit(fact{subject: s.whole, predicate: x.join(pred, x.span(list[to].prep, list[to].a), qualifier), object: object,
 			verb: e, negated: g.negated})
 		return true
 	}
 	f := x.copulaFact(s, qualifier, &g)
 	f.object = object
-	x.assert(f)
+	x.emit(f)
 	return true
 }
 
@@ -911,7 +868,6 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			}
 		}
 		var second part
-		loose := false
 		label := x.codeLabel(first.a, first.b)
 		if g.passive && x.wordIs(prep, b, "by") {
 			f.by = true
@@ -938,18 +894,16 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				qualifier = x.join(qualifier, x.content(p.prep, p.b))
 			default:
 				end = p.b
-				loose = loose || !x.temporal(p.a, p.b)
 			}
 		}
 		if x.wordIs(first.a, b, "free") && first.b-first.a == 1 {
 			return
 		}
-		f.loose = loose || len(rest) > 1
 		if second.b > 0 {
 			o := f
 			o.predicate = x.join(pred, x.span(second.prep, second.a), qualifier)
 			o.object = x.object(second.a, second.b)
-			defer x.assert(o)
+			defer x.emit(o)
 		}
 		f.predicate = x.join(pred, x.span(prep, first.a), qualifier)
 		a := first.a
@@ -960,7 +914,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		}
 		_, ob := x.objectSpan(a, end)
 		f.object = x.object(a, end)
-		x.assert(f)
+		x.emit(f)
 		x.apposition(f.object, ob, b)
 		return
 	}
@@ -985,7 +939,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		f.by = g.passive && x.wordIs(rest[0].prep, b, "by")
 		f.predicate = x.join(pred, x.span(first.a, first.b), x.span(rest[0].prep, rest[0].a), qualifier)
 		f.object = x.object(rest[0].a, rest[0].b)
-		x.assert(f)
+		x.emit(f)
 		return
 	}
 	if g.past && !g.perfect && !g.passive && !x.tokens[first.a].upper && x.tokens[first.a].kind != number {
@@ -1002,7 +956,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 				na, ne := x.objectSpan(first.a, k)
 				f.predicate = x.join(pred, x.span(na, ne), qualifier)
 				f.object, f.multi = x.span(k, first.b), false
-				x.assert(f)
+				x.emit(f)
 				return
 			}
 			qualifier = x.join(qualifier, x.span(k, first.b))
@@ -1025,7 +979,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 					na, ne := x.objectSpan(first.a, k+1)
 					f.predicate = x.join(pred, x.span(na, ne), qualifier)
 					f.object = x.object(k+1, first.b)
-					x.assert(f)
+					x.emit(f)
 					return
 				}
 				break
@@ -1043,7 +997,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 		len(rest) == 0 && e.lemma != "need" && e.lemma != "eat" && e.lemma != "drink" {
 		f.predicate = x.join(pred, x.span(first.a, k+1), qualifier)
 		f.object = x.object(k+1, first.b)
-		x.assert(f)
+		x.emit(f)
 		return
 	}
 	inner := false
@@ -1072,7 +1026,6 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	}
 	end := first.b
 	from := first.a
-	loose := false
 	if inner {
 		na, ne := x.objectSpan(first.a, first.b)
 		pred = x.join(pred, x.span(na, ne))
@@ -1103,13 +1056,11 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 			qualifier = x.join(qualifier, x.content(p.prep, p.b))
 		case p.a > from && p.a > end-1:
 			end = p.b
-			loose = loose || !x.temporal(p.a, p.b)
 		}
 	}
 	if e.lemma == "prefer" && len(rest) > 0 && x.wordIs(rest[0].prep, b, "to", "over") {
 		end = first.b
 	}
-	f.loose = (loose || inner && !x.bare(first.a, first.b) && !x.tokens[first.a].is(cPossessive)) && e.lemma != "prefer"
 	if inner {
 		f.multi = false // "sells its milk to X"
 	}
@@ -1122,7 +1073,7 @@ func (x *extractor) complement(f fact, g group, pred phrase, list []part, qualif
 	if !inner && x.weakObject(f.object) {
 		return
 	}
-	x.assert(f)
+	x.emit(f)
 	_, ob := x.objectSpan(from, end)
 	x.apposition(f.object, ob, b)
 }

@@ -723,7 +723,7 @@ func (x *extractor) cleft(a, v, b int) bool {
 		verb := x.tokens[w]
 		verb.lemma = true
 		x.tokens = append(x.tokens, verb)
-		x.assert(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)),
+		x.emit(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)),
 			object: place.whole, verb: verb.entry})
 		return true
 	}
@@ -934,7 +934,7 @@ func (x *extractor) insert(s subject, a, b int) {
 	case t.is(cOpensNP), t.is(cAttribute) && !t.upper, x.names(a, b) && !x.tokens[x.refs[s.whole.from]].upper,
 		x.names(a, b) && !s.owner.empty(), b-a <= 5 && x.genitive(a, b):
 		o := x.object(a, b)
-		x.assert(fact{subject: s.whole, predicate: x.refsOf(tokIs), object: o})
+		x.emit(fact{subject: s.whole, predicate: x.refsOf(tokIs), object: o})
 	}
 }
 
@@ -1142,29 +1142,6 @@ func (x *extractor) subject(a, v int) subject {
 		}
 	}
 	return s
-}
-
-// assert emits a fact of a sentence.
-func (x *extractor) assert(f fact) {
-	// Behind a verb, common words may be its manner ("pays in cash") or a habit
-	// rather than the one value of a slot, and of several complements any may
-	// be the value.
-	if f.verb != nil && (x.plain(f.object) || f.predicate.to-f.predicate.from > 3) {
-		f.loose = true
-	}
-	x.emit(f)
-}
-
-// plain reports whether a value is made of common words only: no name, number,
-// time, quotation or identifier.
-func (x *extractor) plain(o phrase) bool {
-	for _, i := range x.refs[o.from:o.to] {
-		if t := &x.tokens[i]; t.kind != word || t.upper || t.is(cTemporal|cFrequency|cNumber) ||
-			strings.ContainsAny(t.text, "@/_.#") {
-			return false
-		}
-	}
-	return true
 }
 
 // object cuts an object out of tokens[a:b] and trims it.

@@ -50,7 +50,7 @@ func readLines[T any](t testing.TB, name string) []T {
 // triple is a fact in words.
 type triple struct {
 	Subject, Predicate, Object string
-	Negated, Multi, Loose      bool
+	Negated, Multi             bool
 }
 
 // extract returns the facts of a text, in its order.
@@ -63,7 +63,7 @@ func extract(text string) []triple {
 	out := make([]triple, len(x.facts))
 	for i := range x.facts {
 		f := &x.facts[i]
-		out[i] = triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi, f.loose}
+		out[i] = triple{x.phrase(f.subject), x.phrase(f.predicate), x.phrase(f.object), f.negated, f.multi}
 	}
 	return out
 }
@@ -105,12 +105,12 @@ type score struct {
 func (s *score) precision() float64 { return float64(s.right) / float64(s.found) }
 func (s *score) recall() float64    { return float64(s.right) / float64(s.gold) }
 
-// add scores one sentence. Negated facts, slots of several values and, unless
-// asked for, loose facts are no assertions by the rules of the labels.
-func (s *score) add(l labelled, loose bool) {
+// add scores one sentence. Negated facts and slots of several values are no
+// assertions by the rules of the labels.
+func (s *score) add(l labelled) {
 	var found []triple
 	for _, f := range extract(l.Text) {
-		if !f.Negated && !f.Multi && (loose || !f.Loose) {
+		if !f.Negated && !f.Multi {
 			found = append(found, f)
 		}
 	}
@@ -145,7 +145,7 @@ func TestDevSentences(t *testing.T) {
 	for _, name := range []string{"dev.jsonl", "dev2.jsonl"} {
 		var s score
 		for _, l := range readLines[labelled](t, name) {
-			s.add(l, false)
+			s.add(l)
 		}
 		t.Logf("%s: precision %d/%d = %.3f, recall %d/%d = %.3f, spans to the letter %d\n%s", name,
 			s.right, s.found, s.precision(), s.right, s.gold, s.recall(), s.exact, strings.Join(s.errors, "\n"))
@@ -158,22 +158,20 @@ func TestDevSentences(t *testing.T) {
 // The figures on 300 sentences that were written and labelled by somebody who had
 // not seen the extractor. The first score, of the extractor as it was committed
 // before anybody looked, was precision 170/204 = 0.833 and recall 170/227 = 0.749.
-// It has been scored some seventeen times since, and what counts as loose was
-// chosen by counts over this set, so the figures below are no longer blind: they
-// guard against getting worse, and a claim needs fresh sentences. The goal,
-// precision 0.9 at recall 0.7, is missed by one error.
+// It has been scored some seventeen times since, so the figures below are no longer
+// blind: they guard against getting worse, and a claim needs fresh sentences. They
+// count every fact that the defense holds against what is known.
 const (
-	leastPrecision = 0.88
-	leastRecall    = 0.70
+	leastPrecision = 0.85
+	leastRecall    = 0.80
 )
 
 func TestBlindSentences(t *testing.T) {
-	var s, all score
+	var s score
 	for _, l := range readLines[labelled](t, "test.jsonl") {
-		s.add(l, false)
-		all.add(l, true)
+		s.add(l)
 	}
-	summary := s.String() + "with loose facts: " + all.String()
+	summary := s.String()
 	t.Log(summary)
 	if s.found == 0 || s.precision() < leastPrecision {
 		t.Errorf("precision %.3f, want at least %.2f", s.precision(), leastPrecision)
@@ -188,15 +186,14 @@ func TestBlindSentences(t *testing.T) {
 // its errors, after the extractor was finished. It was scored once, for this
 // figure, which is the one to quote.
 func TestFreshSentences(t *testing.T) {
-	var s, all score
+	var s score
 	for _, l := range readLines[labelled](t, "fresh.jsonl") {
-		s.add(l, false)
-		all.add(l, true)
+		s.add(l)
 	}
-	summary := s.String() + "with loose facts: " + all.String()
+	summary := s.String()
 	t.Log(summary)
-	if s.precision() < 0.9 || s.recall() < 0.7 {
-		t.Errorf("precision %.3f and recall %.3f, want at least 0.9 and 0.7", s.precision(), s.recall())
+	if s.precision() < 0.9 || s.recall() < 0.8 {
+		t.Errorf("precision %.3f and recall %.3f, want at least 0.9 and 0.8", s.precision(), s.recall())
 	}
 	golden(t, "fresh.golden", summary)
 }
