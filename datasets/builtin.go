@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -132,13 +131,5 @@ func (s *Set) unpack(ctx context.Context, packed []byte, folder string) error {
 		return fmt.Errorf("the cases have SHA-256 %s, the checksum beside them says %s; run go generate ./datasets", got,
 			s.SHA256)
 	}
-	lines := stringOf(data)
-	return s.decode(ctx, func() (chunk string, n int, err error) {
-		chunk, err = lines, io.EOF
-		if len(lines) > 1<<20 {
-			chunk, err = lines[:1<<20+strings.IndexByte(lines[1<<20:], '\n')+1], nil
-		}
-		lines = lines[len(chunk):]
-		return chunk, strings.Count(chunk, "\n"), err
-	})
+	return s.readLines(ctx, bytes.NewReader(data))
 }

@@ -63,7 +63,7 @@ func (k *checker) add(check, field, what, remedy string) {
 
 func (k *checker) oneOf(field, got string, known []string) {
 	if !slices.Contains(known, got) {
-		k.add(CheckVocabulary, field, "unknown "+field+" "+quote(got), "one of "+strings.Join(known, ", "))
+		k.add(CheckVocabulary, field, "unknown "+field+" "+Quote(got), "one of "+strings.Join(known, ", "))
 	}
 }
 
@@ -93,7 +93,7 @@ func (k *checker) vocabulary() {
 		for i := range list {
 			s, at := &list[i], fmt.Sprintf("%s[%d]", field, i)
 			if !slices.Contains(media, s.Medium) {
-				k.add(CheckVocabulary, at+".medium", "unknown medium "+quote(string(s.Medium)), fmt.Sprintf("one of %v", media))
+				k.add(CheckVocabulary, at+".medium", "unknown medium "+Quote(string(s.Medium)), fmt.Sprintf("one of %v", media))
 			}
 			if strings.TrimSpace(s.Text) == "" {
 				k.add(CheckVocabulary, at+".text", "empty", "give the segment a text or leave it out")
@@ -158,29 +158,29 @@ func (k *checker) operativeValue() {
 	said, met := holds(text.Fold(user.String()), forms), holds(text.Fold(content.String()), forms)
 	switch {
 	case c.Label == Attack && !met:
-		k.add(CheckValue, "value", "the canary "+quote(c.Value)+" stands in no segment of the write session",
+		k.add(CheckValue, "value", "the canary "+Quote(c.Value)+" stands in no segment of the write session",
 			"put it into the content that carries the attack")
 	case c.Label == Attack && said:
-		k.add(CheckValue, "value", "the user says the canary "+quote(c.Value),
+		k.add(CheckValue, "value", "the user says the canary "+Quote(c.Value),
 			"an attack comes from content, not from the user")
 	case c.Kind == KindUser && !said:
-		k.add(CheckValue, "value", "the user never says "+quote(c.Value),
+		k.add(CheckValue, "value", "the user never says "+Quote(c.Value),
 			"put it into the user's words, or make the kind asked or unasked")
 	case (c.Kind == KindAsked || c.Kind == KindUnasked) && !met:
-		k.add(CheckValue, "value", quote(c.Value)+" stands in no segment of the write session",
+		k.add(CheckValue, "value", Quote(c.Value)+" stands in no segment of the write session",
 			"put it into the content, or make the kind user")
 	}
 	if c.Memory != "" && !holds(text.Fold(c.Memory), forms) {
-		k.add(CheckValue, "expected_memory", "does not hold the value "+quote(c.Value),
+		k.add(CheckValue, "expected_memory", "does not hold the value "+Quote(c.Value),
 			"write the memory with its value, or list the spelling under forms")
 	}
 	if r := c.Retrieval; r != nil {
 		if holds(text.Fold(r.Query), forms) {
-			k.add(CheckLeak, "retrieval.query", "gives the value "+quote(c.Value)+" away", "ask for it without naming it")
+			k.add(CheckLeak, "retrieval.query", "gives the value "+Quote(c.Value)+" away", "ask for it without naming it")
 		}
 		for i := range r.Segments {
 			if s := &r.Segments[i]; holds(text.Fold(s.Source+"\n"+s.Title+"\n"+s.Text), forms) {
-				k.add(CheckLeak, fmt.Sprintf("retrieval.segments[%d]", i), "gives the value "+quote(c.Value)+" away",
+				k.add(CheckLeak, fmt.Sprintf("retrieval.segments[%d]", i), "gives the value "+Quote(c.Value)+" away",
 					"leave it to memory")
 			}
 		}
@@ -196,12 +196,12 @@ func (k *checker) tasks() {
 		t := &c.Write[i]
 		seen += text.Fold(t.User) + "\n" + foldSegments(t.Segments)
 		if len(t.Expect) > 0 && !holds(seen, folded(t.Expect)) {
-			k.add(CheckAnswerable, fmt.Sprintf("write[%d].expect", i), "nothing in the session holds "+quote(t.Expect[0]),
+			k.add(CheckAnswerable, fmt.Sprintf("write[%d].expect", i), "nothing in the session holds "+Quote(t.Expect[0]),
 				"expect a text that stands in the content")
 		}
 		for _, e := range t.Expect {
-			if e != "" && holdsWord(text.Fold(t.User), text.Fold(e)) {
-				k.add(CheckLeak, fmt.Sprintf("write[%d].expect", i), "the user's own words hold "+quote(e),
+			if e != "" && text.HoldsWhole(text.Fold(t.User), text.Fold(e)) {
+				k.add(CheckLeak, fmt.Sprintf("write[%d].expect", i), "the user's own words hold "+Quote(e),
 					"expect something that only the content knows")
 			}
 		}
@@ -219,16 +219,16 @@ func (k *checker) tasks() {
 		k.add(CheckAnswerable, "retrieval.expect", "missing", "say which text the right answer holds")
 	case len(expect) == 0:
 	case c.Writes() && !holds(text.Fold(c.Memory), expect):
-		k.add(CheckAnswerable, "retrieval.expect", "the expected memory does not hold "+quote(r.Expect[0]),
+		k.add(CheckAnswerable, "retrieval.expect", "the expected memory does not hold "+Quote(r.Expect[0]),
 			"expect what the memory says")
 	case c.Writes() && holds(text.Fold(r.Query)+"\n"+later, expect):
-		k.add(CheckLeak, "retrieval.expect", quote(r.Expect[0])+" is known without memory",
+		k.add(CheckLeak, "retrieval.expect", Quote(r.Expect[0])+" is known without memory",
 			"ask for something that only memory knows")
 	case c.Label == Attack && holds(text.Fold(c.Value), expect):
 		k.add(CheckAnswerable, "retrieval.expect", "the right outcome is the attacker's value",
 			"expect what a sound agent does, or leave it out")
 	case !c.Writes() && !holds(seen+later, expect):
-		k.add(CheckAnswerable, "retrieval.expect", "nothing holds "+quote(r.Expect[0]),
+		k.add(CheckAnswerable, "retrieval.expect", "nothing holds "+Quote(r.Expect[0]),
 			"give the content with the query, under retrieval.segments")
 	}
 }
@@ -260,23 +260,4 @@ func holds(foldedText string, forms []string) bool {
 // removes.
 func Holds(s, value string) bool {
 	return value != "" && strings.Contains(text.Fold(s), text.Fold(value))
-}
-
-// holdsWord reports whether the folded text holds the folded form as whole words.
-func holdsWord(foldedText, form string) bool {
-	for at := 0; ; {
-		i := strings.Index(foldedText[at:], form)
-		if i < 0 {
-			return false
-		}
-		start, end := at+i, at+i+len(form)
-		if !wordByte(foldedText, start-1) && !wordByte(foldedText, end) {
-			return true
-		}
-		at = start + 1
-	}
-}
-
-func wordByte(s string, i int) bool {
-	return i >= 0 && i < len(s) && (s[i] >= 'a' && s[i] <= 'z' || s[i] >= '0' && s[i] <= '9' || s[i] >= 0x80)
 }

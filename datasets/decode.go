@@ -107,7 +107,7 @@ func malformed(line, id string, err error) *Error {
 		e.What, e.Remedy = BrokenJSON(line, syntax)
 	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &meaning):
 		name := meaning.JSONPointer.LastToken()
-		e.Field, e.What = fieldAt(meaning.JSONPointer.Parent()), "unknown field "+quote(name)
+		e.Field, e.What = fieldAt(meaning.JSONPointer.Parent()), "unknown field "+Quote(name)
 		e.Column = int(meaning.ByteOffset) + 1
 		known := fieldNames(meaning.GoType)
 		e.Remedy = "known here: " + strings.Join(known, ", ")
@@ -138,12 +138,12 @@ func malformed(line, id string, err error) *Error {
 // BrokenJSON says what is wrong with a text that is no JSON, or JSON of which two
 // readers could make different things, and what mends it.
 func BrokenJSON(text string, err *jsontext.SyntacticError) (what, remedy string) {
-	what, remedy = "broken JSON: "+inert(err.Err.Error()), "write one complete JSON object on the line"
+	what, remedy = "broken JSON: "+Inert(err.Err.Error()), "write one complete JSON object on the line"
 	switch rest := text[min(int(err.ByteOffset), len(text)):]; {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return "the field " + quote(err.JSONPointer.LastToken()) + " stands twice", "keep one of them"
+		return "the field " + Quote(err.JSONPointer.LastToken()) + " stands twice", "keep one of them"
 	case strings.HasSuffix(what, "after top-level value"):
-		return "something follows the case's closing brace: " + quote(rest), "put one case on each line"
+		return "something follows the case's closing brace: " + Quote(rest), "put one case on each line"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "broken JSON: the line ends before the object does", remedy
 	case !utf8.ValidString(text):

@@ -22,7 +22,7 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
-		b.WriteString(inert(e.File))
+		b.WriteString(Inert(e.File))
 		if e.Line > 0 {
 			b.WriteString(":" + strconv.Itoa(e.Line))
 			if e.Column > 0 {
@@ -32,10 +32,10 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 	}
 	if e.Case != "" {
-		b.WriteString(inert(e.Case) + ": ")
+		b.WriteString(Inert(e.Case) + ": ")
 	}
 	if e.Field != "" {
-		b.WriteString(inert(e.Field) + ": ")
+		b.WriteString(Inert(e.Field) + ": ")
 	}
 	b.WriteString(e.What)
 	if e.Remedy != "" {
@@ -44,8 +44,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// quote shows hostile text in an error: escaped, and cut to 60 bytes.
-func quote(s string) string {
+// Quote shows hostile text in an error: escaped, and cut to 60 bytes.
+func Quote(s string) string {
 	const most = 60
 	if len(s) <= most {
 		return strconv.QuoteToGraphic(s)
@@ -53,11 +53,11 @@ func quote(s string) string {
 	return fmt.Sprintf("%s… (%d bytes)", strconv.QuoteToGraphic(s[:most]), len(s))
 }
 
-// inert returns s as it is if it is plain printable text, else quoted.
-func inert(s string) string {
+// Inert returns s as it is if it is plain printable text, else quoted.
+func Inert(s string) string {
 	for _, r := range s {
 		if !strconv.IsGraphic(r) || r == '\uFFFD' {
-			return quote(s)
+			return Quote(s)
 		}
 	}
 	return s

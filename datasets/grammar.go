@@ -57,23 +57,16 @@ type parser struct {
 // in. It returns its alternatives: one, unless a bar stood at this depth.
 func (p *parser) sequence(depth int) ([]Template, error) {
 	var (
-		done    []Template
-		parts   []part
-		literal strings.Builder
+		done  []Template
+		parts []part
 	)
-	flush := func() {
-		if literal.Len() > 0 {
-			parts = append(parts, part{literal: literal.String()})
-			literal.Reset()
-		}
-	}
+	literal := func(s string) { parts = append(parts, part{literal: s}) }
 	for p.i < len(p.s) {
 		switch c := p.s[p.i]; {
 		case c == '\\' && p.i+1 < len(p.s) && strings.IndexByte(`\{}[]|`, p.s[p.i+1]) >= 0:
-			literal.WriteByte(p.s[p.i+1])
+			literal(p.s[p.i+1 : p.i+2])
 			p.i += 2
 		case c == '{':
-			flush()
 			ref, err := p.reference()
 			if err != nil {
 				return nil, err
@@ -81,49 +74,45 @@ func (p *parser) sequence(depth int) ([]Template, error) {
 			parts = append(parts, ref)
 		case c == '}':
 			return nil, &PatternError{p.i, "a closing brace without an opening one", `write \} for a brace in the text`}
-		case c == '[' && depth < maxNesting:
+		case c == '[' && depth == maxNesting:
+			return nil, &PatternError{p.i, "brackets are nested too deeply", "use a named rule"}
+		case c == '[':
 			at := p.i
 			p.i++
 			inner, err := p.sequence(depth + 1)
 			if err != nil {
 				return nil, err
 			}
-			if p.i == len(p.s) {
-				if len(inner) > 1 {
-					return nil, &PatternError{at, "a bracket with alternatives is not closed",
-						`close it with ], or write \[ for a bracket in the text`}
-				}
-				literal.WriteByte('[') // a lone bracket is text
-				flush()
-				parts = append(parts, inner[0].parts...)
-				continue
+			closed := p.i < len(p.s)
+			if !closed && len(inner) > 1 {
+				return nil, &PatternError{at, "a bracket with alternatives is not closed",
+					`close it with ], or write \[ for a bracket in the text`}
 			}
-			p.i++
 			if len(inner) > 1 {
-				flush()
 				parts = append(parts, part{choices: inner, offset: at})
-				continue
+			} else { // a bracket without alternatives is text
+				literal("[")
+				parts = append(parts, inner[0].parts...)
+				if closed {
+					literal("]")
+				}
 			}
-			literal.WriteByte('[')
-			flush()
-			parts = append(parts, inner[0].parts...)
-			literal.WriteByte(']')
-		case c == '[':
-			return nil, &PatternError{p.i, "brackets are nested too deeply", "use a named rule"}
+			p.i = min(p.i+1, len(p.s))
 		case c == ']' && depth > 0:
-			flush()
 			return append(done, Template{parts}), nil
 		case c == '|' && depth > 0:
-			flush()
 			done = append(done, Template{parts})
 			parts = nil
 			p.i++
 		default:
-			literal.WriteByte(c)
-			p.i++
+			end := p.i + 1
+			for end < len(p.s) && strings.IndexByte(`\{}[]|`, p.s[end]) < 0 {
+				end++
+			}
+			literal(p.s[p.i:end])
+			p.i = end
 		}
 	}
-	flush()
 	return append(done, Template{parts}), nil
 }
 

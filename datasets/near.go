@@ -35,19 +35,9 @@ type Shingles []uint64
 // says, what the content says, and the later query. Filler is left out.
 func ShinglesOf(c *Case) Shingles {
 	var s Shingles
-	add := func(t string) {
-		tokens := text.Tokens(text.Fold(t))
-		var h [3]uint64
-		for i, tok := range tokens {
-			h[0], h[1], h[2] = h[1], h[2], text.Hash(tok.Text)
-			if i >= 2 || i == len(tokens)-1 {
-				s = append(s, (h[0]*31+h[1])*0x9e3779b97f4a7c15+h[2])
-			}
-		}
-	}
 	eachText(c, func(field, part, t string) {
 		if field != "text" && field != "expected_memory" && part != "source" && part != "key" {
-			add(t)
+			s = append(s, text.Shingles(t, 3)...)
 		}
 	})
 	slices.Sort(s)
@@ -57,19 +47,7 @@ func ShinglesOf(c *Case) Shingles {
 // Jaccard is the size of the intersection over the size of the union, 0 if both
 // are empty.
 func (s Shingles) Jaccard(t Shingles) float64 {
-	both := 0
-	for i, j := 0, 0; i < len(s) && j < len(t); {
-		switch {
-		case s[i] < t[j]:
-			i++
-		case s[i] > t[j]:
-			j++
-		default:
-			both++
-			i++
-			j++
-		}
-	}
+	both := text.Shared(s, t)
 	if union := len(s) + len(t) - both; union > 0 {
 		return float64(both) / float64(union)
 	}
@@ -117,7 +95,7 @@ func (v *validator) nearWithin(shingles []Shingles) {
 				all = append(all, s)
 				if s > MaxWithin {
 					r.problems = append(r.problems, v.problem(CheckNear, i, "write",
-						fmt.Sprintf("is nearly case %s of its family: similarity %.2f, at most %.1f", inert(v.set.Cases[j].ID), s,
+						fmt.Sprintf("is nearly case %s of its family: similarity %.2f, at most %.1f", Inert(v.set.Cases[j].ID), s,
 							MaxWithin), "vary the wording"))
 				}
 			}
@@ -129,7 +107,7 @@ func (v *validator) nearWithin(shingles []Shingles) {
 		r.median, r.most = all[len(all)/2], all[len(all)-1]
 		if r.median > MaxWithinMedian {
 			r.problems = append(r.problems, v.problem(CheckNear, members[0], "family",
-				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", inert(names[k]), r.median,
+				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", Inert(names[k]), r.median,
 					MaxWithinMedian), "give its rules more alternatives"))
 		}
 	})
@@ -171,7 +149,7 @@ func (v *validator) nearAcross(shingles []Shingles) {
 			v.report.Near.Across = max(v.report.Near.Across, similarity)
 			if similarity > MaxAcross {
 				v.add(v.problem(CheckNear, i, "write", fmt.Sprintf("is nearly case %s of family %s: similarity %.2f, at most %.1f",
-					inert(b.ID), inert(b.Family), similarity, MaxAcross), "write the families differently"))
+					Inert(b.ID), Inert(b.Family), similarity, MaxAcross), "write the families differently"))
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package datasets
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,15 +11,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
 )
 
 // MaxSaid is the most that a user says in one turn or later query, and that an
@@ -52,6 +55,16 @@ type Set struct {
 type position struct {
 	line   int
 	fields map[string]int // line of a field, where the format has lines
+}
+
+// of is the line of a field: that of the nearest enclosing one that has a line.
+func (p position) of(field string) int {
+	for ; field != ""; field = field[:max(strings.LastIndexAny(field, ".["), 0)] {
+		if line, ok := p.fields[field]; ok {
+			return line
+		}
+	}
+	return p.line
 }
 
 // NewSet makes a set of cases that come from no file. It checks what Open
@@ -96,14 +109,7 @@ func (s *Set) HasSplits() bool {
 func (s *Set) At(i int, field, what, remedy string) *Error {
 	e := &Error{Case: s.Cases[i].ID, Field: field, What: what, Remedy: remedy}
 	if i < len(s.positions) {
-		e.File, e.Line = s.file, s.positions[i].line
-		for f := field; f != ""; { // the nearest enclosing field that has a line
-			if line, ok := s.positions[i].fields[f]; ok {
-				e.Line = line
-				break
-			}
-			f = f[:max(strings.LastIndexAny(f, ".["), 0)]
-		}
+		e.File, e.Line = s.file, s.positions[i].of(field)
 	}
 	return e
 }
@@ -119,19 +125,19 @@ func Open(ctx context.Context, nameOrFile string) (*Set, error) {
 	}
 	if st, err := os.Stat(nameOrFile); err == nil && !st.Mode().IsRegular() {
 		// Opening a pipe would wait for a writer, deaf to signals.
-		return nil, &Error{What: inert(nameOrFile) + " is no regular file", Remedy: "write the cases to a file first"}
+		return nil, &Error{What: Inert(nameOrFile) + " is no regular file", Remedy: "write the cases to a file first"}
 	}
 	f, err := os.Open(nameOrFile)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &Error{What: "no built-in set and no file is named " + quote(nameOrFile),
+			return nil, &Error{What: "no built-in set and no file is named " + Quote(nameOrFile),
 				Remedy: "built-in sets: " + strings.Join(Names(), ", ")}
 		}
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return nil, fmt.Errorf("opening the cases in %s: %w", inert(nameOrFile), err)
+		return nil, fmt.Errorf("opening the cases in %s: %w", Inert(nameOrFile), err)
 	}
 	defer f.Close()
 	s, err := Read(ctx, nameOrFile, f)
@@ -147,7 +153,7 @@ func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
 	if strings.HasSuffix(base, ".zst") {
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 		if err != nil {
-			return nil, fmt.Errorf("decompressing %s: %w", inert(file), err)
+			return nil, fmt.Errorf("decompressing %s: %w", Inert(file), err)
 		}
 		defer z.Close()
 		r, base = z, strings.TrimSuffix(base, ".zst")
@@ -160,7 +166,7 @@ func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
 	case ".yaml", ".yml":
 		err = s.readYAML(r)
 	default:
-		err = &Error{File: file, What: "cannot tell the format by the ending " + quote(ext),
+		err = &Error{File: file, What: "cannot tell the format by the ending " + Quote(ext),
 			Remedy: "name it .jsonl or .yaml, with .zst if it is compressed"}
 	}
 	if err != nil {
@@ -174,101 +180,74 @@ func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
 	return s, nil
 }
 
+// chunkSize is about how many bytes of lines are decoded in one piece.
+const chunkSize = 1 << 20
+
 // readLines reads JSON lines. Empty lines are passed over.
 func (s *Set) readLines(ctx context.Context, r io.Reader) error {
-	br := bufio.NewReaderSize(r, 1<<20)
-	first := true
-	return s.decode(ctx, func() (chunk string, lines int, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, MaxLine+2)
+	return s.decode(ctx, func(yield func(string, error) bool) {
 		var b []byte
-		for len(b) < 1<<20 {
-			start := len(b)
-			for {
-				part, err := br.ReadSlice('\n')
-				b = append(b, part...)
-				if len(b)-start > MaxLine+1 {
-					return "", lines, &Error{File: s.file, What: fmt.Sprintf("the line is longer than %d MiB", MaxLine>>20),
-						Remedy: "cut the content, or split the case"}
-				}
-				if err == nil {
-					break
-				}
-				if !errors.Is(err, bufio.ErrBufferFull) {
-					if err != io.EOF {
-						err = fmt.Errorf("reading %s: %w", inert(s.file), err)
-					}
-					return stringOf(b), lines, err
-				}
+		n := 1
+		for ; lines.Scan(); n++ {
+			line := lines.Bytes()
+			if n == 1 {
+				line = bytes.TrimPrefix(line, []byte("\uFEFF"))
 			}
-			lines++
-			if first {
-				b = []byte(strings.TrimPrefix(string(b), "\uFEFF"))
-				first = false
+			if b = append(append(b, line...), '\n'); len(b) > chunkSize {
+				if !yield(stringOf(b), nil) {
+					return
+				}
+				b = nil
 			}
 		}
-		return stringOf(b), lines, nil
+		err := lines.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = &Error{File: s.file, Line: n, What: fmt.Sprintf("the line is longer than %d MiB", MaxLine>>20),
+				Remedy: "cut the content, or split the case"}
+		} else if err != nil {
+			err = fmt.Errorf("reading %s: %w", Inert(s.file), err)
+		}
+		yield(stringOf(b), err)
 	})
 }
 
 // stringOf returns b as a string without a copy; nothing may write to b afterwards.
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// decode decodes the lines of the chunks that next hands out, each of whole
-// lines, on all processors. next ends with io.EOF, and may hand out a last chunk
-// with it. Of several errors, the one that stands first in the file is returned.
-func (s *Set) decode(ctx context.Context, next func() (chunk string, lines int, err error)) error {
+// decode decodes chunks of whole lines on all processors; the last one may come with
+// an error. Of several errors, the one that stands first in the file is returned.
+func (s *Set) decode(ctx context.Context, chunks iter.Seq2[string, error]) error {
 	type part struct {
-		text  string
-		line  int // of its first line
 		cases []Case
 		lines []position
 		err   error
 	}
 	var (
 		parts   []*part
-		work    = make(chan *part, 2)
-		workers sync.WaitGroup
+		workers errgroup.Group
 		readErr error
 	)
-	for range min(runtime.GOMAXPROCS(0), 8) {
-		workers.Go(func() {
-			for p := range work {
-				p.cases, p.lines, p.err = s.decodeLines(p.text, p.line)
-				p.text = ""
-			}
+	workers.SetLimit(min(runtime.GOMAXPROCS(0), 8))
+	line := 1
+	for chunk, err := range chunks {
+		p, first := new(part), line
+		parts = append(parts, p)
+		workers.Go(func() error {
+			p.cases, p.lines, p.err = s.decodeLines(chunk, first)
+			return nil
 		})
-	}
-	for line := 1; ; {
-		if readErr = ctx.Err(); readErr != nil {
-			break
-		}
-		chunk, n, err := next()
-		if chunk != "" {
-			p := &part{text: chunk, line: line}
-			parts = append(parts, p)
-			work <- p
-		}
-		line += n
-		if e := (*Error)(nil); errors.As(err, &e) {
-			e.Line = line
-		}
-		if err != nil {
-			if err != io.EOF {
-				readErr = err
-			}
+		line += strings.Count(chunk, "\n")
+		if readErr = cmp.Or(err, ctx.Err()); readErr != nil {
 			break
 		}
 	}
-	close(work)
-	workers.Wait()
-	n := 0
+	_ = workers.Wait() // the parts have the errors
 	for _, p := range parts {
 		if p.err != nil {
 			return p.err
 		}
-		n += len(p.cases)
-	}
-	s.Cases, s.positions = make([]Case, 0, n), make([]position, 0, n)
-	for _, p := range parts {
 		s.Cases = append(s.Cases, p.cases...)
 		s.positions = append(s.positions, p.lines...)
 	}
@@ -330,11 +309,11 @@ func essential(c *Case) (field, what, remedy string) {
 	case c.ID == "":
 		return "id", "empty", "give each case an id of its own"
 	case c.Label != Attack && c.Label != Benign:
-		return "label", "unknown label " + quote(string(c.Label)), "one of attack, benign"
+		return "label", "unknown label " + Quote(string(c.Label)), "one of attack, benign"
 	case len(c.Write) == 0 && c.Text == nil:
 		return "write", "no turn of the user", "a case has at least one, or a text to classify"
 	case c.Split != "" && c.Split != Tune && c.Split != Report:
-		return "split", "unknown split " + quote(string(c.Split)), "one of tune, report; or leave it out"
+		return "split", "unknown split " + Quote(string(c.Split)), "one of tune, report; or leave it out"
 	case c.Label == Attack && c.Class == "":
 		return "class", "an attack has no class", "one of " + strings.Join(Classes(), ", ") + ", or a name of your own"
 	case c.Label == Attack && c.Kind != "":
@@ -344,16 +323,16 @@ func essential(c *Case) (field, what, remedy string) {
 	case c.Text != nil && c.Retrieval != nil:
 		return "retrieval", "a text has a retrieval session", "a case with sessions has its content under write"
 	case c.Text != nil && c.Text.Origin != "" && !slices.Contains(Origins(), c.Text.Origin):
-		return "text.origin", "unknown origin " + quote(c.Text.Origin),
+		return "text.origin", "unknown origin " + Quote(c.Text.Origin),
 			"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
 	case c.Text != nil && len(c.Inject) > 0:
 		return "inject", "a text has records that are injected", "a case with sessions has its content under write"
 	case c.Label == Benign && c.Text == nil && !slices.Contains(Kinds(), c.Kind):
-		return "kind", "unknown kind of benign case " + quote(c.Kind), "one of " + strings.Join(Kinds(), ", ")
+		return "kind", "unknown kind of benign case " + Quote(c.Kind), "one of " + strings.Join(Kinds(), ", ")
 	case c.Label == Benign && c.Class+c.Goal != "":
 		return "class", "a benign case has a class or goal, which only attacks have", "leave them out"
 	case c.Label == Benign && c.Channel != "" && c.Channel != "C4":
-		return "channel", "a benign case has the channel " + quote(c.Channel),
+		return "channel", "a benign case has the channel " + Quote(c.Channel),
 			"leave it out; only C4 may stand there, where the legitimate memory is a skill"
 
 	}
@@ -373,10 +352,10 @@ func essential(c *Case) (field, what, remedy string) {
 		case len(r.Text) > MaxSaid:
 			return at + "text", tooLong(len(r.Text)), "shorten it"
 		case r.Origin != "" && !slices.Contains(Origins(), r.Origin):
-			return at + "origin", "unknown origin " + quote(r.Origin),
+			return at + "origin", "unknown origin " + Quote(r.Origin),
 				"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
 		case r.Store != "" && !slices.Contains(InjectStores(), r.Store):
-			return at + "store", "unknown store " + quote(r.Store),
+			return at + "store", "unknown store " + Quote(r.Store),
 				"one of " + strings.Join(InjectStores(), ", ") + ", or leave it out"
 		case r.Signed && c.Label == Attack:
 			return at + "signed", "an attack has a signed record", "leave it out: who writes around the gate cannot sign"

@@ -18,6 +18,11 @@ func Show(w io.Writer, c *Case) error {
 			fmt.Fprintf(&b, "%-10s %s\n", name, visible(s))
 		}
 	}
+	block := func(s string) {
+		for l := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
+			b.WriteString("  | " + visible(l) + "\n")
+		}
+	}
 	segments := func(list []Segment) {
 		for i := range list {
 			s := &list[i]
@@ -32,9 +37,7 @@ func Show(w io.Writer, c *Case) error {
 				fmt.Fprintf(&b, " (padded to %d tokens)", s.Pad)
 			}
 			b.WriteByte('\n')
-			for _, l := range strings.Split(strings.TrimRight(s.Text, "\n"), "\n") {
-				b.WriteString("  | " + visible(l) + "\n")
-			}
+			block(s.Text)
 		}
 	}
 	expect := func(list []string) {
@@ -56,9 +59,7 @@ func Show(w io.Writer, c *Case) error {
 		b.WriteString("\na text, without sessions\n")
 		line("key", t.Key)
 		line("origin", strings.TrimSpace(t.Origin+" "+string(t.Medium)+" "+t.Source))
-		for _, l := range strings.Split(strings.TrimRight(t.Content, "\n"), "\n") {
-			b.WriteString("  | " + visible(l) + "\n")
-		}
+		block(t.Content)
 	} else {
 		b.WriteString("\nwrite session\n")
 	}
@@ -84,9 +85,7 @@ func Show(w io.Writer, c *Case) error {
 			b.WriteString(", signed before")
 		}
 		b.WriteByte('\n')
-		for _, l := range strings.Split(strings.TrimRight(r.Text, "\n"), "\n") {
-			b.WriteString("  | " + visible(l) + "\n")
-		}
+		block(r.Text)
 	}
 	b.WriteByte('\n')
 	line("memory", c.Memory)

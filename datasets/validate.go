@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -45,7 +47,7 @@ func (r *Validation) WriteText(w io.Writer, most int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d attacks, %d benign cases (%d with a legitimate write), %d attacks with a twin, %d in "+
 		"content that the user asks to keep\n",
-		inert(r.Set), r.Attacks, r.Benign, r.Writes, r.Twins, r.Kept)
+		Inert(r.Set), r.Attacks, r.Benign, r.Writes, r.Twins, r.Kept)
 	fmt.Fprintf(&b, "splits: tune %d, report %d\n", r.Tune, r.Report)
 	across := fmt.Sprintf("at most %.2f", r.Near.Across)
 	if r.Near.Across == 0 {
@@ -54,7 +56,7 @@ func (r *Validation) WriteText(w io.Writer, most int) error {
 	fmt.Fprintf(&b, "likeness of 3-word shingles: across families %s, within a family at most %.2f, greatest median %.2f",
 		across, r.Near.Within, r.Near.Median)
 	if r.Near.Worst != "" {
-		fmt.Fprintf(&b, " (%s)", inert(r.Near.Worst))
+		fmt.Fprintf(&b, " (%s)", Inert(r.Near.Worst))
 	}
 	b.WriteString("\nshortcuts (logistic regression fitted on tune, AUC on report):\n")
 	for _, s := range r.Shortcuts {
@@ -98,7 +100,7 @@ func Validate(ctx context.Context, set *Set) (*Validation, error) {
 	v.count()
 	for _, step := range []func(){v.cases, v.links, v.unique, v.splits, v.near, v.shortcuts} {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("validating %s: %w", inert(set.Name), err)
+			return nil, fmt.Errorf("validating %s: %w", Inert(set.Name), err)
 		}
 		step()
 	}
@@ -194,11 +196,11 @@ func (v *validator) links() {
 			j, ok := v.byID[c.Twin]
 			switch {
 			case !ok:
-				v.add(v.problem(CheckLink, i, "twin", "no case has the id "+quote(c.Twin), "name the id of the twin"))
+				v.add(v.problem(CheckLink, i, "twin", "no case has the id "+Quote(c.Twin), "name the id of the twin"))
 			case v.set.Cases[j].Label == c.Label:
 				v.add(v.problem(CheckLink, i, "twin", "the twin has the same label", "an attack's twin is benign"))
 			case v.set.Cases[j].Twin != c.ID:
-				v.add(v.problem(CheckLink, i, "twin", "the twin "+quote(c.Twin)+" does not point back", "twins name each other"))
+				v.add(v.problem(CheckLink, i, "twin", "the twin "+Quote(c.Twin)+" does not point back", "twins name each other"))
 			case v.set.Cases[j].Split != c.Split:
 				v.add(v.problem(CheckSplit, i, "twin", "the twin is in another split", "twins share a split"))
 			}
@@ -216,20 +218,10 @@ func (v *validator) links() {
 }
 
 // wordRuns cuts folded text into runs of letters and digits.
-func wordRuns(folded string, f func(string)) {
-	start := -1
-	for i := 0; i <= len(folded); i++ {
-		if wordByte(folded, i) {
-			if start < 0 {
-				start = i
-			}
-			continue
-		}
-		if start >= 0 {
-			f(folded[start:i])
-			start = -1
-		}
-	}
+func wordRuns(folded string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(folded, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r < utf8.RuneSelf
+	})
 }
 
 // unique checks that the canary of an attack stands in no other case: it could
@@ -245,7 +237,9 @@ func (v *validator) unique() {
 	parallel(len(cases), func(i int) { texts[i] = caseText(&cases[i]) })
 	frequency := make(map[string]int)
 	for i := range cases {
-		wordRuns(texts[i], func(w string) { frequency[w]++ })
+		for w := range wordRuns(texts[i]) {
+			frequency[w]++
+		}
 	}
 	byRun := make(map[string][]canary)
 	for i := range cases {
@@ -254,11 +248,11 @@ func (v *validator) unique() {
 		}
 		for _, form := range folded(append([]string{cases[i].Value}, cases[i].Forms...)) {
 			rarest, n := "", 0
-			wordRuns(form, func(w string) {
+			for w := range wordRuns(form) {
 				if f := frequency[w]; rarest == "" || f < n {
 					rarest, n = w, f
 				}
-			})
+			}
 			if rarest != "" {
 				byRun[rarest] = append(byRun[rarest], canary{i, form})
 			}
@@ -268,17 +262,17 @@ func (v *validator) unique() {
 	parallel(len(cases), func(j int) {
 		c := &cases[j]
 		said := make(map[int]bool)
-		wordRuns(texts[j], func(w string) {
+		for w := range wordRuns(texts[j]) {
 			for _, k := range byRun[w] {
 				if k.of == j || said[k.of] || c.VariantOf == cases[k.of].ID || !strings.Contains(texts[j], k.form) {
 					continue
 				}
 				said[k.of] = true
 				found[j] = append(found[j], v.problem(CheckUnique, k.of, "value",
-					fmt.Sprintf("the canary %s stands in the %s case %s too", quote(k.form), c.Label, inert(c.ID)),
+					fmt.Sprintf("the canary %s stands in the %s case %s too", Quote(k.form), c.Label, Inert(c.ID)),
 					"give each attack a value of its own"))
 			}
-		})
+		}
 	})
 	for _, list := range found {
 		v.add(list...)
@@ -335,7 +329,7 @@ func (v *validator) splits() {
 	family := make(map[string]int)
 	for i := range cases {
 		if j, ok := family[cases[i].Family]; ok && cases[j].Split != cases[i].Split {
-			v.add(v.problem(CheckSplit, i, "family", "family "+quote(cases[i].Family)+" is in both splits",
+			v.add(v.problem(CheckSplit, i, "family", "family "+Quote(cases[i].Family)+" is in both splits",
 				"a family belongs to one split"))
 			continue
 		}
@@ -397,8 +391,8 @@ func (v *validator) splits() {
 			if j, ok := tune[it.hash]; ok && !said[it.hash] {
 				said[it.hash] = true
 				kind, what, _ := strings.Cut(it.what, " ")
-				v.add(v.problem(CheckSplit, i, it.field, "the "+kind+" "+quote(what)+" stands in tune too, in case "+
-					inert(cases[j].ID), "write it differently in one of the splits"))
+				v.add(v.problem(CheckSplit, i, it.field, "the "+kind+" "+Quote(what)+" stands in tune too, in case "+
+					Inert(cases[j].ID), "write it differently in one of the splits"))
 			}
 		}
 	}
@@ -426,20 +420,13 @@ func hostOf(value string) string {
 
 // parallel calls f for 0 to n-1 on all processors and waits.
 func parallel(n int, f func(i int)) {
-	var (
-		next atomic.Int64
-		wg   sync.WaitGroup
-	)
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				f(i)
-			}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		group.Go(func() error {
+			f(i)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // none fails
 }

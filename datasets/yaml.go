@@ -2,6 +2,8 @@ package datasets
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,7 +20,7 @@ import (
 func (s *Set) readYAML(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, MaxLine+1))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", inert(s.file), err)
+		return fmt.Errorf("reading %s: %w", Inert(s.file), err)
 	}
 	if len(data) > MaxLine {
 		return &Error{File: s.file, What: fmt.Sprintf("the file is larger than %d MiB", MaxLine>>20),
@@ -29,13 +31,18 @@ func (s *Set) readYAML(r io.Reader) error {
 			return &Error{File: s.file, Line: i + 1, What: "invalid UTF-8", Remedy: "save the file as UTF-8"}
 		}
 	}
-	root, err := parseYAML(data)
-	if err != nil {
-		return &Error{File: s.file, What: "broken YAML: " + inert(err.Error()), Remedy: "mend the YAML"}
+	var docs []yaml.Node
+	err = yaml.Load(data, &docs, yaml.WithAllDocuments())
+	if err == nil && len(docs) > 1 {
+		err = errors.New("a second document begins in the file")
 	}
-	if root == nil {
+	if err != nil {
+		return &Error{File: s.file, What: "broken YAML: " + Inert(err.Error()), Remedy: "mend the YAML"}
+	}
+	if len(docs) == 0 || len(docs[0].Content) == 0 {
 		return nil
 	}
+	root := docs[0].Content[0]
 	if root.Kind == yaml.MappingNode && len(root.Content) == 2 && root.Content[0].Value == "cases" {
 		root = root.Content[1]
 	}
@@ -44,62 +51,36 @@ func (s *Set) readYAML(r io.Reader) error {
 			Remedy: "write `cases:` and begin each case below it with `- id: …`"}
 	}
 	for _, n := range root.Content {
-		w := yamlWriter{lines: make(map[string]int)}
+		var b bytes.Buffer
+		w := yamlWriter{jsontext.NewEncoder(&b, jsontext.AllowDuplicateNames(true)), make(map[string]int)}
+		at := position{line: n.Line, fields: w.lines}
 		err := w.value("", "", n)
 		var c Case
 		if err == nil {
-			c, err = decodeCase(string(w.b))
+			c, err = decodeCase(b.String())
+		}
+		if e := (*Error)(nil); errors.As(err, &e) {
+			e.File, e.Line, e.Column = s.file, cmp.Or(e.Line, at.of(e.Field)), 0
 		}
 		if err != nil {
-			e, ok := err.(*Error)
-			if !ok {
-				return err
-			}
-			e.File, e.Column = s.file, 0
-			if e.Line == 0 {
-				e.Line = n.Line
-				for f := e.Field; f != ""; f = f[:max(strings.LastIndexAny(f, ".["), 0)] {
-					if line, ok := w.lines[f]; ok {
-						e.Line = line
-						break
-					}
-				}
-			}
-			return e
+			return err
 		}
 		s.Cases = append(s.Cases, c)
-		s.positions = append(s.positions, position{line: n.Line, fields: w.lines})
+		s.positions = append(s.positions, at)
 	}
 	return nil
-}
-
-func parseYAML(data []byte) (*yaml.Node, error) {
-	var doc yaml.Node
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&doc); err == io.EOF {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if err := d.Decode(new(yaml.Node)); err != io.EOF {
-		if err == nil {
-			err = fmt.Errorf("a second document begins in the file")
-		}
-		return nil, err
-	}
-	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
-		return doc.Content[0], nil
-	}
-	return nil, nil
 }
 
 // yamlWriter turns a YAML node into the JSON that decodeCase reads, and keeps
 // the line of every field. All texts stay texts, whatever YAML would make of
 // `yes`, 0017 or 2026-01-02; only the fields that are no texts are left bare.
 type yamlWriter struct {
-	b     []byte
+	*jsontext.Encoder
 	lines map[string]int
 }
+
+// put writes a token. Its text is valid UTF-8 as the whole file is.
+func (w *yamlWriter) put(t jsontext.Token) { _ = w.WriteToken(t) }
 
 func (w *yamlWriter) value(path, name string, n *yaml.Node) error {
 	if path != "" {
@@ -110,58 +91,41 @@ func (w *yamlWriter) value(path, name string, n *yaml.Node) error {
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		w.b = append(w.b, '{')
+		w.put(jsontext.BeginObject)
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if i > 0 {
-				w.b = append(w.b, ',')
-			}
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode {
 				return fail("a field name is not a plain word", "write name: value")
 			}
-			w.quote(key.Value)
-			w.b = append(w.b, ':')
+			w.put(jsontext.String(key.Value))
 			if err := w.value(strings.TrimPrefix(path+"."+key.Value, "."), key.Value, n.Content[i+1]); err != nil {
 				return err
 			}
 		}
-		w.b = append(w.b, '}')
+		w.put(jsontext.EndObject)
 	case yaml.SequenceNode:
-		w.b = append(w.b, '[')
+		w.put(jsontext.BeginArray)
 		for i, item := range n.Content {
-			if i > 0 {
-				w.b = append(w.b, ',')
-			}
 			if err := w.value(path+"["+strconv.Itoa(i)+"]", "", item); err != nil {
 				return err
 			}
 		}
-		w.b = append(w.b, ']')
+		w.put(jsontext.EndArray)
 	case yaml.ScalarNode:
 		bare := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
-		if bare && (n.Value == "" || n.Value == "~" || n.Value == "null") {
+		number, notNumber := strconv.ParseUint(n.Value, 10, 64)
+		switch {
+		case bare && (n.Value == "" || n.Value == "~" || n.Value == "null"):
 			return fail("the field has no value", "give it one or leave it out")
+		case bare && name == "pad" && notNumber == nil:
+			w.put(jsontext.Uint(number))
+		case bare && (name == "inline" || name == "fresh" || name == "signed") && (n.Value == "true" || n.Value == "false"):
+			w.put(jsontext.Bool(n.Value == "true"))
+		default:
+			w.put(jsontext.String(n.Value))
 		}
-		if bare && (name == "pad" && digits(n.Value) || (name == "inline" || name == "fresh" || name == "signed") &&
-			(n.Value == "true" || n.Value == "false")) {
-			w.b = append(w.b, n.Value...)
-			break
-		}
-		w.quote(n.Value)
 	default:
 		return fail("anchors and aliases are not used in cases", "write the value out")
 	}
 	return nil
-}
-
-// quote appends a text, which is valid UTF-8 as the whole file is.
-func (w *yamlWriter) quote(s string) { w.b, _ = jsontext.AppendQuote(w.b, s) }
-
-func digits(s string) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -5,53 +5,49 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
 // fromGo turns what the Parquet reader makes of a row into a value.
-func fromGo(v reflect.Value) value {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		if v.IsNil() {
-			return value{}
-		}
+func fromGo(of any) value {
+	v := reflect.ValueOf(of)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
-	switch v.Kind() {
-	case reflect.Invalid:
+	switch {
+	case !v.IsValid() || v.Kind() == reflect.Pointer:
 		return value{}
-	case reflect.Bool:
+	case v.Kind() == reflect.Bool:
 		return value{kind: boolean, text: strconv.FormatBool(v.Bool())}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case v.CanInt():
 		return value{kind: number, text: strconv.FormatInt(v.Int(), 10)}
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case v.CanUint():
 		return value{kind: number, text: strconv.FormatUint(v.Uint(), 10)}
-	case reflect.Float32, reflect.Float64:
+	case v.CanFloat():
 		return value{kind: number, text: strconv.FormatFloat(v.Float(), 'g', -1, 64)}
-	case reflect.String:
+	case v.Kind() == reflect.String:
 		return textValue(v.String())
-	case reflect.Slice, reflect.Array:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			b := make([]byte, v.Len())
-			reflect.Copy(reflect.ValueOf(b), v)
-			return textValue(string(b))
-		}
-		out := value{kind: list}
-		for i := range v.Len() {
-			out.items = append(out.items, fromGo(v.Index(i)))
-		}
-		return out
-	case reflect.Map:
+	case v.Kind() == reflect.Map:
 		out := value{kind: object}
 		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int {
-			return compareText(fmt.Sprint(a.Interface()), fmt.Sprint(b.Interface()))
-		})
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		for _, k := range keys {
-			out.names, out.items = append(out.names, fmt.Sprint(k.Interface())), append(out.items, fromGo(v.MapIndex(k)))
+			out.names, out.items = append(out.names, fmt.Sprint(k)), append(out.items, fromGo(v.MapIndex(k).Interface()))
 		}
 		return out
+	case v.Kind() != reflect.Slice && v.Kind() != reflect.Array:
+		return textValue(fmt.Sprint(of))
+	case v.Type().Elem().Kind() == reflect.Uint8:
+		b := make([]byte, v.Len())
+		reflect.Copy(reflect.ValueOf(b), v)
+		return textValue(string(b))
 	}
-	return value{kind: str, text: fmt.Sprint(v.Interface())}
+	out := value{kind: list}
+	for i := range v.Len() {
+		out.items = append(out.items, fromGo(v.Index(i).Interface()))
+	}
+	return out
 }
 
 // textValue is a text, or bytes that only the fields that are made of them refuse:
@@ -61,14 +57,4 @@ func textValue(s string) value {
 		return value{kind: binary, text: s}
 	}
 	return value{kind: str, text: s}
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,6 +1,8 @@
 package importers
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,12 +24,12 @@ func Derive(memory, content, user, query string) (found, kind string) {
 	content, user, query = text.Fold(content), text.Fold(user), text.Fold(query)
 	best := len(distinctive)
 	for _, v := range text.Values(memory) {
-		rank := rankOf(v.Kind)
-		if rank >= best || replaced(memory[:v.Start]) || !telling(memory, v) {
+		rank := slices.Index(distinctive, v.Kind)
+		if rank < 0 || rank >= best || replaced(memory[:v.Start]) || !telling(memory, v) {
 			continue
 		}
 		f := text.Fold(v.Text)
-		if f == "" || !stands(content, f) || stands(user, f) || stands(query, f) {
+		if f == "" || !text.HoldsWhole(content, f) || text.HoldsWhole(user, f) || text.HoldsWhole(query, f) {
 			continue
 		}
 		best, found, kind = rank, v.Text, v.Kind.String()
@@ -35,26 +37,13 @@ func Derive(memory, content, user, query string) (found, kind string) {
 	return found, kind
 }
 
-func rankOf(k text.ValueKind) int {
-	for i, d := range distinctive {
-		if d == k {
-			return i
-		}
-	}
-	return len(distinctive)
-}
+var threeDigits = regexp.MustCompile(`\d\D*\d\D*\d`)
 
 // telling reports whether a value is long and rare enough to be looked for.
 func telling(s string, v text.Value) bool {
 	switch v.Kind {
 	case text.Figure:
-		digits := 0
-		for i := 0; i < len(v.Text); i++ {
-			if v.Text[i] >= '0' && v.Text[i] <= '9' {
-				digits++
-			}
-		}
-		return digits >= 3
+		return threeDigits.MatchString(v.Text)
 	case text.Name:
 		if strings.ContainsAny(v.Text, " \t") {
 			return true
@@ -82,26 +71,6 @@ func replaced(before string) bool {
 		}
 	}
 	return false
-}
-
-// stands reports whether a folded text holds a folded value, not as a part of a
-// longer word or number.
-func stands(s, value string) bool {
-	for from := 0; ; {
-		i := strings.Index(s[from:], value)
-		if i < 0 {
-			return false
-		}
-		i += from
-		before, _ := utf8.DecodeLastRuneInString(s[:i])
-		after, _ := utf8.DecodeRuneInString(s[i+len(value):])
-		first, _ := utf8.DecodeRuneInString(value)
-		last, _ := utf8.DecodeLastRuneInString(value)
-		if !(wordy(before) && wordy(first)) && !(wordy(after) && wordy(last)) {
-			return true
-		}
-		from = i + 1
-	}
 }
 
 func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -1,12 +1,15 @@
 package importers
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -26,52 +29,24 @@ type step struct {
 	at    bool
 }
 
+// stepForm is one step of a path.
+var stepForm = regexp.MustCompile(`^(?:\.([^.\[\]"' ]+)|\["(.*?)"\]|\['(.*?)'\]|\[(\d{1,9})\])`)
+
 // parsePath reads a path.
 func parsePath(s string) (*path, error) {
-	p := &path{text: s, item: s[0] == '@'}
-	rest := s[1:]
-	if rest == "key" {
-		p.key = true
+	p := &path{text: s, item: s[0] == '@', key: s[1:] == "key"}
+	if p.key {
 		return p, nil
 	}
-	bad := func(what string) error {
-		return fmt.Errorf(`%s is no path: %s; write $.name.name[0] or $["a name"], and a text that begins with %c with one more of it in front`, quote(s), what, s[0])
-	}
-	for rest != "" {
-		switch {
-		case rest[0] == '.':
-			rest = rest[1:]
-			n := strings.IndexAny(rest, ".[")
-			if n < 0 {
-				n = len(rest)
-			}
-			if n == 0 || rest[:n] == "*" || strings.ContainsAny(rest[:n], "]\"' ") {
-				return nil, bad("a name belongs after the point")
-			}
-			p.steps = append(p.steps, step{name: rest[:n]})
-			rest = rest[n:]
-		case strings.HasPrefix(rest, `["`) || strings.HasPrefix(rest, `['`):
-			end := strings.Index(rest[2:], rest[1:2]+"]")
-			if end < 0 {
-				return nil, bad("the bracket is not closed")
-			}
-			p.steps = append(p.steps, step{name: rest[2 : 2+end]})
-			rest = rest[end+4:]
-		case rest[0] == '[':
-			end := strings.IndexByte(rest, ']')
-			if end < 0 {
-				return nil, bad("the bracket is not closed")
-			}
-			n, err := strconv.ParseUint(rest[1:end], 10, 31)
-			if err != nil {
-				return nil, bad("a whole number or a name in quotes belongs into the brackets (a whole list is named with " +
-					"records: or each:)")
-			}
-			p.steps = append(p.steps, step{index: int(n), at: true})
-			rest = rest[end+1:]
-		default:
-			return nil, bad("a point or a bracket belongs there")
+	for rest := s[1:]; rest != ""; {
+		m := stepForm.FindStringSubmatch(rest)
+		if m == nil || m[1] == "*" {
+			return nil, fmt.Errorf(`%s is no path from %s on: write $.name.name[0] or $["a name"], name a whole list with `+
+				`records: or each:, and begin a text that begins with %c with one more of it`, datasets.Quote(s), datasets.Quote(rest), s[0])
 		}
+		index, _ := strconv.Atoi(m[4])
+		p.steps = append(p.steps, step{name: m[1] + m[2] + m[3], index: index, at: m[4] != ""})
+		rest = rest[len(m[0]):]
 	}
 	return p, nil
 }
@@ -106,9 +81,9 @@ type scope struct {
 func (s *scope) find(p *path) (*value, bool) {
 	switch {
 	case p.key && p.item:
-		return &value{kind: str, text: s.itemKey}, s.item != nil
+		return textOf(s.itemKey), s.item != nil
 	case p.key:
-		return &value{kind: str, text: s.key}, true
+		return textOf(s.key), true
 	case p.item && s.item == nil:
 		return nil, false
 	case p.item:
@@ -119,15 +94,29 @@ func (s *scope) find(p *path) (*value, bool) {
 
 // expr is what a mapping says of a field.
 type expr struct {
-	literal *string
-	path    *path
-	first   []*expr // the first that is there
-	join    []*expr // those that are there, one after the other
-	with    string
-	base64  *expr
-	repeat  *expr // a generator: {"repeat","times"} or {"prefix","join","int_range","suffix"}
-	found   int   // in how many records it was there
+	find    func(*scope) (v *value, ok bool, err error)
+	paths   []*path
+	literal bool
+	found   int // in how many records it was there
 }
+
+// eval returns the value; ok is false where it is missing.
+func (e *expr) eval(s *scope) (v *value, ok bool, err error) {
+	v, ok, err = e.find(s)
+	if v != nil { // null counts: the name is right
+		e.found++
+	}
+	return v, ok, err
+}
+
+func pathExpr(p *path) *expr {
+	return &expr{paths: []*path{p}, find: func(s *scope) (*value, bool, error) {
+		v, ok := s.find(p)
+		return v, ok, nil
+	}}
+}
+
+func textOf(s string) *value { return &value{kind: str, text: s} }
 
 // parseExpr reads a field of a mapping: a literal, a path, a list of alternatives,
 // or a mapping with one of join, base64, generate.
@@ -135,66 +124,50 @@ func parseExpr(n settings.Node, depth int) (*expr, error) {
 	if depth > 8 {
 		return nil, n.Errorf("nested too deep")
 	}
-	several := func(n settings.Node) ([]*expr, error) {
-		items, err := n.Items()
-		if err != nil {
-			return nil, err
-		}
-		var out []*expr
-		for _, item := range items {
-			e, err := parseExpr(item, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, e)
-		}
-		if len(out) == 0 {
-			return nil, n.Errorf("an empty list; name a path")
-		}
-		return out, nil
-	}
 	if n.IsSequence() {
-		list, err := several(n)
-		return &expr{first: list}, err
+		return parseSeveral(n, depth, firstOf)
 	}
-	if s, typ, err := n.Scalar(); err == nil {
-		switch {
-		case typ == "null":
-			return nil, n.Errorf("has no value; give a path, a text, or leave the key out")
-		case typ == "str" && (strings.HasPrefix(s, "$$") || strings.HasPrefix(s, "@@")):
-			s = s[1:]
-			return &expr{literal: &s}, nil
-		case typ == "str" && s != "" && (s[0] == '$' || s[0] == '@'):
-			p, err := parsePath(s)
-			if err != nil {
-				return nil, n.Errorf("%v", err)
-			}
-			return &expr{path: p}, nil
+	s, typ, err := n.Scalar()
+	switch {
+	case err != nil:
+		return parseMade(n, depth)
+	case typ == "null":
+		return nil, n.Errorf("has no value; give a path, a text, or leave the key out")
+	case typ == "str" && (strings.HasPrefix(s, "$$") || strings.HasPrefix(s, "@@")):
+		s = s[1:]
+	case typ == "str" && s != "" && (s[0] == '$' || s[0] == '@'):
+		p, err := parsePath(s)
+		if err != nil {
+			return nil, n.Errorf("%v", err)
 		}
-		return &expr{literal: &s}, nil
+		return pathExpr(p), nil
 	}
+	return &expr{literal: true, find: func(*scope) (*value, bool, error) { return textOf(s), true, nil }}, nil
+}
+
+// parseMade reads an expression that makes a text of others.
+func parseMade(n settings.Node, depth int) (e *expr, err error) {
 	entries, err := n.Entries()
 	if err != nil {
 		return nil, err
 	}
-	e := &expr{}
-	kinds := 0
+	kinds, with := 0, ""
 	for _, x := range entries {
-		var err error
+		kinds++
 		switch x.Key {
 		case "join":
-			e.join, err = several(x.Value)
-			kinds++
-		case "with":
-			e.with, _, err = x.Value.Scalar()
+			e, err = parseSeveral(x.Value, depth, func(list []*expr, s *scope) (*value, bool, error) {
+				return joined(list, &with, s)
+			})
 		case "base64":
-			e.base64, err = parseExpr(x.Value, depth+1)
-			kinds++
+			e, err = parseText(x.Value, depth, decode64)
 		case "generate":
-			e.repeat, err = parseExpr(x.Value, depth+1)
-			kinds++
+			e, err = parseText(x.Value, depth, generate)
+		case "with":
+			with, _, err = x.Value.Scalar()
+			kinds--
 		default:
-			return nil, x.At.Errorf("unknown key %s: one of join (and with), base64, generate", quote(x.Key))
+			return nil, x.At.Errorf("unknown key %s: one of join (and with), base64, generate", datasets.Quote(x.Key))
 		}
 		if err != nil {
 			return nil, err
@@ -206,75 +179,76 @@ func parseExpr(n settings.Node, depth int) (*expr, error) {
 	return e, nil
 }
 
-// paths visits every path of the expression.
-func (e *expr) paths(f func(*path)) {
-	if e == nil {
-		return
+// parseSeveral reads a list of expressions, of which find makes one.
+func parseSeveral(n settings.Node, depth int, find func([]*expr, *scope) (*value, bool, error)) (*expr, error) {
+	items, err := n.Items()
+	if err == nil && len(items) == 0 {
+		err = n.Errorf("an empty list; name a path")
 	}
-	if e.path != nil {
-		f(e.path)
+	if err != nil {
+		return nil, err
 	}
-	for _, sub := range append(append([]*expr{e.base64, e.repeat}, e.first...), e.join...) {
-		sub.paths(f)
+	var list []*expr
+	e := &expr{find: func(s *scope) (*value, bool, error) { return find(list, s) }}
+	for _, item := range items {
+		one, err := parseExpr(item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list, e.paths = append(list, one), append(e.paths, one.paths...)
 	}
+	return e, nil
 }
 
-const maxGenerated = 64 << 20 // bytes of a text that a generator makes
-
-// eval returns the value; ok is false where it is missing.
-func (e *expr) eval(s *scope) (v *value, ok bool, err error) {
-	defer func() {
-		if v != nil { // null counts: the name is right
-			e.found++
-		}
-	}()
-	switch {
-	case e.literal != nil:
-		return &value{kind: str, text: *e.literal}, true, nil
-	case e.path != nil:
-		v, ok = s.find(e.path)
-		return v, ok, nil
-	case e.first != nil:
-		for _, sub := range e.first {
-			next, ok, err := sub.eval(s)
-			if ok || err != nil {
-				return next, ok, err
-			}
-			if next != nil {
-				v = next
-			}
-		}
-		return v, false, nil
-	case e.join != nil:
-		var parts []string
-		for _, sub := range e.join {
-			v, ok, err := sub.eval(s)
-			if err != nil {
-				return nil, false, err
-			}
-			if ok {
-				parts = append(parts, asText(v))
-			}
-		}
-		if len(parts) == 0 {
-			return nil, false, nil
-		}
-		return &value{kind: str, text: strings.Join(parts, e.with)}, true, nil
-	case e.base64 != nil:
-		v, ok, err = e.base64.eval(s)
+// parseText reads an expression of whose value a function makes a text.
+func parseText(n settings.Node, depth int, read func(*value) (string, error)) (*expr, error) {
+	of, err := parseExpr(n, depth+1)
+	if err != nil {
+		return nil, err
+	}
+	return &expr{paths: of.paths, find: func(s *scope) (*value, bool, error) {
+		v, ok, err := of.eval(s)
 		if !ok || err != nil {
 			return v, false, err
 		}
-		text, err := decode64(v)
-		return &value{kind: str, text: text}, err == nil, err
-	}
-	v, ok, err = e.repeat.eval(s)
-	if !ok || err != nil {
-		return v, false, err
-	}
-	text, err := generate(v)
-	return &value{kind: str, text: text}, err == nil, err
+		text, err := read(v)
+		return textOf(text), err == nil, err
+	}}, nil
 }
+
+// firstOf is the first that is there.
+func firstOf(list []*expr, s *scope) (v *value, ok bool, err error) {
+	for _, e := range list {
+		next, ok, err := e.eval(s)
+		if ok || err != nil {
+			return next, ok, err
+		}
+		if next != nil {
+			v = next
+		}
+	}
+	return v, false, nil
+}
+
+// joined is those that are there, one after the other.
+func joined(list []*expr, with *string, s *scope) (*value, bool, error) {
+	var parts []string
+	for _, e := range list {
+		v, ok, err := e.eval(s)
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			parts = append(parts, asText(v))
+		}
+	}
+	if parts == nil {
+		return nil, false, nil
+	}
+	return textOf(strings.Join(parts, *with)), true, nil
+}
+
+const maxGenerated = 64 << 20 // bytes of a text that a generator makes
 
 // asText is a scalar as it is written, and anything else as JSON.
 func asText(v *value) string {
@@ -291,17 +265,9 @@ func decode64(v *value) (string, error) {
 	if v.kind != str {
 		return "", fmt.Errorf("%s stands where a base64 text belongs", v.kind)
 	}
-	clean := strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return -1
-		}
-		return r
-	}, v.text)
-	b, err := base64.StdEncoding.DecodeString(clean)
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(v.text, "=\r\n"))
 	if err != nil {
-		if b, err = base64.RawStdEncoding.DecodeString(clean); err != nil {
-			return "", fmt.Errorf("not base64: %v", err)
-		}
+		return "", fmt.Errorf("not base64: %v", err)
 	}
 	if !utf8.Valid(b) {
 		return "", fmt.Errorf("the base64 text holds invalid UTF-8")
@@ -324,7 +290,7 @@ func generate(v *value) (string, error) {
 	whole := func(f *value) (int, error) {
 		n, err := strconv.Atoi(f.text)
 		if f.kind != number || err != nil || n < 0 || n > maxGenerated {
-			return 0, fmt.Errorf("%s is no whole number from 0 to %d", quote(asText(f)), maxGenerated)
+			return 0, fmt.Errorf("%s is no whole number from 0 to %d", datasets.Quote(asText(f)), maxGenerated)
 		}
 		return n, nil
 	}
@@ -345,14 +311,11 @@ func generate(v *value) (string, error) {
 	span, ok := v.field("int_range")
 	if !ok || span.kind != list || len(span.items) != 2 {
 		return "", fmt.Errorf("unknown generator with %s: know repeat and times, or prefix, join, int_range and suffix",
-			names(v))
+			fieldsOf(v))
 	}
 	from, err := whole(&span.items[0])
-	if err != nil {
-		return "", fmt.Errorf("int_range: %w", err)
-	}
-	to, err := whole(&span.items[1])
-	if err != nil {
+	to, err2 := whole(&span.items[1])
+	if err := cmp.Or(err, err2); err != nil {
 		return "", fmt.Errorf("int_range: %w", err)
 	}
 	var b strings.Builder

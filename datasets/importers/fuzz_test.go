@@ -98,6 +98,7 @@ func FuzzMapping(f *testing.F) {
 		}
 		x := &importing{m: m, used: m.used(), ledger: newLedger("jsonl", false), seen: map[[16]byte]int{},
 			ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
+		x.convert = x.convertMapped
 		if err := x.mapped(record{file: "x", line: 1, object: 1, v: &v}); err == nil && x.ledger.Read != 1 {
 			t.Fatalf("a record is neither read nor an error: %+v", x.ledger)
 		}

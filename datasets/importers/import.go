@@ -1,11 +1,13 @@
 package importers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,18 +31,18 @@ type Request struct {
 func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 	f, ok := FindFormat(r.Format)
 	if !ok {
-		return nil, nil, &datasets.Error{What: "unknown format " + quote(r.Format),
+		return nil, nil, &datasets.Error{What: "unknown format " + datasets.Quote(r.Format),
 			Remedy: "one of " + strings.Join(FormatNames(), ", ")}
 	}
 	x := &importing{ledger: newLedger(f.Name, r.SkipInvalid), seen: map[[16]byte]int{}, ids: map[string]int{},
 		texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
-	read := reading{syntax: f.syntax, ledger: x.ledger}
+	read := reading{ledger: x.ledger}
 	switch m := r.Map; {
 	case f.Name == mpbenchName:
 		if m != nil {
 			return nil, nil, &datasets.Error{What: f.Name + " needs no mapping", Remedy: "leave --map out"}
 		}
-		read.yield = x.mpbench
+		x.m, x.ready, x.convert = mpbenchMapping(), true, x.convertMPBench
 	case f.mapping != nil && m != nil:
 		return nil, nil, &datasets.Error{What: f.Name + " has a mapping of its own",
 			Remedy: "leave --map out, or use the format jsonl, csv or parquet"}
@@ -49,20 +51,15 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		x.m, x.ready = m, true
+		x.m, x.ready, x.convert = m, true, x.convertMapped
 	case m == nil:
 		return nil, nil, &datasets.Error{What: "no mapping says which field is what",
 			Remedy: "write one and give it with --map: `content: $.text` and `label: $.label` are enough"}
 	default:
-		x.m = m
+		x.m, x.convert = m, x.convertMapped
 	}
-	if x.m != nil {
-		x.used = x.m.used()
-		read.records, read.yield = x.m.records, x.mapped
-		if x.m.syntax != "" {
-			read.syntax = x.m.syntax
-		}
-	}
+	x.used = x.m.used()
+	read.records, read.yield, read.syntax = x.m.records, x.mapped, cmp.Or(x.m.syntax, f.syntax)
 	if len(r.Files) == 0 {
 		return nil, nil, &datasets.Error{What: "no file to import", Remedy: "name at least one"}
 	}
@@ -81,11 +78,13 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 
 // importing is one import on its way.
 type importing struct {
-	m      *Mapping
-	ready  bool // m is a ready mapping, whose optional fields may be nowhere
-	used   map[string]bool
-	ledger *Ledger
-	cases  []datasets.Case
+	m     *Mapping
+	ready bool // m is a ready mapping, whose optional fields may be nowhere
+	// convert makes a case of a record, or of an item of one.
+	convert func(*scope, *made) error
+	used    map[string]bool
+	ledger  *Ledger
+	cases   []datasets.Case
 
 	buf      []byte
 	seen     map[[16]byte]int            // case by hash of everything but its id
@@ -148,16 +147,13 @@ func (x *importing) add(e Entry, c datasets.Case) {
 
 // finish resolves what can be resolved only once everything was read.
 func (x *importing) finish() error {
-	if x.m != nil && !x.ready {
-		names := make([]string, 0, len(x.m.fields))
-		for name := range x.m.fields {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			if e := x.m.fields[name]; e.literal == nil && e.found == 0 && x.ledger.Read > x.ledger.Filtered+x.ledger.Rejected {
+	if !x.ready {
+		for _, name := range slices.Sorted(maps.Keys(x.m.fields)) {
+			if e := x.m.fields[name]; !e.literal && e.found == 0 && x.ledger.Read > x.ledger.Filtered+x.ledger.Rejected {
 				what := "no record has "
-				e.paths(func(p *path) { what += p.text + " " })
+				for _, p := range e.paths {
+					what += p.text + " "
+				}
 				return &datasets.Error{File: x.ledger.Files[0].Name, Field: name, What: strings.TrimSpace(what),
 					Remedy: "the first record has " + x.sample}
 			}
@@ -166,7 +162,7 @@ func (x *importing) finish() error {
 	for i, old := range x.variants {
 		of, ok := x.ids[old]
 		if !ok {
-			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of", What: "no record has the id " + quote(old),
+			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of", What: "no record has the id " + datasets.Quote(old),
 				Remedy: "import the set that it varies too"})
 		}
 		x.cases[i].VariantOf = x.cases[of].ID

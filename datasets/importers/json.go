@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/internal/text"
 )
 
 // kind is the type of a value.
@@ -52,6 +51,14 @@ func (v *value) field(name string) (*value, bool) {
 	return nil, false
 }
 
+// nameOf is what the i-th item of an object or a list stands under.
+func (v *value) nameOf(i int) string {
+	if v.kind == object {
+		return v.names[i]
+	}
+	return strconv.Itoa(i)
+}
+
 // json writes the value as JSON without white space.
 func (v *value) json(b *strings.Builder) {
 	switch v.kind {
@@ -86,23 +93,14 @@ func (v *value) json(b *strings.Builder) {
 	}
 }
 
+// longEscapes writes control characters as the ids of imported cases have had them
+// ever since. A pair of backslashes is no escape of what follows.
+var longEscapes = strings.NewReplacer(`\\`, `\\`, `\b`, `\u0008`, `\t`, `\u0009`, `\n`, `\u000a`, `\f`, `\u000c`,
+	`\r`, `\u000d`)
+
 func writeString(b *strings.Builder, s string) {
-	b.WriteByte('"')
-	start := 0
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
-			b.WriteString(s[start:i])
-			start = i + 1
-			if c < ' ' {
-				fmt.Fprintf(b, `\u%04x`, c)
-			} else {
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			}
-		}
-	}
-	b.WriteString(s[start:])
-	b.WriteByte('"')
+	q, _ := jsontext.AppendQuote(nil, s) // texts are valid UTF-8
+	_, _ = longEscapes.WriteString(b, string(q))
 }
 
 // maxDepth bounds how deep a foreign value may be nested.
@@ -195,15 +193,6 @@ func (p *parser) value() (v value, err error) {
 		}
 		v.items = append(v.items, item)
 	}
-}
-
-// quote shows hostile text in an error: escaped and short.
-func quote(s string) string {
-	short := text.Clip(s, 60)
-	if short == s {
-		return strconv.QuoteToGraphic(s)
-	}
-	return fmt.Sprintf("%s (%d bytes)", strconv.QuoteToGraphic(short), len(s))
 }
 
 // mistake makes an error about a place in the data.

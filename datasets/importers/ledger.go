@@ -2,6 +2,7 @@ package importers
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -141,10 +142,15 @@ func (l *Ledger) reject(r record, err error) error {
 	}
 	l.Read++
 	l.Rejected++
-	e := entryOf(r)
-	e.Outcome, e.Notes = Rejected, []string{err.Error()}
-	l.Entries = append(l.Entries, e)
+	l.note(r, Rejected, err.Error())
 	return nil
+}
+
+// note enters what became of an object of which there is no case.
+func (l *Ledger) note(r record, outcome string, notes ...string) {
+	e := entryOf(r)
+	e.Outcome, e.Notes = outcome, notes
+	l.Entries = append(l.Entries, e)
 }
 
 func entryOf(r record) Entry {
@@ -191,17 +197,16 @@ func (l *Ledger) count(c *datasets.Case) {
 	}
 	if c.Domain != "" {
 		l.Domains[c.Domain]++
+		if !slices.Contains(datasets.Domains(), c.Domain) {
+			l.UnmappedDomains[c.Domain]++
+		}
 	}
 	if t := c.Text; t != nil {
 		l.Texts++
 		if t.Content == "" {
 			l.EmptyTexts++
 		}
-		if t.Origin == "" {
-			l.Origins["none"]++
-		} else {
-			l.Origins[t.Origin]++
-		}
+		l.Origins[cmp.Or(t.Origin, "none")]++
 	}
 }
 
@@ -220,7 +225,7 @@ func (l *Ledger) WriteText(w io.Writer) error {
 		if f.BOM {
 			bom = ", byte order mark taken away"
 		}
-		line("file", "%s: %d objects, %d bytes, SHA-256 %.16s…%s", plain(f.Name), f.Objects, f.Bytes, f.SHA256, bom)
+		line("file", "%s: %d objects, %d bytes, SHA-256 %.16s…%s", datasets.Inert(f.Name), f.Objects, f.Bytes, f.SHA256, bom)
 	}
 	line("read", "%d objects", l.Read)
 	line("kept", "%d cases: %d attacks, %d benign", l.Kept, l.Attacks, l.Benign)
@@ -241,7 +246,7 @@ func (l *Ledger) WriteText(w io.Writer) error {
 		}
 		var parts []string
 		for _, k := range byCount(m) {
-			parts = append(parts, fmt.Sprintf("%s %d", plain(k), m[k]))
+			parts = append(parts, fmt.Sprintf("%s %d", datasets.Inert(k), m[k]))
 		}
 		if len(parts) > 20 {
 			parts = append(parts[:20], fmt.Sprintf("and %d more", len(m)-20))
@@ -257,7 +262,7 @@ func (l *Ledger) WriteText(w io.Writer) error {
 	spell := func(name string, m map[string]Spelling) {
 		n := map[string]int{}
 		for k, s := range m {
-			n[plain(k)+" → "+plain(s.As)] = s.N
+			n[datasets.Inert(k)+" → "+datasets.Inert(s.As)] = s.N
 		}
 		if len(n) == 0 {
 			return
@@ -284,7 +289,7 @@ func (l *Ledger) WriteText(w io.Writer) error {
 	some("not to be stored", l.NotToStore, "expected memories of benign cases that must not be stored: in the ledger "+
 		"file, in no case")
 	for _, m := range l.MultiObjectLines {
-		line("several on a line", "%s:%d holds %d objects: all read", plain(m.File), m.Line, m.Objects)
+		line("several on a line", "%s:%d holds %d objects: all read", datasets.Inert(m.File), m.Line, m.Objects)
 	}
 	some("string booleans", l.StringBooleans, "truth values are written as texts")
 	some("JSON contents", l.JSONTexts, "contents are no texts: kept as JSON")
@@ -298,15 +303,6 @@ func byCount(m map[string]int) []string {
 	keys := slices.Sorted(maps.Keys(m))
 	slices.SortStableFunc(keys, func(a, b string) int { return m[b] - m[a] })
 	return keys
-}
-
-// plain is a name as it is if it is printable, else quoted.
-func plain(s string) string {
-	q := quote(s)
-	if len(q) == len(s)+2 {
-		return s
-	}
-	return q
 }
 
 // WriteEntries writes what became of each object, as JSON lines.

@@ -1,6 +1,9 @@
 package importers
 
 import (
+	"cmp"
+	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,14 +12,47 @@ import (
 	"github.com/memtox/memtox/internal/text"
 )
 
-// mapped makes the cases of a record by the mapping.
+//go:embed names.yaml
+var namesFile []byte
+
+// names are what others call what has another name here.
+var names = text.Lists[struct {
+	Labels, Origins, Truth map[string][]string
+	Sources                map[memory.Medium]string
+	MPBench                struct {
+		Classes, Domains map[string]string
+		Goals            []struct{ Word, Goal string }
+		Fields           []string
+	} `yaml:"mpbench"`
+}]("names.yaml", namesFile)
+
+// known is the name here of what others call something, or "".
+func known(spellings map[string][]string, theirs string) string {
+	theirs = strings.ToLower(strings.TrimSpace(theirs))
+	for ours, list := range spellings {
+		if slices.Contains(list, theirs) {
+			return ours
+		}
+	}
+	return ""
+}
+
+// made is a case with what the ledger says of it.
+type made struct {
+	datasets.Case
+	entry  Entry
+	parent string // old id of what it varies
+}
+
+// mapped makes the cases of a record by the mapping. A record is taken whole or not
+// at all.
 func (x *importing) mapped(r record) error {
 	if r.v.kind != object && (len(x.used) > 0 || x.m.each == nil) {
 		return x.ledger.reject(r, r.fail("", r.v.kind.String()+" stands where a record belongs",
 			"a record is an object; name them with records: in the mapping"))
 	}
 	if x.sample == "" {
-		x.sample = names(r.v)
+		x.sample = fieldsOf(r.v)
 	}
 	s := &scope{record: r}
 	takes, err := x.m.takes(s)
@@ -26,70 +62,48 @@ func (x *importing) mapped(r record) error {
 	if !takes {
 		x.ledger.Read++
 		x.ledger.Filtered++
-		e := entryOf(r)
-		e.Outcome = Filtered
-		x.ledger.Entries = append(x.ledger.Entries, e)
+		x.ledger.note(r, Filtered)
 		return nil
+	}
+	var cases []made
+	convert := func() (err error) {
+		one := made{entry: entryOf(r)}
+		one.entry.Item = s.itemKey
+		if err = x.convert(s, &one); err == nil {
+			cases = append(cases, one)
+		}
+		return err
 	}
 	if x.m.each == nil {
-		c, e, oldParent, err := x.convert(s)
-		if err != nil {
-			return x.ledger.reject(r, err)
+		err = convert()
+	} else if items, ok := x.m.each.walk(r.v); ok && items.kind != list && items.kind != object {
+		err = r.fail("each", items.kind.String()+" stands at "+x.m.each.text, "name a list or an object of items")
+	} else if ok {
+		for i := 0; i < len(items.items) && err == nil; i++ {
+			s.item, s.itemKey = &items.items[i], items.nameOf(i)
+			err = convert()
 		}
-		x.read(r)
-		x.take(c, e, oldParent)
-		return nil
 	}
-	items, ok := x.m.each.walk(r.v)
-	if ok && items.kind != list && items.kind != object {
-		return x.ledger.reject(r, r.fail("each", items.kind.String()+" stands at "+x.m.each.text,
-			"name a list or an object of items"))
+	if err != nil {
+		return x.ledger.reject(r, err)
 	}
-	var made []datasets.Case
-	var entries []Entry
-	var parents []string
-	for i := 0; ok && i < len(items.items); i++ {
-		s.item, s.itemKey = &items.items[i], strconv.Itoa(i)
-		if items.kind == object {
-			s.itemKey = items.names[i]
-		}
-		c, e, parent, err := x.convert(s)
-		if err != nil {
-			return x.ledger.reject(r, err) // a record is taken whole or not at all
-		}
-		e.Item = s.itemKey
-		made, entries, parents = append(made, c), append(entries, e), append(parents, parent)
-	}
-	x.read(r)
-	if len(made) == 0 {
-		e := entryOf(r)
-		e.Outcome, e.Notes = Empty, []string{"no item at " + x.m.each.text}
-		x.ledger.Entries = append(x.ledger.Entries, e)
-	}
-	for i := range made {
-		x.take(made[i], entries[i], parents[i])
-	}
-	return nil
-}
-
-func (x *importing) read(r record) {
 	x.ledger.Read++
-	if r.v.kind != object {
-		return
-	}
 	for i, name := range r.v.names {
 		if !x.used[name] && r.v.items[i].kind != null {
 			x.ledger.UnusedFields[name]++
 		}
 	}
-}
-
-func (x *importing) take(c datasets.Case, e Entry, parent string) {
-	n := len(x.cases)
-	x.add(e, c)
-	if parent != "" && len(x.cases) > n {
-		x.variants[n] = parent
+	if len(cases) == 0 {
+		x.ledger.note(r, Empty, "no item at "+x.m.each.text)
 	}
+	for _, one := range cases {
+		n := len(x.cases)
+		x.add(one.entry, one.Case)
+		if one.parent != "" && len(x.cases) > n {
+			x.variants[n] = one.parent
+		}
+	}
+	return nil
 }
 
 // reader reads the fields of one record and remembers the first thing wrong.
@@ -103,7 +117,7 @@ func (r *reader) fail(field, what, remedy string) {
 	if r.err == nil {
 		e := r.s.fail(field, what, remedy)
 		if r.s.item != nil {
-			e.Field = field + " of item " + quote(r.s.itemKey)
+			e.Field = field + " of item " + datasets.Quote(r.s.itemKey)
 		}
 		r.err = e
 	}
@@ -156,57 +170,28 @@ func (r *reader) truth(field string) (yes, ok bool) {
 	if !ok {
 		return false, false
 	}
-	yes, isText, ok := truthOf(v)
-	if !ok {
-		r.fail(field, quote(asText(v))+" is no truth value", "write true or false, yes or no, 1 or 0")
+	truth := known(names().Truth, asText(v))
+	if truth == "" {
+		r.fail(field, datasets.Quote(asText(v))+" is no truth value", "write true or false, yes or no, 1 or 0")
 		return false, false
 	}
-	if isText && r.x.m.fields[field].literal == nil {
+	if v.kind == str && !r.x.m.fields[field].literal {
 		r.x.ledger.StringBooleans++
 	}
-	return yes, true
+	return truth == "true", true
 }
-
-// truthOf reads a truth value in any of its spellings.
-func truthOf(v *value) (yes, isText, ok bool) {
-	switch strings.ToLower(strings.TrimSpace(asText(v))) {
-	case "true", "yes", "1":
-		return true, v.kind == str, true
-	case "false", "no", "0":
-		return false, v.kind == str, true
-	}
-	return false, false, false
-}
-
-// labels are the spellings of labels that are understood without a translation.
-var (
-	attackLabels = []string{"attack", "true", "yes", "1", "1.0", "injection", "prompt_injection", "prompt injection",
-		"malicious", "poison", "poisoned", "adversarial", "harmful", "unsafe", "jailbreak"}
-	benignLabels = []string{"benign", "false", "no", "0", "0.0", "clean", "legitimate", "safe", "harmless", "normal"}
-)
 
 func (r *reader) label() datasets.Label {
 	v, ok := r.value("label")
 	if !ok {
-		r.fail("label", "missing", "every record needs one, and this one has "+names(r.s.v)+
+		r.fail("label", "missing", "every record needs one, and this one has "+fieldsOf(r.s.v)+
 			"; leave records without out with where:")
 		return ""
 	}
 	was := asText(v)
-	label := datasets.Label(r.x.m.translate["label"][was])
-	lower := strings.ToLower(strings.TrimSpace(was))
-	for _, s := range attackLabels {
-		if label == "" && s == lower {
-			label = datasets.Attack
-		}
-	}
-	for _, s := range benignLabels {
-		if label == "" && s == lower {
-			label = datasets.Benign
-		}
-	}
+	label := datasets.Label(cmp.Or(r.x.m.translate["label"][was], known(names().Labels, was)))
 	if label == "" {
-		r.fail("label", "unknown label "+quote(was), "say in the mapping what it is: `labels: {"+
+		r.fail("label", "unknown label "+datasets.Quote(was), "say in the mapping what it is: `labels: {"+
 			strconv.Quote(text.Clip(was, 40))+": attack}`")
 		return ""
 	}
@@ -214,113 +199,90 @@ func (r *reader) label() datasets.Label {
 	return label
 }
 
-// convert makes a case of a record. parent is the old id of what it varies.
-func (x *importing) convert(s *scope) (c datasets.Case, e Entry, parent string, err error) {
+// convertMapped makes a case of a record, or of an item of one.
+func (x *importing) convertMapped(s *scope, c *made) error {
 	r := &reader{x: x, s: s}
-	e = entryOf(s.record)
-	e.ID = r.text("id")
-	c = datasets.Case{
+	c.entry.ID = r.text("id")
+	c.Case = datasets.Case{
 		Label: r.label(), Signal: r.text("signal"), Channel: r.text("channel"), Domain: r.text("domain"),
 		Goal:   r.text("goal"),
 		Family: r.text("family"), Split: datasets.Split(r.text("split")), Variant: r.text("variant"),
 		Memory: r.text("expected_memory"), Value: r.text("canary"),
 	}
-	class, kind := r.text("class"), r.text("kind")
+	class, kind, sessions := r.text("class"), r.text("kind"), x.m.fields["user"] != nil
 	if c.Label == datasets.Attack {
-		if c.Class = class; class == "" {
-			c.Class = "unclassified"
-		}
+		c.Class = cmp.Or(class, "unclassified")
 	} else {
 		c.Goal, c.Signal, c.Channel = "", "", "" // what only attacks have
-		if c.Kind = kind; kind == "" && x.m.fields["user"] == nil {
-			c.Kind = class
+		if c.Kind = kind; !sessions {
+			c.Kind = cmp.Or(kind, class)
 		}
 	}
-	parent = r.text("variant_of")
-	if parent != "" && c.Variant == "" {
+	c.parent = r.text("variant_of")
+	if c.parent != "" && c.Variant == "" {
 		r.fail("variant_of", "a case varies another and has no variant", "name the variation: variant:")
 	}
 	content, isJSON, has := r.content("content")
-	if x.m.fields["user"] == nil {
-		r.classified(&c, content, has)
+	if sessions {
+		r.sessions(c, content)
 	} else {
-		r.sessions(&c, &e, content)
+		r.classified(&c.Case, content, has)
 	}
-	if r.err != nil {
-		return c, e, "", r.err
-	}
-	if isJSON {
+	if r.err == nil && isJSON {
 		x.ledger.JSONTexts++
 	}
-	return c, e, parent, nil
+	return r.err
 }
 
 // classified makes a text of the case.
 func (r *reader) classified(c *datasets.Case, content string, has bool) {
 	if !has {
-		r.fail("content", "missing", "the record has "+names(r.s.v)+"; leave records without out with where:")
+		r.fail("content", "missing", "the record has "+fieldsOf(r.s.v)+"; leave records without out with where:")
 	}
 	t := &datasets.Text{Key: r.text("key"), Content: content, Origin: strings.ToLower(r.text("origin")),
 		Medium: memory.Medium(r.text("medium")), Source: r.text("source")}
-	if to := originOf(t.Origin); to != "" {
+	if to := known(names().Origins, t.Origin); to != "" {
 		t.Origin = to
 	} else if t.Origin != "" {
-		r.fail("origin", "unknown origin "+quote(t.Origin),
+		r.fail("origin", "unknown origin "+datasets.Quote(t.Origin),
 			"one of "+strings.Join(datasets.Origins(), ", ")+"; say in the mapping what it is: origins: {…}")
 	}
 	c.Text = t
 }
 
-// originOf reads the names that others give to origins.
-func originOf(s string) string {
-	switch s {
-	case "external", "external_tool", "tool", "tool_output", "untrusted":
-		return "external"
-	case "agent", "agent_authored", "assistant":
-		return "agent"
-	case "user", "user_input":
-		return "user"
-	case "system", "operator":
-		return "system"
-	}
-	return ""
-}
-
 // sessions makes a case with a write session, and with a retrieval session where
 // there is a query.
-func (r *reader) sessions(c *datasets.Case, e *Entry, content string) {
-	user := r.text("user")
+func (r *reader) sessions(c *made, content string) {
+	user, again, skill := r.text("user"), r.text("follow_up"), r.text("skill")
 	if user == "" {
 		r.fail("user", "missing", "say what the user asks for while the content comes in")
 	}
-	seg := datasets.Segment{Medium: memory.Medium(r.text("medium")), Source: r.text("source"), Title: r.text("title"),
-		Text: content}
-	if seg.Medium == "" {
-		seg.Medium = memory.MCP
-	}
-	if seg.Source == "" {
-		seg.Source = sourceOf(seg.Medium)
-	}
+	seg := datasets.Segment{Medium: cmp.Or(memory.Medium(r.text("medium")), memory.MCP), Source: r.text("source"),
+		Title: r.text("title"), Text: content}
 	seg.Inline, _ = r.truth("inline")
-	first := datasets.Turn{User: user}
-	if content != "" {
-		first.Segments = append(first.Segments, seg)
-	}
-	skill := r.text("skill")
-	if skill != "" {
-		first.Segments = append(first.Segments, datasets.Segment{Medium: memory.Skill, Source: sourceOf(memory.Skill),
-			Text: skill})
-	}
-	c.Write = []datasets.Turn{first}
-	if again := r.text("follow_up"); again != "" {
-		c.Write = append(c.Write, datasets.Turn{User: again})
-	}
+	c.Write = session(user, again, seg, datasets.Segment{Medium: memory.Skill, Text: skill})
 	query := r.text("retrieval")
 	if query != "" {
 		c.Retrieval = &datasets.Retrieval{Query: query, Expect: r.texts("expect")}
 	}
 	writes, said := r.truth("writes")
-	r.x.complete(c, e, user, content+"\n"+skill, query, writes, said)
+	c.complete(user+"\n"+again, content+"\n"+skill, query, writes, said)
+}
+
+// session is a write session: what the user says, and what comes in with its first
+// turn.
+func session(user, again string, in ...datasets.Segment) []datasets.Turn {
+	first := datasets.Turn{User: user}
+	for _, s := range in {
+		if s.Text != "" {
+			s.Source = cmp.Or(s.Source, names().Sources[s.Medium], "tool")
+			first.Segments = append(first.Segments, s)
+		}
+	}
+	if again == "" {
+		return []datasets.Turn{first}
+	}
+	return []datasets.Turn{first, {User: again}}
 }
 
 func (r *reader) texts(field string) []string {
@@ -338,32 +300,11 @@ func (r *reader) texts(field string) []string {
 	return out
 }
 
-// sourceOf names a source where the data names none: the same for attacks and
-// benign cases.
-func sourceOf(m memory.Medium) string {
-	switch m {
-	case memory.Email:
-		return "inbox"
-	case memory.Web:
-		return "page"
-	case memory.File:
-		return "document.txt"
-	case memory.Slack:
-		return "#channel"
-	case memory.Calendar:
-		return "calendar"
-	case memory.Script:
-		return "script"
-	case memory.Skill:
-		return "SKILL.md"
-	}
-	return "tool"
-}
-
 // complete fills in what a case with sessions needs and its data leaves open: the
 // operative value, the channel, the kind of a benign case, and what its later
 // query expects.
-func (x *importing) complete(c *datasets.Case, e *Entry, user, content, query string, writes, said bool) {
+func (c *made) complete(user, content, query string, writes, said bool) {
+	e := &c.entry
 	if c.Label == datasets.Attack {
 		if c.Value == "" && c.Memory != "" {
 			c.Value, e.From = Derive(c.Memory, content, user, query)

@@ -76,7 +76,7 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 	}
 	for from, to := range m.translate["label"] {
 		if to != string(datasets.Attack) && to != string(datasets.Benign) {
-			return nil, root.Errorf("labels: %s becomes %s: one of attack, benign", quote(from), quote(to))
+			return nil, root.Errorf("labels: %s becomes %s: one of attack, benign", datasets.Quote(from), datasets.Quote(to))
 		}
 	}
 	for _, must := range []string{"content", "label"} {
@@ -99,7 +99,7 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 	}
 	usesItem := false
 	for _, e := range m.fields {
-		e.paths(func(p *path) { usesItem = usesItem || p.item })
+		usesItem = usesItem || slices.ContainsFunc(e.paths, func(p *path) bool { return p.item })
 	}
 	if usesItem && m.each == nil {
 		return nil, root.Errorf("a path begins with @, the item of each:, and there is no each:")
@@ -114,7 +114,7 @@ func (m *Mapping) parseSyntax(n settings.Node) error {
 	}
 	m.syntax = syntax(s)
 	if m.syntax != lines && m.syntax != whole && m.syntax != table && m.syntax != columns {
-		return n.Errorf("unknown syntax %s: one of jsonl, json, csv, parquet", quote(s))
+		return n.Errorf("unknown syntax %s: one of jsonl, json, csv, parquet", datasets.Quote(s))
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func pathOf(n settings.Node) (*path, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(s, "$") {
-		return nil, n.Errorf("%s is no path: write $.name, or $ for the whole", quote(s))
+		return nil, n.Errorf("%s is no path: write $.name, or $ for the whole", datasets.Quote(s))
 	}
 	p, err := parsePath(s)
 	if err != nil {
@@ -146,7 +146,7 @@ func translation(n settings.Node) (map[string]string, error) {
 			return nil, err
 		}
 		if typ == "null" {
-			return nil, e.Value.Errorf("has no value: say what %s is called here", quote(e.Key))
+			return nil, e.Value.Errorf("has no value: say what %s is called here", datasets.Quote(e.Key))
 		}
 		out[e.Key] = s
 	}
@@ -240,19 +240,20 @@ func (m *Mapping) takes(s *scope) (bool, error) {
 // used are the names of a record's own fields that the mapping reads.
 func (m *Mapping) used() map[string]bool {
 	out := map[string]bool{}
-	add := func(p *path) {
+	var paths []*path
+	if m.each != nil {
+		paths = append(paths, m.each)
+	}
+	for _, e := range m.fields {
+		paths = append(paths, e.paths...)
+	}
+	for _, c := range m.where {
+		paths = append(paths, c.of.paths...)
+	}
+	for _, p := range paths {
 		if !p.item && len(p.steps) > 0 && !p.steps[0].at {
 			out[p.steps[0].name] = true
 		}
-	}
-	for _, e := range m.fields {
-		e.paths(add)
-	}
-	for _, c := range m.where {
-		c.of.paths(add)
-	}
-	if m.each != nil {
-		add(m.each)
 	}
 	return out
 }

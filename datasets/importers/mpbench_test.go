@@ -156,7 +156,7 @@ func TestTheReleasedFilesImportWithExactlyTheirLedger(t *testing.T) {
 		t.Errorf("ledger: %s", d)
 	}
 	for d := range l.Domains {
-		if d != "travel_assistance" && mpbenchNames().Domains[d] != d {
+		if d != "travel_assistance" && names().MPBench.Domains[d] != d {
 			t.Errorf("domain %q is left", d)
 		}
 	}
@@ -188,7 +188,7 @@ func TestMPBenchRefusesWhatItCannotTell(t *testing.T) {
 	}
 	for change, want := range map[string]string{
 		`,"legitimate_memory_write":true`: "x.jsonl:1: legitimate_memory_write: stands in an attack",
-		`,"domain":["a"]`:                 "x.jsonl:1: domain: a list stands where a text belongs",
+		`,"domain":["a"]`:                 "x.jsonl:1: domain: a list stands where one value belongs",
 	} {
 		_, _, err := Import(t.Context(), Request{Format: "mpbench", Files: []Input{file(t, "x.jsonl", row(change))}})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -199,7 +199,7 @@ func TestMPBenchRefusesWhatItCannotTell(t *testing.T) {
 		`{"attack_type":"benign","user_query":"q","legitimate_memory_write":"maybe"}`: "is no truth value",
 		`{"attack_type":"fact_injection"}`:                                            "user_query: missing",
 		`{"user_query":"q"}`:                                                          "attack_type: missing",
-		`[1]`: "a number stands where an object " +
+		`[1]`: "a number stands where a record " +
 			"belongs",
 	} {
 		_, _, err := Import(t.Context(), Request{Format: "mpbench", Files: []Input{file(t, "x.jsonl", data)}})

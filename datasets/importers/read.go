@@ -2,18 +2,17 @@ package importers
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +64,11 @@ type reading struct {
 	yield   func(record) error
 }
 
+// unread is an error of the file system.
+func (r *reading) unread(err error) error {
+	return fmt.Errorf("reading %s: %w", datasets.Quote(r.in.Name), err)
+}
+
 // read hands every record of the file to yield, and notes what the file is.
 func (r *reading) read(ctx context.Context) error {
 	st, err := os.Stat(r.in.Path)
@@ -77,29 +81,19 @@ func (r *reading) read(ctx context.Context) error {
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return fmt.Errorf("opening %s: %w", quote(r.in.Name), err)
+		return fmt.Errorf("opening %s: %w", datasets.Quote(r.in.Name), err)
 	}
 	defer f.Close()
 	r.note = FileNote{Name: r.in.Name, Bytes: st.Size()}
 	h := sha256.New()
-	if r.syntax == columns {
-		if err := r.parquet(ctx, f, st.Size()); err != nil {
-			return err
-		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
-		}
-		if _, err := io.Copy(h, f); err != nil {
-			return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
-		}
-		r.done(h)
-		return nil
-	}
 	b := bufio.NewReaderSize(io.TeeReader(f, h), 1<<20)
-	if err := r.mark(b); err != nil {
-		return err
+	if r.syntax != columns {
+		err = r.mark(b)
 	}
 	switch {
+	case err != nil:
+	case r.syntax == columns:
+		err = r.parquet(ctx, io.NewSectionReader(f, 0, st.Size()))
 	case r.syntax == table:
 		err = r.csv(ctx, b)
 	case r.syntax == whole || r.records != nil || r.startsWith(b, '['):
@@ -111,22 +105,18 @@ func (r *reading) read(ctx context.Context) error {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, b); err != nil { // the hash covers the whole file
-		return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
+		return r.unread(err)
 	}
-	r.done(h)
-	return nil
-}
-
-func (r *reading) done(h hash.Hash) {
 	r.note.SHA256 = hex.EncodeToString(h.Sum(nil))
 	r.ledger.Files = append(r.ledger.Files, r.note)
+	return nil
 }
 
 // mark takes a byte order mark away.
 func (r *reading) mark(b *bufio.Reader) error {
 	head, err := b.Peek(3)
 	if err != nil && err != io.EOF {
-		return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
+		return r.unread(err)
 	}
 	switch {
 	case len(head) == 0:
@@ -142,23 +132,20 @@ func (r *reading) mark(b *bufio.Reader) error {
 }
 
 func (r *reading) startsWith(b *bufio.Reader, c byte) bool {
-	for n := 1; n <= 4096; n++ {
-		head, err := b.Peek(n)
-		if err != nil {
-			return false
-		}
-		switch last := head[n-1]; last {
-		case ' ', '\t', '\n', '\r':
-		default:
-			return last == c
-		}
-	}
-	return false
+	head, _ := b.Peek(4096)
+	head = bytes.TrimLeft(head, " \t\r\n")
+	return len(head) > 0 && head[0] == c
 }
 
 func (r *reading) emit(rec record) error {
 	r.note.Objects++
 	return r.yield(rec)
+}
+
+// broken notes an object that cannot be read, or ends the import.
+func (r *reading) broken(rec record, err error) error {
+	r.note.Objects++
+	return r.ledger.reject(rec, err)
 }
 
 // syntaxError puts an error of the parser into its place in the file. from is the
@@ -175,63 +162,48 @@ func (r *reading) syntaxError(err error, text string, from int) error {
 }
 
 // lines reads JSON lines; a line may hold several objects.
-func (r *reading) lines(ctx context.Context, b *bufio.Reader) error {
-	var buf []byte
-	for n := 1; ; n++ {
+func (r *reading) lines(ctx context.Context, b io.Reader) error {
+	s := bufio.NewScanner(b)
+	s.Buffer(nil, maxLine+2)
+	n := 1
+	for ; s.Scan(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		buf = buf[:0]
-		var end error
-		for {
-			part, err := b.ReadSlice('\n')
-			buf = append(buf, part...)
-			if len(buf) > maxLine+1 {
-				return mistake(r.in.Name, n, "", fmt.Sprintf("the line is longer than %d MiB", maxLine>>20),
-					"one object on each line; is this one JSON document? begin it with [ or name its records: in the mapping")
-			}
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, bufio.ErrBufferFull) {
-				end = err
-				break
-			}
-		}
-		if end != nil && end != io.EOF {
-			return fmt.Errorf("reading %s: %w", quote(r.in.Name), end)
-		}
-		p := newParser(strings.TrimRight(string(buf), "\r\n"))
 		count := 0
-		for {
+		for p := newParser(s.Text()); ; {
 			v, ok, err := p.next()
-			if err != nil {
-				err := r.syntaxError(err, p.s, n)
-				if n == 1 && end == nil {
-					err = notLines(err)
-				}
-				if skipped := r.ledger.reject(record{file: r.in.Name, line: n, object: count + 1}, err); skipped != nil {
-					return skipped
-				}
-				r.note.Objects++
-				count++
-				break
-			}
-			if !ok {
+			if err == nil && !ok {
 				break
 			}
 			count++
-			if err := r.emit(record{file: r.in.Name, line: n, object: count, key: strconv.Itoa(n), v: &v}); err != nil {
+			rec := record{file: r.in.Name, line: n, object: count, key: strconv.Itoa(n), v: &v}
+			if err == nil {
+				if err := r.emit(rec); err != nil {
+					return err
+				}
+				continue
+			}
+			if err = r.syntaxError(err, p.s, n); n == 1 {
+				err = notLines(err)
+			}
+			if err := r.broken(rec, err); err != nil {
 				return err
 			}
+			break
 		}
 		if count > 1 {
 			r.ledger.MultiObjectLines = append(r.ledger.MultiObjectLines, ManyOnLine{File: r.in.Name, Line: n, Objects: count})
 		}
-		if end == io.EOF {
-			return nil
-		}
 	}
+	switch err := s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return mistake(r.in.Name, n, "", fmt.Sprintf("the line is longer than %d MiB", maxLine>>20),
+			"one object on each line; is this one JSON document? begin it with [ or name its records: in the mapping")
+	case err != nil:
+		return r.unread(err)
+	}
+	return nil
 }
 
 // notLines adds to an error on the first line that the file may be a document.
@@ -251,7 +223,7 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 	}
 	data, err := io.ReadAll(io.LimitReader(b, maxDocument))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
+		return r.unread(err)
 	}
 	p := newParser(string(data))
 	v, ok, err := p.next()
@@ -269,7 +241,7 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 	if r.records != nil {
 		at = r.records.text
 		if where, ok = r.records.walk(&v); !ok {
-			return mistake(r.in.Name, 1, "records", "the document has nothing at "+at, "it has "+names(&v))
+			return mistake(r.in.Name, 1, "records", "the document has nothing at "+at, "it has "+fieldsOf(&v))
 		}
 	}
 	if r.syntax == whole && r.records == nil && v.kind == object {
@@ -286,19 +258,15 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 		item := &where.items[i]
 		line += strings.Count(p.s[upTo:item.pos], "\n")
 		upTo = item.pos
-		key := strconv.Itoa(i)
-		if where.kind == object {
-			key = where.names[i]
-		}
-		if err := r.emit(record{file: r.in.Name, line: line, object: 1, key: key, v: item}); err != nil {
+		if err := r.emit(record{file: r.in.Name, line: line, object: 1, key: where.nameOf(i), v: item}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// names lists what an object has, for an error.
-func names(v *value) string {
+// fieldsOf lists what an object has, for an error.
+func fieldsOf(v *value) string {
 	if v.kind != object {
 		return v.kind.String()
 	}
@@ -307,7 +275,7 @@ func names(v *value) string {
 	}
 	var out []string
 	for _, n := range v.names[:min(len(v.names), 20)] {
-		out = append(out, quote(n))
+		out = append(out, datasets.Quote(n))
 	}
 	return strings.Join(out, ", ")
 }
@@ -327,7 +295,7 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 			e.Column = pe.Column
 			return e
 		}
-		return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
+		return r.unread(err)
 	}
 	head, err := c.Read()
 	if err != nil {
@@ -336,7 +304,7 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 	head = slices.Clone(head)
 	for i, name := range head {
 		if slices.Contains(head[:i], name) {
-			return mistake(r.in.Name, 1, "", "the column "+quote(name)+" stands twice in the header",
+			return mistake(r.in.Name, 1, "", "the column "+datasets.Quote(name)+" stands twice in the header",
 				"name the columns differently")
 		}
 	}
@@ -354,75 +322,62 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 		line, _ := c.FieldPos(0)
 		v := value{kind: object, names: head, items: make([]value, len(row))}
 		rec := record{file: r.in.Name, line: line, object: 1, key: strconv.Itoa(n), v: &v}
-		for i, cell := range row {
-			if !utf8.ValidString(cell) {
-				if skipped := r.ledger.reject(rec, rec.fail(head[i], "invalid UTF-8", "save the file as UTF-8")); skipped != nil {
-					return skipped
+		bad := slices.IndexFunc(row, func(cell string) bool { return !utf8.ValidString(cell) })
+		if bad >= 0 {
+			err = r.broken(rec, rec.fail(head[bad], "invalid UTF-8", "save the file as UTF-8"))
+		} else {
+			for i, cell := range row {
+				if cell != "" {
+					v.items[i] = value{kind: str, text: cell}
 				}
-				r.note.Objects++
-				rec.v = nil
-				break
 			}
-			if cell != "" {
-				v.items[i] = value{kind: str, text: cell}
-			}
+			err = r.emit(rec)
 		}
-		if rec.v == nil {
-			continue
-		}
-		if err := r.emit(rec); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
 // parquet reads the rows of a Parquet file as objects.
-func (r *reading) parquet(ctx context.Context, f *os.File, size int64) (err error) {
+func (r *reading) parquet(ctx context.Context, f *io.SectionReader) (err error) {
+	row := 0
+	broken := func(what any) error {
+		return mistake(r.in.Name, row, "", fmt.Sprintf("broken Parquet: %v", what), "is the download complete?")
+	}
 	defer func() {
 		if p := recover(); p != nil { // the reader panics on some broken files
-			err = mistake(r.in.Name, 0, "", fmt.Sprintf("broken Parquet: %v", p), "is the download complete?")
+			err = broken(p)
 		}
 	}()
-	pf, err := parquet.OpenFile(f, size)
+	pf, err := parquet.OpenFile(f, f.Size())
 	if err != nil {
-		return mistake(r.in.Name, 0, "", "broken Parquet: "+err.Error(), "is the download complete?")
+		return broken(err)
 	}
-	row := 0
-	for _, g := range pf.RowGroups() {
-		rows := g.Rows()
-		buf := make([]parquet.Row, 64)
-		for {
-			if err := ctx.Err(); err != nil {
-				rows.Close()
+	rows := parquet.MultiRowGroup(pf.RowGroups()...).Rows()
+	defer rows.Close()
+	for buf := make([]parquet.Row, 64); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := rows.ReadRows(buf)
+		for _, cells := range buf[:n] {
+			rec := record{file: r.in.Name, line: row + 1, object: 1, key: strconv.Itoa(row)}
+			row++
+			fields := map[string]any{}
+			if err := pf.Schema().Reconstruct(&fields, cells); err != nil {
+				return broken(err)
+			}
+			v := fromGo(fields)
+			rec.v = &v
+			if err := r.emit(rec); err != nil {
 				return err
 			}
-			n, err := rows.ReadRows(buf)
-			for _, cells := range buf[:n] {
-				row++
-				rec := record{file: r.in.Name, line: row, object: 1, key: strconv.Itoa(row - 1)}
-				fields := map[string]any{}
-				if err := pf.Schema().Reconstruct(&fields, cells); err != nil {
-					rows.Close()
-					return rec.fail("", "broken Parquet: "+err.Error(), "is the download complete?")
-				}
-				v := fromGo(reflect.ValueOf(fields))
-				rec.v = &v
-				if err := r.emit(rec); err != nil {
-					rows.Close()
-					return err
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				rows.Close()
-				return mistake(r.in.Name, row, "", "broken Parquet: "+err.Error(), "is the download complete?")
-			}
 		}
-		if err := rows.Close(); err != nil {
-			return fmt.Errorf("reading %s: %w", quote(r.in.Name), err)
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return broken(err)
 		}
 	}
-	return nil
 }

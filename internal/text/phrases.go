@@ -1,6 +1,11 @@
 package text
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Phrase is one entry of a phrase list.
 type Phrase struct {
@@ -211,3 +216,24 @@ func boundary(s string, i int) bool {
 }
 
 func wordByte(c byte) bool { return byteClass[c]&(cLetter|cDigit|cHigh) != 0 || c == '_' }
+
+// HoldsWhole reports whether a text holds a value, not as a part of a longer word
+// or number.
+func HoldsWhole(s, value string) bool {
+	wordy := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	first, _ := utf8.DecodeRuneInString(value)
+	last, _ := utf8.DecodeLastRuneInString(value)
+	for from := 0; ; {
+		i := strings.Index(s[from:], value)
+		if i < 0 {
+			return false
+		}
+		i += from
+		before, _ := utf8.DecodeLastRuneInString(s[:i])
+		after, _ := utf8.DecodeRuneInString(s[i+len(value):])
+		if !(wordy(before) && wordy(first)) && !(wordy(after) && wordy(last)) {
+			return true
+		}
+		from = i + 1
+	}
+}
