@@ -1,11 +1,11 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,8 +46,9 @@ type ServerOptions struct {
 // Their own models embed it.
 type Server struct {
 	ServerOptions
-	HTTP *http.Client
-	Base string // the server's address
+	HTTP  *http.Client
+	Base  string // the server's address
+	Tools ToolList
 	// Held is the server's context in tokens, once that is known.
 	Held     atomic.Int64
 	protocol string
@@ -72,13 +73,12 @@ func (s *Server) Open(protocol, stream string, base *url.URL, o ServerOptions) e
 	return nil
 }
 
-// Sent is the temperature that requests name; nil if they name none. It is written
-// out where it is 0: the server's own default is another.
-func (s *Server) Sent() *float64 {
-	if slices.Contains(s.Omit, "temperature") {
-		return nil
+// Sent is the temperature that requests name, if they name one.
+func (s *Server) Sent() (temperature float64, named bool) {
+	if s.Temperature != nil {
+		temperature = *s.Temperature
 	}
-	return cmp.Or(s.Temperature, new(float64))
+	return temperature, !slices.Contains(s.Omit, "temperature")
 }
 
 // Name implements [Namer].
@@ -111,39 +111,38 @@ func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([
 	return a, nil
 }
 
-// Ask gets, or posts a body to, what is no turn of the model, and decodes the answer.
-func (s *Server) Ask(ctx context.Context, address string, body, answer any) error {
-	method, data := http.MethodGet, []byte(nil)
+// Ask gets, or with a body posts, what is no turn of the model.
+func (s *Server) Ask(ctx context.Context, address string, body []byte) ([]byte, error) {
+	method := http.MethodGet
 	if body != nil {
 		method = http.MethodPost
-		data, _ = json.Marshal(body) // texts and numbers always encode
 	}
-	raw, err := s.exchange(ctx, method, address, "application/json", data)
-	if err != nil {
-		return err
-	}
-	return s.refine(ctx, json.Unmarshal(raw, answer))
+	return s.exchange(remote.WithCall(ctx, &remote.Call{}), method, address, "", body)
 }
 
 func (s *Server) exchange(ctx context.Context, method, address, accept string, body []byte) ([]byte, error) {
-	raw, err := remote.Exchange(ctx, s.HTTP, method, address, accept, body)
-	return raw, s.refine(ctx, err)
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, s.Refine(ctx, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	resp, err := s.HTTP.Do(r)
+	if err != nil {
+		return nil, s.Refine(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return raw, s.Refine(ctx, err)
 }
 
-// refine gives an error that is not package remote's own a kind: an answer that could
-// not be read. It may repeat what the server said.
-func (s *Server) refine(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*remote.Error](err); ok {
-		return e
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return &remote.Error{Kind: remote.Fatal, Err: errors.New(s.Client.Redactor().String(err.Error())),
-		Hint: "the server's answer does not follow the protocol"}
+// Refine is [Refine] with the client's secrets.
+func (s *Server) Refine(ctx context.Context, err error) error {
+	return Refine(ctx, s.Client.Redactor(), err)
 }
 
 // Embedding books the vectors of texts by the named model of the server, or this one:
@@ -158,7 +157,7 @@ func (s *Server) Embedding(ctx context.Context, name string, texts []string,
 	ctx = remote.WithCall(ctx, call)
 	out, tokens, err := embed(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, s.Refine(ctx, err)
 	}
 	call.Settle(tokens, 0)
 	without := func(v []float32) bool { return len(v) == 0 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	api "github.com/sashabaranov/go-openai"
+
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
 )
@@ -24,7 +26,9 @@ func KeyVariables() []string { return []string{"OPENAI_API_KEY"} }
 // Model is one model of one server.
 type Model struct {
 	model.Server
-	limit bool // the server wants max_completion_tokens
+	client *api.Client
+	fixed  []byte // a member of every request that go-openai would not send
+	limit  bool   // the server wants max_completion_tokens
 }
 
 // New returns a model; its address goes up to and with /v1. It sends nothing.
@@ -34,7 +38,43 @@ func New(o model.ServerOptions) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{limit: base.Hostname() == "api.openai.com"}
-	return m, m.Open("openai", "text/event-stream", base, o)
+	if err := m.Open("openai", "text/event-stream", base, o); err != nil {
+		return nil, err
+	}
+	// go-openai leaves out a temperature of 0 (its issue 678), and the server would
+	// take its own default.
+	if t, ok := m.Sent(); ok {
+		m.fixed = strconv.AppendFloat([]byte(`"temperature":`), t, 'f', -1, 64)
+	}
+	// The key is not part of this configuration: it is added further down.
+	c := api.DefaultConfig("")
+	c.BaseURL, c.HTTPClient = m.Base, m.HTTP
+	m.client = api.NewClientWithConfig(c)
+	return m, nil
+}
+
+// withContent writes empty contents out: go-openai leaves them away, and servers
+// refuse a message without one.
+func withContent(body []byte) ([]byte, error) {
+	var top map[string]json.RawMessage
+	var msgs []map[string]json.RawMessage
+	if err := json.Unmarshal(body, &top); err != nil {
+		return nil, fmt.Errorf("patching the request: %w", err)
+	}
+	if err := json.Unmarshal(top["messages"], &msgs); err != nil {
+		return nil, fmt.Errorf("patching the messages of the request: %w", err)
+	}
+	for _, m := range msgs {
+		if m["content"] == nil {
+			m["content"] = json.RawMessage(`""`)
+		}
+	}
+	b, err := json.Marshal(msgs)
+	if err != nil {
+		return nil, fmt.Errorf("patching the messages of the request: %w", err)
+	}
+	top["messages"] = b
+	return json.Marshal(top)
 }
 
 // Next implements [model.Model].
@@ -42,6 +82,8 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	return model.Converse(ctx, m.Name(), req, m.Settings, m.Client.Redactor(), m.chat)
 }
 
+// chat sends one request. It does not go through go-openai's own call: that reads
+// an answer of nothing as an empty one, and leaves members of the request out.
 func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, error) {
 	remote.CallOf(ctx).Judge = judge
 	body, err := m.encode(req)
@@ -51,69 +93,32 @@ func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, erro
 	return m.Chat(ctx, "/chat/completions", body, read)
 }
 
-// request is a chat request but for its tools.
-type request struct {
-	Model         string          `json:"model"`
-	Messages      []turn          `json:"messages"`
-	MaxTokens     int             `json:"max_tokens,omitempty"`
-	MaxCompletion int             `json:"max_completion_tokens,omitempty"`
-	Temperature   *float64        `json:"temperature,omitempty"`
-	Stream        bool            `json:"stream"`
-	StreamOptions map[string]bool `json:"stream_options,omitempty"`
-	Seed          *int64          `json:"seed,omitempty"`
-}
-
-// turn is a message of a request.
-type turn struct {
-	Role    model.Role `json:"role"`
-	Content *string    `json:"content,omitempty"`
-	Calls   []made     `json:"tool_calls,omitempty"`
-	CallID  string     `json:"tool_call_id,omitempty"`
-}
-
-// made is a call that a model has made in an earlier turn.
-type made struct {
-	ID       string            `json:"id,omitempty"`
-	Type     string            `json:"type"`
-	Function map[string]string `json:"function"`
-}
-
 func (m *Model) encode(req model.Request) ([]byte, error) {
-	r := request{Model: m.Model, Messages: turns(req), Stream: m.Stream, Temperature: m.Sent()}
+	r := api.ChatCompletionRequest{Model: m.Model, Messages: messages(req), Stream: m.Stream}
 	if m.Stream {
-		r.StreamOptions = map[string]bool{"include_usage": true}
+		r.StreamOptions = &api.StreamOptions{IncludeUsage: true}
 	}
 	if m.limit {
-		r.MaxCompletion = req.MaxTokens
-	} else { // servers other than OpenAI's know no other name
-		r.MaxTokens = req.MaxTokens
+		r.MaxCompletionTokens = req.MaxTokens
+	} else {
+		r.MaxTokens = req.MaxTokens //lint:ignore SA1019 servers other than OpenAI's know no other name
 	}
 	if !slices.Contains(m.Omit, "seed") {
-		r.Seed = &req.Seed
+		seed := int(req.Seed)
+		r.Seed = &seed
 	}
 	body, err := json.Marshal(r)
-	return model.WithTools(body, req.Tools), err
-}
-
-// turns writes an empty content out where a message has nothing else, which servers
-// refuse, and then in all messages.
-func turns(req model.Request) []turn {
-	empty := slices.ContainsFunc(req.Messages, func(m model.Message) bool { return m.Content == "" && len(m.Calls) == 0 })
-	out := make([]turn, len(req.Messages))
-	for i, m := range req.Messages {
-		o := &out[i]
-		if o.Role = m.Role; m.Content != "" || empty {
-			o.Content = &m.Content
-		}
-		if m.Role == model.ToolRole {
-			o.CallID = m.CallID
-		}
-		for _, c := range m.Calls {
-			o.Calls = append(o.Calls, made{c.ID, "function",
-				map[string]string{"name": c.Name, "arguments": string(model.AppendArgs(nil, req.Tools, c))}})
-		}
+	empty := func(x model.Message) bool { return x.Content == "" && len(x.Calls) == 0 }
+	if err == nil && slices.ContainsFunc(req.Messages, empty) {
+		body, err = withContent(body)
 	}
-	return out
+	if err != nil {
+		return nil, err
+	}
+	if tools := m.Tools.JSON(req.Tools); tools != nil { // encoded once for all requests
+		body = remote.Splice(body, append([]byte(`"tools":`), tools...))
+	}
+	return remote.Splice(body, m.fixed), nil
 }
 
 // judge recognises what servers say with an ordinary status: a tool call that
@@ -162,40 +167,52 @@ func insideSuccess(body []byte) (remote.Kind, bool) {
 	return remote.Transient, true
 }
 
+func messages(req model.Request) []api.ChatCompletionMessage {
+	out := make([]api.ChatCompletionMessage, len(req.Messages))
+	for i, m := range req.Messages {
+		o := &out[i]
+		o.Role, o.Content = string(m.Role), m.Content
+		if m.Role == model.ToolRole {
+			o.ToolCallID = m.CallID
+		}
+		for _, c := range m.Calls {
+			o.ToolCalls = append(o.ToolCalls, api.ToolCall{ID: c.ID, Type: api.ToolTypeFunction, Function: api.FunctionCall{
+				Name: c.Name, Arguments: string(model.AppendArgs(nil, req.Tools, c))}})
+		}
+	}
+	return out
+}
+
 // Models lists the models that the server offers.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	var list struct{ Data []struct{ ID string } }
-	err := m.Ask(ctx, m.Base+"/models", nil, &list)
+	list, err := m.client.ListModels(ctx)
+	if err != nil {
+		return nil, m.Refine(remote.WithCall(ctx, &remote.Call{}), err)
+	}
 	var out []string
-	for _, x := range list.Data {
+	for _, x := range list.Models {
 		out = append(out, x.ID)
 	}
-	return out, err
+	return out, nil
 }
 
 // Embed returns the vectors of texts by the server's embedding interface, with
 // the given model, or this one.
 func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
 	return m.Embedding(ctx, name, texts, func(ctx context.Context, name string) ([][]float32, int, error) {
-		var answer struct {
-			Data []struct {
-				Index     int
-				Embedding []float32
-			}
-			Usage struct {
-				Prompt int `json:"prompt_tokens"`
-			}
+		resp, err := m.client.CreateEmbeddings(ctx, api.EmbeddingRequestStrings{
+			Input: texts, Model: api.EmbeddingModel(name), EncodingFormat: api.EmbeddingEncodingFormatFloat})
+		if err != nil {
+			return nil, 0, err
 		}
-		err := m.Ask(ctx, m.Base+"/embeddings",
-			map[string]any{"model": name, "input": texts, "encoding_format": "float"}, &answer)
 		out := make([][]float32, len(texts))
-		for _, d := range answer.Data {
+		for _, d := range resp.Data {
 			if d.Index < 0 || d.Index >= len(out) {
 				return nil, 0, &remote.Error{Kind: remote.Fatal,
 					Err: fmt.Errorf("the answer holds vector %d of %d texts", d.Index, len(texts))}
 			}
 			out[d.Index] = d.Embedding
 		}
-		return out, answer.Usage.Prompt, err
+		return out, resp.Usage.PromptTokens, nil
 	})
 }
