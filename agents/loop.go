@@ -349,8 +349,8 @@ func (s *session) entry(b *strings.Builder, route memory.Route, r memory.Recalle
 }
 
 func (s *session) shown(route memory.Route, r memory.Recalled, text string, at Place) {
-	s.out.Recalled = append(s.out.Recalled, Shown{Place: at, Route: route, Record: r.Record, Text: text,
-		Attributed: r.Attributed})
+	s.out.Recalled = append(s.out.Recalled, Shown{Place: at, Route: route, Record: r.Record.ID,
+		Origin: r.Record.Origin, Text: text, Attributed: r.Attributed})
 }
 
 // take brings one piece of external content into the message that is being made,

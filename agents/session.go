@@ -69,7 +69,8 @@ type Taken struct {
 type Shown struct {
 	Place
 	Route      memory.Route
-	Record     memory.Record
+	Record     string // its id
+	Origin     memory.Origin
 	Text       string // what the prompt held
 	Attributed bool
 }

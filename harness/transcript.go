@@ -224,8 +224,8 @@ func (s *script) marksOf(o *agents.Outcome) []mark {
 	}
 	for i := range o.Recalled {
 		r := &o.Recalled[i]
-		marks = append(marks, mark{r.Place, results.Part{Text: r.Text, Origin: originOf(r.Record.Origin),
-			Record: r.Record.ID, Route: r.Route.String(), Attributed: r.Attributed}})
+		marks = append(marks, mark{r.Place, results.Part{Text: r.Text, Origin: originOf(r.Origin),
+			Record: r.Record, Route: r.Route.String(), Attributed: r.Attributed}})
 	}
 	for i := range marks {
 		if m := &marks[i]; m.From == m.To {

@@ -147,11 +147,6 @@ const (
 	AtAct
 )
 
-var momentNames = [...]string{"input", "write", "read", "act"}
-
-// String returns the gate's name as it stands in rows.
-func (m Moment) String() string { return nameOf(momentNames[:], int(m)) }
-
 // Event is one gate call, as told to an observer: what was asked, what the
 // defense answered, how long it took.
 type Event struct {

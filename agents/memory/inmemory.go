@@ -10,24 +10,19 @@ import (
 // one goroutine.
 type inMemory struct {
 	records []Record // in the order of first commits
-	older   []int32  // of each record: the next older one of the same key that is not retired, or none
 	byID    map[string]int32
-	byKey   map[storeKey]int32 // newest record of a key that is not retired
-	used    map[string]int
+	byKey   map[storeKey][]int32 // records of a key that are not retired, oldest first
 	ids     int
 }
 
 type storeKey struct{ store, key string }
 
-const none = -1
-
 // NewStore returns an empty store in memory, which keeps nothing of what was before.
 // It is not safe for concurrent use.
 func NewStore() Store {
 	const usual = 16 // records that a trial holds
-	return &inMemory{byID: make(map[string]int32, usual), byKey: make(map[storeKey]int32, usual),
-		used:    make(map[string]int, 4),
-		records: make([]Record, 0, usual), older: make([]int32, 0, usual)}
+	return &inMemory{byID: make(map[string]int32, usual), byKey: make(map[storeKey][]int32, usual),
+		records: make([]Record, 0, usual)}
 }
 
 func (s *inMemory) Close() error { return nil }
@@ -41,17 +36,16 @@ func (s *inMemory) Get(_ context.Context, id string) (Record, bool, error) {
 }
 
 func (s *inMemory) ByKey(_ context.Context, store, key string) (Record, bool, error) {
-	i, ok := s.byKey[storeKey{store, key}]
-	if !ok {
-		return Record{}, false, nil
-	}
-	best := i
-	for ; i != none; i = s.older[i] {
-		if precedence(s.records[i].State) > precedence(s.records[best].State) {
-			best = i
+	var best *Record
+	for _, i := range slices.Backward(s.byKey[storeKey{store, key}]) {
+		if r := &s.records[i]; best == nil || precedence(r.State) > precedence(best.State) {
+			best = r
 		}
 	}
-	return s.records[best], true, nil
+	if best == nil {
+		return Record{}, false, nil
+	}
+	return *best, true, nil
 }
 
 // precedence says which of the records of a key stands for it.
@@ -96,8 +90,16 @@ func (s *inMemory) Each(_ context.Context, yield func(*Record) bool) error {
 	return nil
 }
 
-func (s *inMemory) Len(context.Context) (int, error)               { return len(s.records), nil }
-func (s *inMemory) Used(_ context.Context, st string) (int, error) { return s.used[st], nil }
+func (s *inMemory) Len(context.Context) (int, error) { return len(s.records), nil }
+
+func (s *inMemory) Used(_ context.Context, store string) (n int, err error) {
+	for i := range s.records {
+		if r := &s.records[i]; r.Store == store && r.State.Visible() {
+			n += len(r.Text)
+		}
+	}
+	return n, nil
+}
 
 func (s *inMemory) NextID(context.Context) (string, error) {
 	for {
@@ -129,64 +131,20 @@ func (s *inMemory) Commit(_ context.Context, b *Batch) (Committed, error) {
 
 // put adds a record, or puts it in its own place.
 func (s *inMemory) put(r *Record) {
+	key := storeKey{r.Store, r.Key} // which a record keeps
 	i, known := s.byID[r.ID]
+	listed := known && s.records[i].State != Retired
 	if !known {
 		i = int32(len(s.records))
 		s.byID[r.ID] = i
 		s.records = append(s.records, *r)
-		s.older = append(s.older, none)
 	} else {
-		old := &s.records[i]
-		s.count(old, -1)
-		if old.State != Retired {
-			s.unlink(i)
-		}
-		*old = *r
+		s.records[i] = *r
 	}
-	s.count(r, 1)
-	if r.State != Retired {
-		s.link(i)
-	}
-}
-
-func (s *inMemory) count(r *Record, sign int) {
-	if r.State.Visible() {
-		s.used[r.Store] += sign * len(r.Text)
-	}
-}
-
-// link puts a record among those of its key that are not retired, newest first.
-func (s *inMemory) link(i int32) {
-	k := storeKey{s.records[i].Store, s.records[i].Key}
-	head, ok := s.byKey[k]
-	if !ok || head < i {
-		if !ok {
-			head = none
-		}
-		s.older[i] = head
-		s.byKey[k] = i
-		return
-	}
-	at := head
-	for s.older[at] > i {
-		at = s.older[at]
-	}
-	s.older[i] = s.older[at]
-	s.older[at] = i
-}
-
-func (s *inMemory) unlink(i int32) {
-	k := storeKey{s.records[i].Store, s.records[i].Key}
-	older := s.older[i]
-	s.older[i] = none
-	if head := s.byKey[k]; head != i {
-		for s.older[head] != i {
-			head = s.older[head]
-		}
-		s.older[head] = older
-	} else if older == none {
-		delete(s.byKey, k)
-	} else {
-		s.byKey[k] = older
+	switch at, _ := slices.BinarySearch(s.byKey[key], i); {
+	case listed && r.State == Retired:
+		s.byKey[key] = slices.Delete(s.byKey[key], at, at+1)
+	case !listed && r.State != Retired:
+		s.byKey[key] = slices.Insert(s.byKey[key], at, i)
 	}
 }

@@ -268,10 +268,6 @@ func (m *Memory) leastLink() Lineage {
 	return Lineage{{Segment: s.ID, Origin: s.Origin}}
 }
 
-func (m *Memory) leastInWindow() Origin {
-	return m.leastLink().Least(Origin{Class: Agent, Medium: Chat})
-}
-
 // askedFor reports whether the user asked, in the turn that brought one of the
 // segments in, to keep what it says.
 func (m *Memory) askedFor(l Lineage) bool {

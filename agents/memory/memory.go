@@ -525,70 +525,68 @@ func (m *Memory) spec(name string) (StoreSpec, bool) {
 
 // entries turns a draft into proposals.
 func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Proposal, string) {
+	var prior *Record
 	switch {
 	case d.Record != "" && d.Op != Add:
-		prior, ok, err := m.store.Get(ctx, d.Record)
+		r, ok, err := m.store.Get(ctx, d.Record)
 		m.failed("reading a record", err)
-		if !ok || prior.Store != d.Store || prior.State == Retired {
+		if !ok || r.Store != d.Store || r.State == Retired {
 			return nil, fmt.Sprintf("%s has no entry %q", spec.Title, text.Clip(d.Record, 80))
 		}
-		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
+		prior = &r
 	case spec.Kind == Skills:
-		return m.skill(ctx, d)
+		r, exists := m.byKey(ctx, d.Store, d.Key)
+		switch {
+		case d.Key == "":
+			return nil, "a skill needs a name"
+		case exists:
+			d.Op, prior = max(d.Op, Replace), &r
+		case d.Op == Remove:
+			return nil, fmt.Sprintf("there is no skill %q", text.Clip(d.Key, 80))
+		default:
+			d.Op = Add
+		}
 	case d.Op == Replace && d.Old == "" && spec.Kind == Notes:
 		return m.difference(ctx, d), ""
 	case d.Op == Replace || d.Op == Remove:
-		prior, ok := m.find(ctx, d.Store, d.Old)
+		r, ok := m.find(ctx, d.Store, d.Old)
 		if !ok {
 			return nil, fmt.Sprintf("no entry of %s contains %q", spec.Title, text.Clip(d.Old, 80))
 		}
-		return []Proposal{m.proposal(ctx, d.Op, d.Route, d.Store, prior.Key, d.Text, &prior, d.From)}, ""
+		prior = &r
 	case d.Route == RouteCompaction || d.Route == RouteFlush || spec.Kind == Notes:
 		var out []Proposal
-		for _, item := range Items(d.Text) {
-			out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil, d.From))
+		d.Key = ""
+		for _, d.Text = range Items(d.Text) {
+			out = append(out, m.proposal(ctx, d, nil))
 		}
 		return out, ""
-	}
-	if strings.TrimSpace(d.Text) == "" {
+	case strings.TrimSpace(d.Text) == "":
 		return nil, "nothing to store: the content is empty"
 	}
-	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil, d.From)}, ""
-}
-
-func (m *Memory) skill(ctx context.Context, d Draft) ([]Proposal, string) {
-	prior, exists := m.byKey(ctx, d.Store, d.Key)
-	switch {
-	case d.Key == "":
-		return nil, "a skill needs a name"
-	case d.Op == Remove && !exists:
-		return nil, fmt.Sprintf("there is no skill %q", text.Clip(d.Key, 80))
-	case exists && d.Op == Remove:
-		return []Proposal{m.proposal(ctx, Remove, d.Route, d.Store, d.Key, "", &prior, d.From)}, ""
-	case exists:
-		return []Proposal{m.proposal(ctx, Replace, d.Route, d.Store, d.Key, d.Text, &prior, d.From)}, ""
-	}
-	return []Proposal{m.proposal(ctx, Add, d.Route, d.Store, d.Key, d.Text, nil, d.From)}, ""
+	return []Proposal{m.proposal(ctx, d, prior)}, ""
 }
 
 // difference compares a file's new content with its entries, line by line.
 func (m *Memory) difference(ctx context.Context, d Draft) []Proposal {
 	var out []Proposal
+	add, remove := d, d
+	add.Op, add.Key, remove.Op = Add, "", Remove
 	old := m.visible(ctx, d.Store)
 	kept := make([]bool, len(old))
 next:
-	for _, item := range Items(d.Text) {
+	for _, add.Text = range Items(d.Text) {
 		for i, r := range old {
-			if !kept[i] && r.Text == item {
+			if !kept[i] && r.Text == add.Text {
 				kept[i] = true
 				continue next
 			}
 		}
-		out = append(out, m.proposal(ctx, Add, d.Route, d.Store, "", item, nil, d.From))
+		out = append(out, m.proposal(ctx, add, nil))
 	}
 	for i := range old {
 		if !kept[i] {
-			out = append(out, m.proposal(ctx, Remove, d.Route, d.Store, old[i].Key, "", &old[i], d.From))
+			out = append(out, m.proposal(ctx, remove, &old[i]))
 		}
 	}
 	return out
@@ -619,24 +617,23 @@ func (m *Memory) visible(ctx context.Context, stores ...string) []Record {
 	return rs
 }
 
-func (m *Memory) proposal(ctx context.Context, op Op, route Route, storeName, key, content string, prior *Record,
-	from *Segment) Proposal {
+// proposal is what a draft of one entry changes: prior, if that is not nil.
+func (m *Memory) proposal(ctx context.Context, d Draft, prior *Record) Proposal {
 	now := m.Now()
-	r := Record{ID: m.recordID(ctx), Store: storeName, Key: key, Text: content, Principal: m.principal,
-		Created: now, ValidFrom: now, Version: 1}
-	if r.Key == "" {
-		r.Key = storeName + "/" + r.ID
-	}
+	p := Proposal{Op: d.Op, Route: d.Route, Prior: prior, Record: Record{ID: m.recordID(ctx), Store: d.Store, Key: d.Key,
+		Text: d.Text, Principal: m.principal, Created: now, ValidFrom: now, Version: 1}}
+	r := &p.Record
 	if prior != nil {
-		r.Version, r.Parent = prior.Version+1, prior.ID
+		r.Key, r.Version, r.Parent = prior.Key, prior.Version+1, prior.ID
+	} else if r.Key == "" {
+		r.Key = d.Store + "/" + r.ID
 	}
-	if op == Remove {
-		r.Text = prior.Text
-		r.Origin = m.leastInWindow()
-		return Proposal{Op: op, Route: route, Record: r, Prior: prior}
+	if d.Op == Remove {
+		r.Text, r.Origin = prior.Text, m.leastLink().Least(Origin{Class: Agent, Medium: Chat})
+	} else {
+		m.derive(r, d.From)
 	}
-	m.derive(&r, from)
-	return Proposal{Op: op, Route: route, Record: r, Prior: prior}
+	return p
 }
 
 func (m *Memory) propose(ctx context.Context, p Proposal, spec StoreSpec) (Entry, error) {
@@ -756,23 +753,19 @@ func (m *Memory) full(ctx context.Context, spec StoreSpec, r Record, prior *Reco
 		return "", nil
 	}
 	used, err := m.store.Used(ctx, spec.Name)
-	if err != nil {
-		return "", m.failed("measuring a store", err)
-	}
 	used += len(r.Text)
 	if prior != nil && prior.Store == spec.Name && prior.State.Visible() {
 		used -= len(prior.Text)
 	}
-	if used <= spec.Limit {
-		return "", nil
+	if err != nil || used <= spec.Limit {
+		return "", m.failed("measuring a store", err)
 	}
-	var b strings.Builder
+	var entries strings.Builder
 	for _, old := range m.visible(ctx, spec.Name) {
-		b.WriteString("\n- ")
-		b.WriteString(old.Text)
+		entries.WriteString("\n- " + old.Text)
 	}
 	return fmt.Sprintf("%s would hold %d of %d characters; shorten, replace or remove an entry first:%s",
-		spec.Title, used, spec.Limit, b.String()), m.err
+		spec.Title, used, spec.Limit, entries.String()), m.err
 }
 
 // Act asks the gate about a tool call and returns whether it may go ahead.

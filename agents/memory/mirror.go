@@ -31,7 +31,7 @@ func (m *Memory) Reconcile(ctx context.Context, store string, entries []string) 
 			continue
 		}
 		held[e]--
-		r := m.proposal(ctx, Add, RouteNone, store, "", e, nil, nil).Record
+		r := m.proposal(ctx, Draft{Store: store, Text: e}, nil).Record
 		m.begin(CauseInject, RouteNone)
 		if err := m.put(ctx, "taking over what the agent stored around the gate", r); err != nil {
 			return err

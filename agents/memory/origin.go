@@ -1,9 +1,6 @@
 package memory
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Class is where a text first came from, in order of trust: a greater class is
 // trusted more. The zero value is External, so that an origin nobody set is the
@@ -17,22 +14,6 @@ const (
 	User                  // said by the user
 	System                // the operator: system prompt, built-in constraints
 )
-
-var classNames = [...]string{"EXTERNAL_TOOL", "AGENT_AUTHORED", "USER", "SYSTEM"}
-
-// String returns the name that the source documents use: SYSTEM, USER,
-// AGENT_AUTHORED or EXTERNAL_TOOL.
-func (c Class) String() string { return nameOf(classNames[:], int(c)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (c *Class) UnmarshalText(b []byte) error {
-	i, err := indexOf("source class", classNames[:], b)
-	*c = Class(i)
-	return err
-}
 
 // Medium is how a segment reached the agent.
 type Medium string
@@ -86,18 +67,4 @@ func (l Lineage) Least(def Origin) Origin {
 		return def
 	}
 	return slices.MinFunc(l, func(a, b Link) int { return int(a.Origin.Class) - int(b.Origin.Class) }).Origin
-}
-
-func nameOf(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("unknown(%d)", i)
-}
-
-func indexOf(what string, names []string, b []byte) (int, error) {
-	if i := slices.Index(names, string(b)); i >= 0 {
-		return i, nil
-	}
-	return 0, fmt.Errorf("unknown %s %q: one of %q", what, b, names)
 }

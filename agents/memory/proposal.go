@@ -23,25 +23,9 @@ const (
 	RouteOperator         // a person's or an incident response's own act, such as an approval
 )
 
-var routeNames = [...]string{"", "memory_tool", "file_tool", "flush", "compaction", "review", "skill",
-	"snapshot", "inject", "search", "get", "transcript", "skill_view", "seed", "operator"}
-
 // WriteRoutes lists every route by which a session can write.
 func WriteRoutes() []Route {
 	return []Route{RouteMemoryTool, RouteFileTool, RouteFlush, RouteCompaction, RouteReview, RouteSkill}
-}
-
-// String returns the route's name as it stands in rows.
-func (r Route) String() string { return nameOf(routeNames[:], int(r)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Route) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (r *Route) UnmarshalText(b []byte) error {
-	i, err := indexOf("route", routeNames[:], b)
-	*r = Route(i)
-	return err
 }
 
 // Op is what a write does.
@@ -53,21 +37,6 @@ const (
 	Replace
 	Remove
 )
-
-var opNames = [...]string{"add", "replace", "remove"}
-
-// String returns the operation's name.
-func (o Op) String() string { return nameOf(opNames[:], int(o)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (o *Op) UnmarshalText(b []byte) error {
-	i, err := indexOf("operation", opNames[:], b)
-	*o = Op(i)
-	return err
-}
 
 // Draft is what a route produced, before Memory turned it into entries.
 type Draft struct {
@@ -106,21 +75,6 @@ const (
 	Quarantine        // keep for review, show to no session
 	Block             // do not keep
 )
-
-var actionNames = [...]string{"allow", "redact", "defer", "quarantine", "block"}
-
-// String returns the verdict's name.
-func (a Action) String() string { return nameOf(actionNames[:], int(a)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (a *Action) UnmarshalText(b []byte) error {
-	i, err := indexOf("action", actionNames[:], b)
-	*a = Action(i)
-	return err
-}
 
 // Stops reports whether the action keeps the content from every session
 // outright: block or quarantine. A deferral is counted apart, and a redaction

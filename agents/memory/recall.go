@@ -85,6 +85,7 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 	}
 	out := make([]Recalled, 0, len(order))
 	m.recalled = slices.Grow(m.recalled, len(order))
+	var origins [4]Origin
 	for _, i := range order {
 		r := &cands[i].Record
 		shown := Recalled{Record: *r, Text: r.Text, Score: cands[i].Score}
@@ -96,7 +97,7 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 			shown.Text, shown.Attributed = Attribute(r.Origin, shown.Text), true
 			entry.text = shown.Text // the name of the source is in the context too
 		}
-		for _, o := range r.Origins() {
+		for _, o := range r.AppendOrigins(origins[:0]) {
 			entry.origin = o
 			m.recalled = append(m.recalled, entry)
 		}

@@ -17,21 +17,6 @@ const (
 	Retired                  // superseded, removed or expired
 )
 
-var stateNames = [...]string{"live", "staged", "held", "quarantined", "retired"}
-
-// String returns the state's name.
-func (s State) String() string { return nameOf(stateNames[:], int(s)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *State) UnmarshalText(b []byte) error {
-	i, err := indexOf("state", stateNames[:], b)
-	*s = State(i)
-	return err
-}
-
 // Visible reports whether some later session can see a record in this state.
 func (s State) Visible() bool { return s == Live || s == Staged }
 
@@ -45,21 +30,6 @@ const (
 	PlanningAllowed
 	ToolActionAllowed
 )
-
-var scopeNames = [...]string{"", "CONTEXT_ONLY", "PLANNING_ALLOWED", "TOOL_ACTION_ALLOWED"}
-
-// String returns the name that the source documents use.
-func (s Scope) String() string { return nameOf(scopeNames[:], int(s)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *Scope) UnmarshalText(b []byte) error {
-	i, err := indexOf("scope", scopeNames[:], b)
-	*s = Scope(i)
-	return err
-}
 
 // Record is one memory entry.
 type Record struct {
@@ -91,22 +61,22 @@ type Record struct {
 	Trust   *float64 `json:"trust,omitempty"`
 }
 
-// Origins are where the record may come from: its origin, or what that stands for, the
-// external sources of its lineage, where it names several.
-func (r *Record) Origins() []Origin {
-	var out []Origin
+// AppendOrigins appends where the record may come from: its origin, or what that
+// stands for, the external sources of its lineage, where it names several.
+func (r *Record) AppendOrigins(dst []Origin) []Origin {
+	n := len(dst)
 	for _, l := range r.Lineage {
 		if l.Origin == r.Origin {
-			return []Origin{r.Origin}
+			return append(dst[:n], r.Origin)
 		}
-		if l.Origin.Class == External && !slices.Contains(out, l.Origin) {
-			out = append(out, l.Origin)
+		if l.Origin.Class == External && !slices.Contains(dst[n:], l.Origin) {
+			dst = append(dst, l.Origin)
 		}
 	}
-	if len(out) == 0 || r.Origin.Class != External {
-		return []Origin{r.Origin}
+	if len(dst) == n || r.Origin.Class != External {
+		return append(dst[:n], r.Origin)
 	}
-	return out
+	return dst
 }
 
 // From reports whether a source is that of the record, or of anything that it derives

@@ -65,7 +65,7 @@ func TestContentDoesNotChooseItsSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := write(t, m, memory.Draft{Route: memory.RouteMemoryTool, Store: "notes", Text: r.Text})[0].Committed
-			for _, o := range r.Origins() {
+			for _, o := range r.AppendOrigins(nil) {
 				if !again.From(o.Source) {
 					t.Errorf("copied: from %+v, lineage %+v, without %s", again.Origin, again.Lineage, o.Source)
 				}

@@ -82,22 +82,6 @@ const (
 	CauseSnapshot                // a snapshot taken
 )
 
-var causeNames = [...]string{"write", "seed", "inject", "approve", "reject", "quarantine", "retire", "rollback", "undo",
-	"forget", "snapshot"}
-
-// String returns the cause's name.
-func (c Cause) String() string { return nameOf(causeNames[:], int(c)) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (c *Cause) UnmarshalText(b []byte) error {
-	i, err := indexOf("cause", causeNames[:], b)
-	*c = Cause(i)
-	return err
-}
-
 // Batch is a set of changes that become true together. What it says besides Records
 // is for a store that keeps a history.
 type Batch struct {
@@ -130,7 +114,7 @@ type Committed struct {
 
 // Check returns an error for a batch that no store may accept.
 func (b *Batch) Check() error {
-	var seen map[string]struct{}
+	seen := map[string]bool{}
 	for i := range b.Records {
 		r := &b.Records[i]
 		switch {
@@ -148,21 +132,13 @@ func (b *Batch) Check() error {
 				return fmt.Errorf("committing record %q: its lineage has no source class %d", r.ID, l.Origin.Class)
 			}
 		}
-		twice := false
-		if len(b.Records) <= 8 { // the usual batch has one or two
-			for j := range i {
-				twice = twice || b.Records[j].ID == r.ID
-			}
-		} else {
-			if seen == nil {
-				seen = make(map[string]struct{}, len(b.Records))
-			}
-			_, twice = seen[r.ID]
-			seen[r.ID] = struct{}{}
+		if len(b.Records) == 1 {
+			break // as nearly always
 		}
-		if twice {
+		if seen[r.ID] {
 			return fmt.Errorf("committing: record %q is in the batch twice", r.ID)
 		}
+		seen[r.ID] = true
 	}
 	switch {
 	case int(b.Cause) >= len(causeNames):

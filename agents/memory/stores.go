@@ -10,13 +10,6 @@ const (
 	Skills              // one entry a skill, named by its key
 )
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (k *Kind) UnmarshalText(b []byte) error {
-	i, err := indexOf("kind of store", []string{"entries", "notes", "skills"}, b)
-	*k = Kind(i)
-	return err
-}
-
 // StoreSpec describes one store of a profile.
 type StoreSpec struct {
 	Name string

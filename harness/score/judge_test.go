@@ -123,7 +123,7 @@ func (tr trial) play(t *testing.T, c *datasets.Case) results.Trial {
 	recs, err := mem.Snapshot(ctx, "memory", memory.Query{Route: memory.RouteSnapshot, Text: c.Retrieval.Query})
 	no(err)
 	for _, r := range recs {
-		later.Recalled = append(later.Recalled, agents.Shown{Route: memory.RouteSnapshot, Record: r.Record, Text: r.Text})
+		later.Recalled = append(later.Recalled, agents.Shown{Route: memory.RouteSnapshot, Record: r.Record.ID, Text: r.Text})
 	}
 	if tr.call != nil {
 		later.Actions = append(later.Actions, agents.ActionCall{Turn: 1, Call: *tr.call, Vetoed: tr.vetoed})

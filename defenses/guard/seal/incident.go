@@ -209,7 +209,7 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 			p.Began = at
 		}
 		counted := map[int]bool{}
-		for _, o := range last.Record.Origins() {
+		for _, o := range last.Record.AppendOrigins(nil) {
 			members := wrote[o.Source]
 			// What a person or the operator said is no cohort of an attacker.
 			if s.Cohort && o.Class < memory.User && i < suspects {
