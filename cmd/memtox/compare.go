@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/render"
 )
 
 func newCompare(env *Env) *cobra.Command {
@@ -62,7 +63,7 @@ as it goes.`,
 		must(c.RegisterFlagCompletionFunc(name, completeList(names)))
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--format", *format, compare.Formats()); err != nil {
+		if err := choice("--format", *format, render.Formats()); err != nil {
 			return err
 		}
 		if *show != "" {

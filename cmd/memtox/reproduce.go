@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/reproduce"
 )
 
@@ -49,7 +50,7 @@ how to get it. Exit code 0: every comparable figure is inside. 1: one is outside
 		return reproduce.Names(), cobra.ShellCompDirectiveNoFileComp
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--format", *format, reproduce.Formats()); err != nil {
+		if err := choice("--format", *format, render.Formats()); err != nil {
 			return err
 		}
 		if _, ok := reproduce.Find(args[0]); !ok {

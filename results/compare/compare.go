@@ -46,20 +46,32 @@ type Side struct {
 
 // Comparison is one metric in two arms on the same cases.
 type Comparison struct {
-	Metric string
-	Slice  Slice // the zero Slice in the declared family
-	Agent  string
-	A, B   Side // differences are A − B; B is the reference
+	Metric string `json:"metric"`
+	Slice  Slice  `json:"slice,omitzero"` // the zero Slice in the declared family
+	Agent  string `json:"agent"`
+	A      Side   `json:"a"` // differences are A − B; B is the reference
+	B      Side   `json:"b"`
 
-	RateA, RateB stats.Rate // on the pairs
-	Difference   stats.Estimate
-	Pairs        stats.Pairs
-	Test         stats.Test
-	McNemar      stats.Test // the exact test, which takes cases as independent
-	Adjusted     float64    // p of Test, adjusted for its family of comparisons
-	Prevented    *Prevented // where B is undefended and the metric is one that the attacker wants high
-	Dropped      Dropped
-	Changed      []Change // where asked for
+	RateA      stats.Rate     `json:"rate_a"` // on the pairs
+	RateB      stats.Rate     `json:"rate_b"`
+	Difference stats.Estimate `json:"difference"`
+	Interval   string         `json:"interval"` // its method
+	Pairs      stats.Pairs    `json:"pairs"`
+	Test       stats.Test     `json:"test"`
+	McNemar    stats.Test     `json:"mcnemar"`    // the exact test, which takes cases as independent
+	Adjusted   *float64       `json:"p_adjusted"` // p of Test, adjusted for its family; nil where nothing was tested
+	// Prevented is there where B is undefended and the metric is one that the attacker
+	// wants high.
+	Prevented *Prevented `json:"prevented,omitempty"`
+	Dropped   Dropped    `json:"dropped"`
+	Changed   []Change   `json:"changed,omitempty"`  // where asked for
+	Warnings  []string   `json:"warnings,omitempty"` // what qualifies it, without repeats
+}
+
+// Family is comparisons whose p values are adjusted together.
+type Family struct {
+	Adjustment  string       `json:"adjustment"`
+	Comparisons []Comparison `json:"comparisons"`
 }
 
 // LatencyComparison is a quantile of the time inside a gate in two arms, in
@@ -89,17 +101,16 @@ type RunInfo struct {
 
 // Report is the outcome of Compare.
 type Report struct {
-	Runs    []RunInfo
-	Metrics []string
-	By      []string
-	Level   float64
-	// Declared is one family of comparisons, adjusted by Holm. Exploratory
-	// slices are others, adjusted by Benjamini–Hochberg.
-	Declared    []Comparison
-	Exploratory []Comparison
-	Latency     []LatencyComparison
+	Runs     []RunInfo `json:"runs"`
+	Metrics  []string  `json:"metrics"`
+	By       []string  `json:"-"`
+	Level    float64   `json:"level"`
+	Declared Family    `json:"declared"` // adjusted by Holm
+	// Exploratory has the slices, adjusted by Benjamini–Hochberg, where there are any.
+	Exploratory *Family             `json:"exploratory,omitempty"`
+	Latency     []LatencyComparison `json:"latency_us,omitempty"`
 	// Notes say what was left out and what differs between runs.
-	Notes []string
+	Notes []string `json:"notes"`
 
 	tables []*Table
 }
@@ -161,7 +172,9 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 	if o.Level == 0 {
 		o.Level = stats.DefaultLevel
 	}
-	r := &Report{Level: o.Level, Metrics: o.Metrics, By: o.By, tables: tables}
+	r := &Report{Level: o.Level, Metrics: o.Metrics, By: o.By, Notes: []string{}, tables: tables,
+		Declared: Family{Adjustment: "holm"}}
+	sliced := Family{Adjustment: "benjamini-hochberg"}
 	for _, t := range tables {
 		r.Runs = append(r.Runs, t.Info())
 		if n := r.Runs[len(r.Runs)-1]; !n.Finished {
@@ -190,39 +203,42 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 		}
 		m, _ := metric.Find(name)
 		for _, d := range duels {
-			r.Declared = append(r.Declared, compareRate(d, m, Slice{}, o))
+			r.Declared.Comparisons = append(r.Declared.Comparisons, compareRate(d, m, Slice{}, o))
 			for _, by := range o.By {
 				for _, v := range d.ta.Values(by) {
 					if c := compareRate(d, m, Slice{by, v}, o); c.Pairs.N() > 0 || c.Dropped.total() > 0 {
 						c.Changed = nil // they stand in the declared comparison
-						r.Exploratory = append(r.Exploratory, c)
+						sliced.Comparisons = append(sliced.Comparisons, c)
 					}
 				}
 			}
 		}
 	}
-	adjust(r.Declared, stats.Holm)
-	adjust(r.Exploratory, stats.BenjaminiHochberg)
+	r.Declared.adjust(stats.Holm)
+	if sliced.adjust(stats.BenjaminiHochberg); len(o.By) > 0 {
+		r.Exploratory = &sliced
+	}
 	return r, nil
 }
 
 // Measured reports whether anything could be compared.
 func (r *Report) Measured() bool {
-	return slices.ContainsFunc(r.Declared, func(c Comparison) bool { return c.Difference.Measured() }) ||
-		slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool {
-			return len(r.Declared) == 0 &&
-				c.Difference.Measured()
-		})
+	if len(r.Declared.Comparisons) == 0 {
+		return slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool { return c.Difference.Measured() })
+	}
+	return slices.ContainsFunc(r.Declared.Comparisons, func(c Comparison) bool { return c.Difference.Measured() })
 }
 
-func adjust(cs []Comparison, by func([]float64) ([]float64, []stats.Warning)) {
-	p := make([]float64, len(cs))
-	for i := range cs {
-		p[i] = cs[i].Test.P
+func (f *Family) adjust(by func([]float64) ([]float64, []stats.Warning)) {
+	p := make([]float64, len(f.Comparisons))
+	for i, c := range f.Comparisons {
+		p[i] = c.Test.P
 	}
 	p, _ = by(p)
-	for i := range cs {
-		cs[i].Adjusted = p[i]
+	for i := range f.Comparisons {
+		if c := &f.Comparisons[i]; c.Test.Measured {
+			c.Adjusted = &p[i]
+		}
 	}
 }
 
@@ -430,6 +446,12 @@ func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {
 		Changed: p.changed,
 		RateA:   stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
 		Difference: p.Estimate(o.Level, o.Seed), Test: p.Test(o.Seed), McNemar: stats.McNemar(p.Pairs)}
+	c.Interval = c.Difference.Method
+	for _, w := range slices.Concat(c.Difference.Warnings, c.Test.Warnings) {
+		if !slices.Contains(c.Warnings, w.Text) {
+			c.Warnings = append(c.Warnings, w.Text)
+		}
+	}
 	if m.Lands && d.ta == d.tb && d.y.Defense == Undefended {
 		v := prevented(c.RateA, c.RateB)
 		c.Prevented = &v

@@ -19,6 +19,7 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
@@ -102,7 +103,7 @@ func TestReportsAreWrittenAsTheGoldenFilesHaveThem(t *testing.T) {
 		"latency_us.read.p95"}, By: []string{"class"}, Seed: 1}, one)
 	between := report(t, compare.Options{Seed: 1, Changed: true}, one, two)
 	outputs := map[string][]byte{}
-	for _, f := range compare.Formats() {
+	for _, f := range render.Formats() {
 		outputs["within."+f], outputs["between."+f] = write(t, within, f), write(t, between, f)
 	}
 	t.Chdir(home)
@@ -184,7 +185,7 @@ func TestIndependentCasesGetMcNemarAndNewcombe(t *testing.T) {
 	s := spec()
 	s.Families = s.Cases // a family a case
 	r := report(t, compare.Options{}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
-	for _, c := range r.Declared {
+	for _, c := range r.Declared.Comparisons {
 		if c.Test.Method != "mcnemar-exact" || c.Difference.Method != "newcombe-paired" || c.Test.P != c.McNemar.P {
 			t.Errorf("%s: %s and %s", c.A.Defense, c.Test.Method, c.Difference.Method)
 		}
@@ -203,14 +204,14 @@ func TestIndependentCasesGetMcNemarAndNewcombe(t *testing.T) {
 func TestHolmCoversTheWholeDeclaredFamily(t *testing.T) {
 	r := report(t, compare.Options{Metrics: []string{"end_to_end", "asr"}},
 		load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
-	p := make([]float64, len(r.Declared))
-	for i, c := range r.Declared {
+	p := make([]float64, len(r.Declared.Comparisons))
+	for i, c := range r.Declared.Comparisons {
 		p[i] = c.Test.P
 	}
 	want, _ := stats.Holm(p)
-	for i, c := range r.Declared {
-		if c.Adjusted != want[i] {
-			t.Errorf("%s %s: adjusted %v, want %v", c.A.Defense, c.Metric, c.Adjusted, want[i])
+	for i, c := range r.Declared.Comparisons {
+		if *c.Adjusted != want[i] {
+			t.Errorf("%s %s: adjusted %v, want %v", c.A.Defense, c.Metric, *c.Adjusted, want[i])
 		}
 	}
 	if len(p) != 4 {
@@ -222,7 +223,7 @@ func TestWithoutLandingThereIsNoHeadroom(t *testing.T) {
 	s := spec()
 	s.Arms[0].Lands = 0
 	r := report(t, compare.Options{}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
-	for _, c := range r.Declared {
+	for _, c := range r.Declared.Comparisons {
 		if c.Prevented == nil || c.Prevented.Headroom {
 			t.Errorf("%s: prevented %+v, want no headroom", c.A.Defense, c.Prevented)
 		}
@@ -234,7 +235,7 @@ func TestWithoutLandingThereIsNoHeadroom(t *testing.T) {
 
 func TestPreventedFraction(t *testing.T) {
 	r := report(t, compare.Options{}, load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
-	for _, c := range r.Declared {
+	for _, c := range r.Declared.Comparisons {
 		a, _ := c.RateA.Value()
 		b, _ := c.RateB.Value()
 		v := c.Prevented
@@ -303,8 +304,8 @@ func TestKilledAndRunningRunsAreRead(t *testing.T) {
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not finished") {
 		t.Errorf("notes %q", r.Notes)
 	}
-	if r.Declared[0].Pairs.N() != 24 {
-		t.Errorf("%d pairs", r.Declared[0].Pairs.N())
+	if r.Declared.Comparisons[0].Pairs.N() != 24 {
+		t.Errorf("%d pairs", r.Declared.Comparisons[0].Pairs.N())
 	}
 }
 
@@ -312,7 +313,7 @@ func TestTheSameRunHasNoDifference(t *testing.T) {
 	dir := spec().Write(t, t.TempDir())
 	r := report(t, compare.Options{Changed: true}, load(t, dir, compare.LoadOptions{}),
 		load(t, dir, compare.LoadOptions{}))
-	for _, c := range r.Declared {
+	for _, c := range r.Declared.Comparisons {
 		if v, _ := c.Difference.Value(); v != 0 || c.Test.P != 1 || len(c.Changed) != 0 {
 			t.Errorf("%s: %v, p %v, %d changed", c.A.Defense, v, c.Test.P, len(c.Changed))
 		}

@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"encoding/json"
+	"iter"
+
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -40,6 +43,9 @@ type Change struct {
 	B      bool   `json:"b"`
 	TrialA string `json:"trial_a,omitempty"`
 	TrialB string `json:"trial_b,omitempty"`
+
+	TranscriptA json.RawMessage `json:"transcript_a,omitempty"` // only in JSON
+	TranscriptB json.RawMessage `json:"transcript_b,omitempty"`
 }
 
 // matching finds the unit of table b for every unit of table a; −1 for none.
@@ -66,6 +72,33 @@ func match(a, b *Table) *matching {
 	return m
 }
 
+// matched is what two arms did with a case in an epoch.
+type matched struct {
+	c     *Case
+	epoch int32
+	x, y  cell
+}
+
+// both goes through the units of both tables: those of a, then those that b alone has.
+func (m *matching) both(armA, armB *Arm) iter.Seq[matched] {
+	return func(yield func(matched) bool) {
+		for i, u := range m.a.units {
+			of := matched{c: &m.a.cases[u.kase], epoch: u.epoch, x: armA.cell(int32(i))}
+			if m.to[i] >= 0 {
+				of.y = armB.cell(m.to[i])
+			}
+			if !yield(of) {
+				return
+			}
+		}
+		for i, u := range m.b.units {
+			if !m.from[i] && !yield(matched{c: &m.b.cases[u.kase], epoch: u.epoch, y: armB.cell(int32(i))}) {
+				return
+			}
+		}
+	}
+}
+
 // Pair pairs two arms by case and epoch. They may be of different tables.
 func Pair(a *Table, armA *Arm, b *Table, armB *Arm, rate *metric.Metric, s Slice) Paired {
 	return match(a, b).pair(armA, armB, rate, s, false)
@@ -75,19 +108,11 @@ func (m *matching) pair(armA, armB *Arm, rate *metric.Metric, s Slice, changes b
 	var p Paired
 	n := len(m.a.families)
 	p.Clusters, p.A, p.B = make([]stats.Cluster, n), make([]stats.Count, n), make([]stats.Count, n)
-	for u := range m.a.units {
-		c := &m.a.cases[m.a.units[u].kase]
-		if !s.holds(c) {
-			continue
-		}
-		x := armA.cell(int32(u))
-		var y cell
-		if m.to[u] >= 0 {
-			y = armB.cell(m.to[u])
-		}
+	for of := range m.both(armA, armB) {
+		c, x, y := of.c, of.x, of.y
 		inA, inB := x.concerns(rate), y.concerns(rate)
 		switch {
-		case !inA && !inB:
+		case !inA && !inB || !s.holds(c):
 		case y.state == absent:
 			p.Dropped.OnlyA++
 		case x.state == absent:
@@ -98,39 +123,24 @@ func (m *matching) pair(armA, armB *Arm, rate *metric.Metric, s Slice, changes b
 			p.Dropped.OneSided++
 		default:
 			hitA, hitB := x.hit.Has(rate), y.hit.Has(rate)
-			f := c.family
-			p.Clusters[f].N++
-			p.A[f].N++
-			p.B[f].N++
+			p.Clusters[c.family].N++
+			add(&p.A[c.family], hitA)
+			add(&p.B[c.family], hitB)
 			switch {
 			case hitA && hitB:
 				p.Pairs.Both++
 			case hitA:
 				p.Pairs.OnlyA++
-				p.Clusters[f].Sum++
+				p.Clusters[c.family].Sum++
 			case hitB:
 				p.Pairs.OnlyB++
-				p.Clusters[f].Sum--
+				p.Clusters[c.family].Sum--
 			default:
 				p.Pairs.Neither++
 			}
-			if hitA {
-				p.A[f].K++
-			}
-			if hitB {
-				p.B[f].K++
-			}
 			if changes && hitA != hitB {
 				p.changed = append(p.changed, Change{Case: c.ID, Family: c.Family, Label: c.Label, Class: c.Class,
-					Epoch: m.a.units[u].epoch,
-					A:     hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
-			}
-		}
-	}
-	if m.a != m.b {
-		for u := range m.b.units {
-			if y := armB.cell(int32(u)); !m.from[u] && y.concerns(rate) && s.holds(&m.b.cases[m.b.units[u].kase]) {
-				p.Dropped.OnlyB++
+					Epoch: of.epoch, A: hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
 			}
 		}
 	}

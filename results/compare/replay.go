@@ -28,12 +28,8 @@ func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
 	m := match(a, b)
 	var r Replayed
 	kind := slicings["class"]
-	for u := range a.units {
-		x := armA.cell(int32(u))
-		var y cell
-		if m.to[u] >= 0 {
-			y = armB.cell(m.to[u])
-		}
+	for of := range m.both(armA, armB) {
+		x, y := of.x, of.y
 		switch {
 		case x.state == absent && y.state == absent:
 		case y.state == absent:
@@ -46,21 +42,13 @@ func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
 		case x.digest == y.digest:
 			r.Same++
 		default:
-			c := &a.cases[a.units[u].kase]
-			d := Deviation{Case: c.ID, Epoch: a.units[u].epoch, Class: kind(c)}
+			d := Deviation{Case: of.c.ID, Epoch: of.epoch, Class: kind(of.c)}
 			for _, m := range metrics {
 				if now, was := word(x, m), word(y, m); now != was {
 					d.What = append(d.What, fmt.Sprintf("%s %s → %s", m.Name, was, now))
 				}
 			}
 			r.Changed = append(r.Changed, d)
-		}
-	}
-	if a != b {
-		for u := range b.units {
-			if armB.cell(int32(u)).state != absent && !m.from[u] {
-				r.OnlyB++
-			}
 		}
 	}
 	return r

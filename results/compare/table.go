@@ -352,14 +352,18 @@ func (t *Table) Count(a *Arm, m *metric.Metric, s Slice) Tally {
 		case k.missing.Has(m):
 			out.NotScored++
 		case k.in.Has(m):
-			f := &out.Families[c.family]
-			f.N++
-			if k.hit.Has(m) {
-				f.K++
-			}
+			add(&out.Families[c.family], k.hit.Has(m))
 		}
 	}
 	return out
+}
+
+// add counts a trial.
+func add(c *stats.Count, hit bool) {
+	c.N++
+	if hit {
+		c.K++
+	}
 }
 
 // trialID returns the id of a trial as it stands in rows.

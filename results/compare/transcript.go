@@ -8,6 +8,7 @@ import (
 
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/render"
 )
 
 // library reads transcripts of the compared runs when they are wanted.
@@ -16,14 +17,26 @@ type library struct {
 	readers map[int]*results.Reader
 }
 
-func (r *Report) transcripts() *library {
-	return &library{tables: r.tables, readers: map[int]*results.Reader{}}
-}
-
 func (l *library) close() {
 	for _, r := range l.readers {
 		r.Close()
 	}
+}
+
+// add puts the transcripts into the changed cases.
+func (l *library) add(cs []Comparison) (err error) {
+	for i := range cs {
+		for j := range cs[i].Changed {
+			k := &cs[i].Changed[j]
+			if k.TranscriptA, _, err = l.get(cs[i].A.Run, k.TrialA); err == nil {
+				k.TranscriptB, _, err = l.get(cs[i].B.Run, k.TrialB)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // get returns a transcript as it is written and as it is read, both nil where the trial
@@ -60,23 +73,11 @@ func short(s string) string {
 	return inert.Clip(strings.Join(strings.Fields(s), " "), mostText)
 }
 
-// transcript prints the sessions, without the system prompts, and at each message the
+// sayTranscript prints the sessions, without the system prompts, and at each message the
 // decisions about it that were not an allow.
-func (p *printer) transcript(side string, t *results.Transcript) {
-	indent := "    "
-	if p.markdown {
-		indent = "  - "
-	}
-	line := func(format string, args ...any) {
-		if p.err != nil {
-			return
-		}
-		if _, p.err = p.w.Write([]byte(indent)); p.err == nil {
-			p.say(format, args...)
-		}
-	}
+func sayTranscript(p *render.Paper, side string, t *results.Transcript) {
 	if t == nil {
-		line("%s: no transcript was kept", side)
+		p.Under("%s: no transcript was kept", side)
 		return
 	}
 	for _, s := range t.Sessions {
@@ -90,7 +91,7 @@ func (p *printer) transcript(side string, t *results.Transcript) {
 				for j, f := range d.Findings {
 					checks[j] = f.Check
 				}
-				line("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "),
+				p.Under("%s, %s, %s gate: %s %s (%s): %s", side, session, d.Gate, d.Action, d.Record, strings.Join(checks, ", "),
 					short(d.Text))
 			}
 		}
@@ -100,10 +101,10 @@ func (p *printer) transcript(side string, t *results.Transcript) {
 				who += " " + m.Name
 			}
 			if text := m.Text(); text != "" && m.Role != "system" {
-				line("%s, %s, %s: %s", side, session, who, short(text))
+				p.Under("%s, %s, %s: %s", side, session, who, short(text))
 			}
 			for _, k := range m.Calls {
-				line("%s, %s, %s calls %s %s", side, session, who, k.Name, short(k.Args.String()))
+				p.Under("%s, %s, %s calls %s %s", side, session, who, k.Name, short(k.Args.String()))
 			}
 			decided(m.Decisions)
 		}

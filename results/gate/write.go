@@ -1,22 +1,22 @@
 package gate
 
 import (
-	"bytes"
-	"encoding/json"
+	_ "embed"
 	"encoding/xml"
 	"fmt"
+	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/internal/inert"
-	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/export"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 )
 
 // Formats are the formats that a result can be written in.
-func Formats() []string { return []string{"table", "json", "markdown", "junit", "sarif", "github"} }
+func Formats() []string { return slices.Concat(render.Formats(), []string{"junit", "sarif", "github"}) }
 
 // Home is where memtox lives.
 const Home = "https://github.com/memtox/memtox"
@@ -24,31 +24,15 @@ const Home = "https://github.com/memtox/memtox"
 // Write writes the result in a format. version is that of memtox; file is what
 // findings without a place of their own are pinned to.
 func (r *Result) Write(w io.Writer, format, version, file string) error {
-	var b bytes.Buffer
-	var err error
 	switch format {
-	case "table":
-		err = r.text(&b)
-	case "json":
-		e := json.NewEncoder(&b)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
-	case "markdown":
-		err = r.markdown(&b)
 	case "junit":
-		err = r.junit(&b)
+		return r.junit(w)
 	case "sarif":
-		err = r.sarif(&b, version, file)
+		return r.sarif(w, version, file)
 	case "github":
-		r.annotations(&b)
-	default:
-		return problem("--format", "one of "+strings.Join(Formats(), ", "), "unknown format %q", format)
+		return r.annotations(w)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(inert.JSON(b.Bytes())) // the other formats are inert already
-	return err
+	return render.Write(w, format, r, r.say)
 }
 
 // Verdict is the outcome in a line.
@@ -62,61 +46,64 @@ func (r *Result) Verdict() string {
 		n(stats.Fail), n(stats.Inconclusive))
 }
 
-func (r *Result) about() []string {
-	model := r.Run.Model
-	if model == compare.NoModel {
-		model = "none (texts, no agent)"
-	} else if !r.Run.LLM {
-		model += ", which is not an LLM"
+func (r *Result) say(p *render.Paper) error {
+	if p.Markdown() {
+		mark := map[stats.Outcome]string{stats.Pass: "✅", stats.Fail: "❌", stats.Inconclusive: "⚠️"}
+		p.Heading(2, "%s memtox gate: %s", mark[r.Outcome], r.Verdict())
 	}
-	out := []string{fmt.Sprintf("%s: %s, split %s, model %s, %d trials", r.Run.Name, r.Run.Dataset, r.Run.Split, model,
-		r.Run.Trials)}
+	p.Item("%s: %s", r.Run.Name, r.Run.About())
 	if r.Baseline != "" {
-		out = append(out, "baseline: "+r.Baseline)
+		p.Item("baseline: %s", r.Baseline)
 	}
-	return out
-}
-
-func (r *Result) rules() string {
-	return fmt.Sprintf("a check passes where its one-sided %g%% bound meets the requirement and fails where its "+
+	p.Gap()
+	t := &render.Table{Header: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
+	for _, c := range r.Checks {
+		t.Add(string(c.Outcome), c.Name, c.Require, c.Measured, c.Bound, c.Why)
+	}
+	p.Table(t)
+	for i := range r.Checks {
+		c := &r.Checks[i]
+		listed := c.Changed
+		if p.Markdown() { // the summary of a job has a limited size
+			listed = listed[:min(len(listed), mostListed)]
+		}
+		for _, s := range c.worse(listed) {
+			p.Item("%s", s)
+		}
+		if more := len(c.Changed) - len(listed); more > 0 {
+			p.Item("… and %d more", more)
+		}
+	}
+	if p.Markdown() {
+		p.Gap()
+	}
+	p.Say("a check passes where its one-sided %g%% bound meets the requirement and fails where its "+
 		"one-sided %.4g%% bound breaks it, so that a good run goes red in at most %.3g%% of cases over all %d checks that "+
 		"chance can decide; between the two it is inconclusive.",
 		100*r.Confidence, 100*r.FailConfidence, 100*(1-r.Confidence), r.Statistical)
-}
-
-func (r *Result) grid() *render.Table {
-	g := &render.Table{Header: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
-	for i := range r.Checks {
-		c := &r.Checks[i]
-		g.Add(string(c.Outcome), c.Name, c.Require, c.Measured, c.Bound, c.Why)
-	}
-	return g
-}
-
-func (r *Result) text(w io.Writer) error {
-	for _, s := range r.about() {
-		fmt.Fprintln(w, inert.Text(s))
-	}
-	fmt.Fprintln(w)
-	if err := r.grid().Text(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	for i := range r.Checks {
-		c := &r.Checks[i]
-		for _, x := range c.Regressed {
-			fmt.Fprintln(w, inert.Text("regressed: "+x.Text))
-		}
-		for _, k := range c.Changed {
-			fmt.Fprintln(w, inert.Text(changedText(c, k)))
-		}
-	}
-	fmt.Fprintln(w, inert.Text(r.rules()))
 	for _, n := range r.Notes {
-		fmt.Fprintln(w, inert.Text("note: "+n))
+		p.Say("note: %s", n)
 	}
-	_, err := fmt.Fprintln(w, "\n"+r.Verdict())
-	return err
+	if !p.Markdown() {
+		p.Gap()
+		p.Say("%s", r.Verdict())
+	}
+	return nil
+}
+
+// mostListed bounds how many changed cases Markdown lists.
+const mostListed = 50
+
+// worse says in which classes a check failed, and which cases changed.
+func (c *Check) worse(changed []Changed) []string {
+	var out []string
+	for _, x := range c.Regressed {
+		out = append(out, "regressed: "+x.Text)
+	}
+	for _, k := range changed {
+		out = append(out, changedText(c, k))
+	}
+	return out
 }
 
 func changedText(c *Check, k Changed) string {
@@ -131,125 +118,29 @@ func changedText(c *Check, k Changed) string {
 	return s + strings.Join(k.What, ", ")
 }
 
-// mostListed bounds how many changed cases a summary lists: the summary of a job
-// has a limited size.
-const mostListed = 50
+//go:embed junit.xml
+var junitText string
 
-func (r *Result) markdown(w io.Writer) error {
-	mark := map[stats.Outcome]string{stats.Pass: "✅", stats.Fail: "❌", stats.Inconclusive: "⚠️"}
-	fmt.Fprintf(w, "## %s memtox gate: %s\n\n", mark[r.Outcome], inert.Markdown(r.Verdict()))
-	for _, s := range r.about() {
-		fmt.Fprintf(w, "- %s\n", inert.Markdown(s))
-	}
-	fmt.Fprintln(w)
-	if err := r.grid().Markdown(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	for i := range r.Checks {
-		c := &r.Checks[i]
-		for _, x := range c.Regressed {
-			fmt.Fprintf(w, "- regressed: %s\n", inert.Markdown(x.Text))
-		}
-		for j, k := range c.Changed {
-			if j == mostListed {
-				fmt.Fprintf(w, "- … and %d more\n", len(c.Changed)-j)
-				break
-			}
-			fmt.Fprintf(w, "- %s\n", inert.Markdown(changedText(c, k)))
-		}
-	}
-	fmt.Fprintf(w, "\n%s\n", inert.Markdown(r.rules()))
-	for _, n := range r.Notes {
-		fmt.Fprintf(w, "\n%s\n", inert.Markdown("note: "+n))
-	}
-	return nil
-}
-
-// The elements of a JUnit report that services read.
-type (
-	junitSuites struct {
-		XMLName  xml.Name     `xml:"testsuites"`
-		Name     string       `xml:"name,attr"`
-		Tests    int          `xml:"tests,attr"`
-		Failures int          `xml:"failures,attr"`
-		Errors   int          `xml:"errors,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name       string          `xml:"name,attr"`
-		Tests      int             `xml:"tests,attr"`
-		Failures   int             `xml:"failures,attr"`
-		Errors     int             `xml:"errors,attr"`
-		Skipped    int             `xml:"skipped,attr"`
-		Properties []junitProperty `xml:"properties>property"`
-		Cases      []junitCase     `xml:"testcase"`
-	}
-	junitProperty struct {
-		Name  string `xml:"name,attr"`
-		Value string `xml:"value,attr"`
-	}
-	junitCase struct {
-		Class   string        `xml:"classname,attr"`
-		Name    string        `xml:"name,attr"`
-		Failure *junitProblem `xml:"failure"`
-		Error   *junitProblem `xml:"error"`
-		Out     string        `xml:"system-out,omitempty"`
-	}
-	junitProblem struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
+var junit = template.Must(template.New("junit").Funcs(template.FuncMap{"inert": inert.Text,
+	"dotless": func(s string) string { return strings.ReplaceAll(inert.Text(s), ".", "_") }}).Parse(junitText))
 
 // junit writes a test case a check. What is inconclusive is an error: services
 // show skipped tests as green.
 func (r *Result) junit(w io.Writer) error {
-	s := junitSuite{Name: "memtox gate", Tests: len(r.Checks), Failures: r.Count(stats.Fail),
-		Errors: r.Count(stats.Inconclusive)}
-	for _, p := range [][2]string{{"run", r.Run.Name}, {"run_id", r.Run.ID}, {"dataset", r.Run.Dataset},
-		{"model", r.Run.Model}, {"outcome", string(r.Outcome)}} {
-		s.Properties = append(s.Properties, junitProperty{p[0], inert.Text(p[1])})
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
 	}
-	for i := range r.Checks {
-		c := &r.Checks[i]
-		k := junitCase{Class: inert.Text(strings.ReplaceAll(c.Agent, ".", "_") + "." +
-			strings.ReplaceAll(c.Defense, ".", "_")), Name: inert.Text(c.Name + " " + c.Require)}
-		text := c.details()
-		switch c.Outcome {
-		case stats.Pass:
-			k.Out = text
-		case stats.Fail:
-			k.Failure = &junitProblem{inert.Text(c.Measured + ": " + c.Why), string(c.Outcome), text}
-		default:
-			k.Error = &junitProblem{inert.Text(c.Measured + ": " + c.Why), string(c.Outcome), text}
-		}
-		s.Cases = append(s.Cases, k)
-	}
-	if len(r.Checks) == 0 {
-		s.Tests, s.Errors = 1, 1
-		s.Cases = []junitCase{{Class: "memtox.gate", Name: "checks",
-			Error: &junitProblem{"there was nothing to check", string(stats.Inconclusive), ""}}}
-	}
-	out := junitSuites{Name: s.Name, Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Suites: []junitSuite{s}}
-	b, err := xml.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing JUnit XML: %w", err)
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, b)
-	return err
+	return junit.Execute(w, r)
 }
 
-// details is everything that is known of a check, a line each.
-func (c *Check) details() string {
-	lines := []string{"required: " + c.Require, "measured: " + c.Measured, "bounds: " + c.Bound, "why: " + c.Why}
-	for _, x := range c.Regressed {
-		lines = append(lines, "regressed: "+x.Text)
-	}
-	for _, k := range c.Changed {
-		lines = append(lines, changedText(c, k))
-	}
+// Failed and Undecided count checks.
+func (r *Result) Failed() int    { return r.Count(stats.Fail) }
+func (r *Result) Undecided() int { return r.Count(stats.Inconclusive) }
+
+// Details is everything that is known of a check, a line each.
+func (c *Check) Details() string {
+	lines := append([]string{"required: " + c.Require, "measured: " + c.Measured, "bounds: " + c.Bound, "why: " + c.Why},
+		c.worse(c.Changed)...)
 	for i := range lines {
 		lines[i] = inert.Text(lines[i])
 	}
@@ -314,7 +205,8 @@ var (
 
 // annotations writes workflow commands, which GitHub shows beside a job. Only
 // this function begins a line with two colons, and what is not a pass has one.
-func (r *Result) annotations(w io.Writer) {
+func (r *Result) annotations(w io.Writer) error {
+	var b strings.Builder
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		if c.Outcome == stats.Pass {
@@ -334,10 +226,12 @@ func (r *Result) annotations(w io.Writer) {
 		for _, x := range c.Regressed {
 			text += " " + x.Text + "."
 		}
-		fmt.Fprintf(w, "::%s %stitle=%s::%s\n", level, place, commandProperty.Replace(inert.Text("memtox gate: "+c.Name)),
+		fmt.Fprintf(&b, "::%s %stitle=%s::%s\n", level, place, commandProperty.Replace(inert.Text("memtox gate: "+c.Name)),
 			commandData.Replace(inert.Text(text)))
 	}
 	if len(r.Checks) == 0 {
-		fmt.Fprintln(w, "::warning title=memtox gate::there was nothing to check")
+		b.WriteString("::warning title=memtox gate::there was nothing to check\n")
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -67,8 +67,8 @@ func wire(a *summary.Arm) summary.Gates {
 	return *a.WireUS
 }
 
-// ofRun is the page of a run of agents.
-func ofRun(s *summary.Summary) page {
+// ofRun says what there is to say of a run of agents.
+func ofRun(p *Paper, s *summary.Summary) {
 	list := questions
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.WireUS != nil || a.Costs.DefenseCalls > 0 }) {
 		list = append(slices.Clone(list), outside)
@@ -76,21 +76,35 @@ func ofRun(s *summary.Summary) page {
 	if slices.ContainsFunc(s.Arms, summary.Arm.Judged) {
 		list = slices.Insert(slices.Clone(list), 2, judged)
 	}
-	p := page{heading: heading(s), notes: footnotes(s)}
+	var tables []Table
 	for _, q := range list {
-		p.tables = append(p.tables, q.table(s))
+		tables = append(tables, q.table(s))
 	}
-	p.tables = append(p.tables, byClass(s, "End to end, by class", metric.EndToEnd),
-		byClass(s, "ASR, by class", metric.ASR))
+	tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd), byClass(s, "ASR, by class", metric.ASR))
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
-		p.tables = append(p.tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
-			metric.EndToEnd),
-			byMutation(s, "TPR, by mutation", metric.TPR))
+		tables = append(tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
+			metric.EndToEnd), byMutation(s, "TPR, by mutation", metric.TPR))
 	}
+	p.page(heading(s), tables, footnotes(s))
+	p.options = Options{} // what a sweep chose is said in one line
 	for i := range s.Sweeps {
-		p.sweeps = append(p.sweeps, swept(&s.Sweeps[i]))
+		p.Gap()
+		p.Table(swept(&s.Sweeps[i]))
 	}
-	return p
+}
+
+// page says what the figures are of, the tables, and how to read them.
+func (p *Paper) page(heading []string, tables []Table, notes []string) {
+	for _, line := range heading {
+		p.Say("%s", line)
+	}
+	p.Gap()
+	for i := range tables {
+		p.Table(clipped(&tables[i]))
+	}
+	for _, line := range notes {
+		p.Item("%s", line)
+	}
 }
 
 func (q *question) table(s *summary.Summary) Table {
@@ -154,8 +168,8 @@ func byClass(s *summary.Summary, title string, m *metric.Metric) Table {
 }
 
 // swept has the points of a sweep by split.
-func swept(s *summary.Sweep) Table {
-	t := Table{Title: fmt.Sprintf("%s on %s: %s.", s.Name, s.Agent, s.Why), Header: []string{"defense", "split"}}
+func swept(s *summary.Sweep) *Table {
+	t := &Table{Title: fmt.Sprintf("%s on %s: %s.", s.Name, s.Agent, s.Why), Header: []string{"defense", "split"}}
 	for _, m := range summary.PointMetrics {
 		t.Header = append(t.Header, m.Head)
 	}

@@ -2,8 +2,6 @@ package render
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/memtox/memtox/internal/inert"
-	"github.com/memtox/memtox/results/summary"
 )
 
 // DefaultWidth is the width of a table, in columns, where none is given.
@@ -49,171 +46,76 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Text writes the table for a terminal of any width.
 func (t *Table) Text(w io.Writer) error {
-	_, err := io.WriteString(w, draw(clean(*t, inert.Text), Options{})+"\n")
+	_, err := io.WriteString(w, draw(clean(*t, inert.Text), Options{}))
 	return err
 }
 
 // Markdown writes the table for a file, a wiki or a pull request.
 func (t *Table) Markdown(w io.Writer) error {
+	_, err := io.WriteString(w, t.markdown())
+	return err
+}
+
+func (t *Table) markdown() string {
 	c := clean(*t, inert.Markdown)
-	labels := c.Labels
-	if labels == 0 {
-		labels = len(c.Header)
-	}
+	labels := cmp.Or(c.Labels, len(c.Header))
 	var b strings.Builder
 	b.WriteString("| " + strings.Join(c.Header, " | ") + " |\n|" + strings.Repeat("---|", labels) +
 		strings.Repeat("---:|", len(c.Header)-labels) + "\n")
 	for _, row := range c.Rows {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // cross is a table that is filled by the names of its rows and columns.
 type cross struct {
 	Table
-	empty         string // what stands where nothing was set; NotMeasured if ""
-	rows, columns map[string]int
+	empty string // what stands where nothing was set; NotMeasured if ""
 }
 
+// column finds a column or adds it.
 func (x *cross) column(name string) int {
-	at, ok := x.columns[name]
-	if !ok {
-		if x.columns == nil {
-			x.columns = map[string]int{}
-		}
-		at = len(x.Header)
-		x.columns[name] = at
+	at := slices.Index(x.Header[x.Labels:], name)
+	if at < 0 {
+		at = len(x.Header) - x.Labels
 		x.Header = append(x.Header, name)
 	}
-	return at
+	return x.Labels + at
 }
 
-func (x *cross) row(labels []string) int {
-	name := strings.Join(labels, "\x00")
-	at, ok := x.rows[name]
-	if !ok {
-		if x.rows == nil {
-			x.rows = map[string]int{}
-		}
+// row finds a row by its labels or adds it. It has a cell for every column.
+func (x *cross) row(labels []string) []string {
+	at := slices.IndexFunc(x.Rows, func(row []string) bool { return slices.Equal(row[:x.Labels], labels) })
+	if at < 0 {
 		at = len(x.Rows)
-		x.rows[name] = at
 		x.Add(slices.Clone(labels)...)
 	}
 	for len(x.Rows[at]) < len(x.Header) {
 		x.Rows[at] = append(x.Rows[at], cmp.Or(x.empty, NotMeasured))
 	}
-	return at
+	return x.Rows[at]
 }
 
 func (x *cross) set(row []string, column, cell string) {
 	k := x.column(column)
-	x.Rows[x.row(row)][k] = cell
+	x.row(row)[k] = cell
 }
 
-// page is what a summary says: lines, tables, and lines on how to read them.
-type page struct {
-	heading []string
-	tables  []Table
-	notes   []string
-	sweeps  []Table // lists behind the notes
-}
-
-// Summary prints the summary of a run, or of `memtox detect`: as a table, as json (one
-// object on one line) or as markdown.
-func Summary(w io.Writer, s *summary.Summary, format string, o Options) error {
-	if format == "json" {
-		return JSON(w, s)
-	}
-	p := ofRun
-	if s.Texts != nil {
-		p = ofTexts
-	}
-	if format == "markdown" {
-		return p(s).markdown(w)
-	}
-	return p(s).text(w, o)
-}
-
-// JSON prints a value as one object on one line.
-func JSON(w io.Writer, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("writing the figures: %w", err)
-	}
-	_, err = w.Write(append(inert.JSON(b), '\n'))
-	return err
-}
-
-func (p page) text(w io.Writer, o Options) error {
-	if o.Width == 0 {
-		o.Width = DefaultWidth
-	}
-	o.Width = max(o.Width, minWidth)
-	var b strings.Builder
-	for _, line := range p.heading {
-		b.WriteString(wrap(inert.Text(line), o.Width))
-	}
-	for _, t := range p.tables {
-		for _, part := range split(clean(clipped(t), inert.Text), o.Width) {
-			b.WriteString("\n" + bold(strings.TrimSuffix(wrap(part.Title, o.Width), "\n"), o) + "\n")
-			b.WriteString(draw(part, o) + "\n")
-		}
-	}
-	b.WriteString("\n")
-	for _, line := range p.notes {
-		b.WriteString(wrap(inert.Text(line), o.Width))
-	}
-	for i := range p.sweeps {
-		b.WriteString("\n" + inert.Text(p.sweeps[i].Title) + "\n")
-		if err := p.sweeps[i].Text(&b); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (p page) markdown(w io.Writer) error {
-	var b strings.Builder
-	for _, line := range p.heading {
-		b.WriteString(inert.Markdown(line) + "\n\n")
-	}
-	for _, t := range p.tables {
-		t = clipped(t)
-		b.WriteString("### " + t.Title + "\n\n") // titles are our own
-		if err := t.Markdown(&b); err != nil {
-			return err
-		}
-		b.WriteByte('\n')
-	}
-	for _, line := range p.notes {
-		b.WriteString("- " + inert.Markdown(line) + "\n")
-	}
-	for i := range p.sweeps {
-		b.WriteString("\n### " + inert.Markdown(p.sweeps[i].Title) + "\n\n")
-		if err := p.sweeps[i].Markdown(&b); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// clean escapes every cell. Titles are our own.
+// clean escapes every cell.
 func clean(t Table, escape func(string) string) Table {
 	return each(t, func(s string, _ bool) string { return escape(s) })
 }
 
 // clipped cuts the names in a table to a length that leaves room for figures.
-func clipped(t Table) Table {
-	return each(t, func(s string, label bool) string {
+func clipped(t *Table) *Table {
+	out := each(*t, func(s string, label bool) string {
 		if label {
 			return inert.Clip(s, maxName)
 		}
 		return s
 	})
+	return &out
 }
 
 func each(t Table, change func(s string, label bool) string) Table {
@@ -304,7 +206,7 @@ func draw(t Table, o Options) string {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	lines[0] = bold(lines[0], o)
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func cells(list []string) table.Row {
@@ -322,7 +224,7 @@ func bold(s string, o Options) string {
 	return text.Bold.Sprint(s)
 }
 
-// wrap breaks a line between words and ends it.
+// wrap breaks a line between words.
 func wrap(line string, width int) string {
 	var b strings.Builder
 	at := 0
@@ -340,6 +242,5 @@ func wrap(line string, width int) string {
 		b.WriteString(word)
 		at += n
 	}
-	b.WriteByte('\n')
 	return b.String()
 }

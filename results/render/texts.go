@@ -12,8 +12,8 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// ofTexts is the page of `memtox detect`.
-func ofTexts(s *summary.Summary) page {
+// ofTexts says what there is to say of `memtox detect`.
+func ofTexts(p *Paper, s *summary.Summary) {
 	rates := Table{Title: "Is it detected? (TPR: attacks stopped; FPR: benign cases stopped)", Labels: 1,
 		Header: []string{"defense", "gate"}}
 	left := Table{Title: "What is left to somebody's decision? (deferred: neither stopped nor let through)", Labels: 1,
@@ -50,7 +50,7 @@ func ofTexts(s *summary.Summary) page {
 		}
 	}
 	left.Header = append(left.Header, "unsure", "errors")
-	p := page{heading: textHeading(s), tables: []Table{rates, left, verdicts}, notes: textNotes(s)}
+	tables := []Table{rates, left, verdicts}
 	for _, by := range []struct {
 		title string
 		of    func(*summary.Arm) []summary.Slice
@@ -61,14 +61,13 @@ func ofTexts(s *summary.Summary) page {
 		{"By mutation", func(a *summary.Arm) []summary.Slice { return a.Mutations }},
 	} {
 		if t := bySlice(s, by.title, by.of); len(t.Rows) > 1 { // one slice says what the totals say
-			p.tables = append(p.tables, t)
+			tables = append(tables, t)
 		}
 	}
 	if len(curve.Rows) > 0 {
-		p.tables = append(p.tables, curve)
+		tables = append(tables, curve)
 	}
-	p.tables = append(p.tables, textLatency(s))
-	return p
+	p.page(textHeading(s), append(tables, textLatency(s)), textNotes(s))
 }
 
 // mostRows bounds a table of slices; JSON has them all.

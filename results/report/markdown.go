@@ -1,43 +1,43 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
-	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/render"
 )
 
 // Markdown writes the page without its plots, in GitHub's dialect.
 func (r *Report) Markdown(w io.Writer) error {
-	var b bytes.Buffer
+	if err := render.Write(w, "markdown", nil, r.say); err != nil {
+		return fmt.Errorf("writing the report of run %s: %w", r.run.ID, err)
+	}
+	return nil
+}
+
+func (r *Report) say(p *render.Paper) error {
 	status, banners := r.lead()
-	fmt.Fprintf(&b, "# memtox report\n\nRun %s, memtox %s, started %s\n\n%s\n", inert.Markdown(r.run.ID),
-		inert.Markdown(r.run.Version),
-		r.run.Started.UTC().Format("2006-01-02 15:04 UTC"), inert.Markdown(status))
+	p.Heading(1, "memtox report")
+	p.Say("Run %s, memtox %s, started %s", r.run.ID, r.run.Version, r.run.Started.UTC().Format("2006-01-02 15:04 UTC"))
+	p.Say("%s", status)
 	for _, text := range banners {
-		fmt.Fprintf(&b, "\n> %s\n", inert.Markdown(text))
+		p.Note("%s", text)
 	}
 	for _, s := range r.sections() {
-		fmt.Fprintf(&b, "\n## %s\n", s.Title)
+		p.Heading(2, "%s", s.Title)
 		for _, n := range s.Notes {
-			fmt.Fprintf(&b, "\n%s\n", inert.Markdown(n))
+			p.Say("%s", n)
 		}
 		for _, f := range s.Figures {
-			fmt.Fprintf(&b, "\n%s\n\n", inert.Markdown(f.Caption))
-			if err := f.Table.Markdown(&b); err != nil {
-				return err
-			}
+			p.Say("%s", f.Caption)
+			p.Table(&f.Table)
 		}
 	}
 	if ws := r.warnings(); len(ws) > 0 {
-		fmt.Fprint(&b, "\n## Warnings\n\n")
+		p.Heading(2, "Warnings")
 		for _, text := range ws {
-			fmt.Fprintf(&b, "- %s\n", inert.Markdown(text))
+			p.Item("%s", text)
 		}
-	}
-	if _, err := b.WriteTo(w); err != nil {
-		return fmt.Errorf("writing the report of run %s: %w", r.run.ID, err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/reproduce"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -208,7 +209,7 @@ func TestAReferenceRunIsLabelledInEveryRowAndNeverInsideOrOutside(t *testing.T) 
 				t.Errorf("%s: row %s is not labelled: %+v", name, x.Figure, x)
 			}
 		}
-		for _, f := range reproduce.Formats() {
+		for _, f := range render.Formats() {
 			if strings.Contains(strings.ToLower(string(write(t, r, f))), "reproduced") {
 				t.Errorf("%s as %s says reproduced", name, f)
 			}
@@ -335,7 +336,7 @@ func TestOutputsAreThoseOfTheGoldenFiles(t *testing.T) {
 		"write-policy": fill(t, "write-policy", reproduce.Input{Runs: []*compare.Table{vague.table(), scoped.table()}}),
 	}
 	for name, r := range reports {
-		for _, f := range reproduce.Formats() {
+		for _, f := range render.Formats() {
 			b := write(t, r, f)
 			if f == "json" && !json.Valid(b) || bytes.ContainsRune(b, 0x1b) {
 				t.Errorf("%s.%s is not valid or holds an escape", name, f)

@@ -4,7 +4,12 @@ import "gonum.org/v1/gonum/mathext"
 
 // Pairs counts the cases that two arms, A and B, both ran, by which of them
 // succeeded. Differences are A − B.
-type Pairs struct{ Both, OnlyA, OnlyB, Neither int }
+type Pairs struct {
+	Both    int `json:"both"`
+	OnlyA   int `json:"only_a"`
+	OnlyB   int `json:"only_b"`
+	Neither int `json:"neither"`
+}
 
 // N is the number of cases.
 func (p Pairs) N() int { return p.Both + p.OnlyA + p.OnlyB + p.Neither }
