@@ -92,13 +92,14 @@ func TestADefenseBehindTheProtocolIsTheDefense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(&serve.Server{Identity: defenses.Identity{Name: "guard", Version: "1"}, Open: d.Open})
+	server := httptest.NewServer(serve.Handler(&serve.Server{Identity: defenses.Identity{Name: "guard", Version: "1"}, Open: d.Open},
+		serve.HandlerOptions{}))
 	defer server.Close()
 	inside, _ := run(t, "agent=hermes,openclaw,rag", "defense=keyword,guard,signed")
 	for _, arm := range []struct{ inside, spec string }{
 		{"keyword", "far=exec:" + command(t, "serve", "keyword")},
 		{"guard", "far=exec:" + command(t, "serve", "guard")},
-		{"guard", "far=" + server.URL + "/screen"},
+		{"guard", "far=" + server.URL + "/"},
 	} {
 		outside, x := run(t, "agent=hermes,openclaw,rag", "defense="+arm.spec, "concurrency=4")
 		if len(x.Warnings) > 0 {

@@ -9,6 +9,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -239,23 +240,33 @@ func (c *Client) write(ctx context.Context, from Source, d memory.Draft) (out St
 		if err != nil {
 			return err
 		}
-		for i := range entries {
-			e := &entries[i]
-			if r := guard.Rejected(&e.Verdict); r != nil {
-				return r
-			}
-			if e.Committed == nil {
-				return &guard.Rejection{Message: "Not stored: " + e.Rejected}
-			}
-			r := e.Committed
+		stored, err := committed("stored", entries)
+		for _, r := range stored {
 			out = Stored{Success: true, ID: r.ID, State: r.State.String(), Content: r.Text, Changed: r.Text != d.Text}
 			if r.State != memory.Live {
 				out.Note = "It waits for a person's decision (memtox guard pending)."
 			}
 		}
-		return nil
+		return err
 	})
 	return out, err
+}
+
+// committed are the records that a write stored or deleted. A [guard.Rejection] says
+// why there are not all.
+func committed(done string, entries []memory.Entry) (out []*memory.Record, err error) {
+	for i := range entries {
+		e := &entries[i]
+		if r := guard.Rejected(&e.Verdict); r != nil {
+			return out, r
+		}
+		if e.Committed == nil {
+			return out, &guard.Rejection{Message: "Not " + done + ": " + cmp.Or(e.Rejected, "the entry is trusted more than "+
+				"what this conversation holds; ask the operator to remove it") + "."}
+		}
+		out = append(out, e.Committed)
+	}
+	return out, nil
 }
 
 // mine reports whether a record is the principal's or everybody's.
@@ -414,22 +425,9 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 			}
 			entries, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: StoreName,
 				Record: id})
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = committed("deleted", entries)
 			}
-			for i := range entries {
-				e := &entries[i]
-				if r := guard.Rejected(&e.Verdict); r != nil {
-					return r
-				}
-				if e.Committed == nil {
-					why := e.Rejected
-					if why == "" {
-						why = "the entry is trusted more than what this conversation holds; ask the operator to remove it"
-					}
-					return &guard.Rejection{Message: "Not deleted: " + why + "."}
-				}
-			}
-			return nil
+			return err
 		})
 }

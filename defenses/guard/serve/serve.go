@@ -1,11 +1,8 @@
 package serve
 
 import (
-	"bytes"
 	"container/list"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/memtox/memtox/defenses/external"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Limits bound what one client can take of a server.
@@ -86,31 +86,41 @@ func Handler(s *Server, o HandlerOptions) http.Handler {
 		if f, ok := r.Context().Value(wholeKey{}).(func()); ok {
 			f()
 		}
-		r.Body = io.NopCloser(bytes.NewReader(b))
-		s.ServeHTTP(w, r)
+		q, err := external.ReadRequest(b)
+		if q == nil {
+			refuse(w, http.StatusBadRequest, "the body is no question")
+			return
+		}
+		if err != nil {
+			send(w, http.StatusBadRequest, &external.Answer{ID: q.ID, Error: err.Error()})
+			return
+		}
+		send(w, http.StatusOK, s.Answer(r.Context(), q))
 	}), o.Limits.Time, `{"error":"it took too long"}`)
 	guarded := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if why := refused(r, o.Token); why != "" {
-				if o.Token != "" {
-					w.Header().Set("WWW-Authenticate", "Bearer")
-					refuse(w, http.StatusUnauthorized, why)
-					return
-				}
+			switch why := refused(r, o.Token); {
+			case why == "":
+				h.ServeHTTP(w, r)
+			case o.Token != "":
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				refuse(w, http.StatusUnauthorized, why)
+			default:
 				refuse(w, http.StatusForbidden, why)
-				return
 			}
-			h.ServeHTTP(w, r)
 		})
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+		send(w, http.StatusOK, map[string]string{"status": "ok"})
 	}))
 	mux.Handle("GET /metrics", guarded(o.Metrics))
 	mux.Handle("/{$}", guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > o.Limits.Body {
+		switch {
+		case r.Method != http.MethodPost:
+			refuse(w, http.StatusMethodNotAllowed, "a question is a POST")
+			return
+		case r.ContentLength > o.Limits.Body:
 			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a question has at most %d bytes", o.Limits.Body))
 			return
 		}
@@ -120,17 +130,24 @@ func Handler(s *Server, o HandlerOptions) http.Handler {
 }
 
 func refuse(w http.ResponseWriter, code int, why string) {
+	send(w, code, map[string]string{"error": why})
+}
+
+func send(w http.ResponseWriter, code int, v any) {
+	line, err := remote.Line(v)
+	if err != nil {
+		code, line = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, "{\"error\":%q}\n", why)
+	_, _ = w.Write(append(line, '\n'))
 }
 
 // refused says why a request is not let in, or "".
 func refused(r *http.Request, token string) string {
 	if token != "" {
 		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(token))
-		if !ok || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+		if !ok || !same(got, token) {
 			return "a token is needed: Authorization: Bearer …"
 		}
 		return ""

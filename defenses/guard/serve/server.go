@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -77,7 +76,8 @@ type trial struct {
 	since time.Time     // when the last was answered
 	bytes int           // of the mirror, as the server has counted them
 
-	mu   sync.Mutex
+	last chan struct{} // closed once the last question so far is answered
+
 	view *mirror
 	gate memory.Gate
 	err  error // the gate could not be opened
@@ -85,9 +85,13 @@ type trial struct {
 	// token says that it was opened with the owner's token.
 	token bool
 	most  memory.Class // that its client can claim
+}
 
-	queue []*external.Request // see Serve
-	busy  bool
+// turn is the turn of a question in its trial.
+type turn struct {
+	*trial
+	before <-chan struct{} // closed when it has come
+	done   chan<- struct{} // to be closed when it is over
 }
 
 // Serve answers the guard protocol (docs/external-guards.md) on a pair of streams, a
@@ -122,22 +126,6 @@ func (s *Server) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 	}
 	places := make(chan struct{}, maxWaiting)
-	var queues sync.Mutex
-	work := func(t *trial) {
-		for {
-			queues.Lock()
-			if len(t.queue) == 0 {
-				t.busy = false
-				queues.Unlock()
-				return
-			}
-			q := t.queue[0]
-			t.queue = t.queue[1:]
-			queues.Unlock()
-			reply(s.answer(ctx, t, q))
-			<-places
-		}
-	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxQuestion)
 reading:
@@ -161,48 +149,16 @@ reading:
 			continue
 		}
 		places <- struct{}{}
-		queues.Lock()
-		t.queue = append(t.queue, q)
-		if !t.busy {
-			t.busy = true
-			group.Go(func() { work(t) })
-		}
-		queues.Unlock()
+		group.Go(func() {
+			defer func() { close(t.done); <-places }()
+			reply(s.answer(ctx, t, q))
+		})
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading a question: %w", err)
 	}
 	group.Wait()
 	return failed
-}
-
-// ServeHTTP answers one question, the body of a POST.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		http.Error(w, `{"error":"a question is a POST"}`, http.StatusMethodNotAllowed)
-		return
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQuestion))
-	var q *external.Request
-	if err == nil {
-		q, err = external.ReadRequest(b)
-	}
-	if q == nil {
-		http.Error(w, `{"error":"the body is no question"}`, http.StatusBadRequest)
-		return
-	}
-	if err != nil {
-		b, _ := remote.Line(&external.Answer{ID: q.ID, Error: err.Error()})
-		http.Error(w, string(b), http.StatusBadRequest)
-		return
-	}
-	line, err := remote.Line(s.Answer(r.Context(), q))
-	if err != nil {
-		http.Error(w, `{"error":"the answer cannot be written"}`, http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(line, '\n'))
 }
 
 // Answer answers one question. The questions of one trial must come in their
@@ -212,15 +168,18 @@ func (s *Server) Answer(ctx context.Context, q *external.Request) *external.Answ
 	if direct != nil {
 		return direct
 	}
+	defer close(t.done)
 	return s.answer(ctx, t, q)
 }
 
-// find returns the trial of a question, or the answer to one that has none.
-func (s *Server) find(q *external.Request) (*trial, *external.Answer) {
+// find returns the next turn of a question's trial, or the answer to one that has none.
+func (s *Server) find(q *external.Request) (*turn, *external.Answer) {
+	refuse := func(format string, args ...any) (*turn, *external.Answer) {
+		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf(format, args...)}
+	}
 	if q.Op == external.Hello {
 		if q.Protocol > external.Protocol {
-			return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("protocol %d is not spoken here, but %d", q.Protocol,
-				external.Protocol)}
+			return refuse("protocol %d is not spoken here, but %d", q.Protocol, external.Protocol)
 		}
 		return nil, &external.Answer{ID: q.ID, Name: s.Identity.Name, Version: s.Identity.Version,
 			Configuration: s.Identity.Configuration, Ops: external.Ops()}
@@ -232,35 +191,35 @@ func (s *Server) find(q *external.Request) (*trial, *external.Answer) {
 	t := s.trials[q.Trial]
 	switch why := s.expired[q.Trial]; {
 	case q.Op == external.Open && t != nil:
-		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is open already", q.Trial)}
+		return refuse("trial %d is open already", q.Trial)
 	case q.Op == external.Open:
 		if s.trials == nil {
 			s.trials, s.idle, s.expired = make(map[uint64]*trial), list.New(), make(map[uint64]string)
 		}
 		why = fmt.Sprintf("%d trials were open and it was idle longest", most)
 		if len(s.trials) >= most && !s.end(s.idle.Front(), why) {
-			return nil, &external.Answer{ID: q.ID,
-				Error: fmt.Sprintf("%d trials are open, each with a question under way: ask again", most)}
+			return refuse("%d trials are open, each with a question under way: ask again", most)
 		}
 		t = s.newTrial(q)
 		s.trials[q.Trial] = t
 		delete(s.expired, q.Trial)
 	case t == nil && why != "":
-		return nil, &external.Answer{ID: q.ID,
-			Error: fmt.Sprintf("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)}
+		return refuse("trial %d has expired: %s; open it again and tell it what is stored", q.Trial, why)
 	case t == nil:
-		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d is not open", q.Trial)}
+		return refuse("trial %d is not open", q.Trial)
 	case !same(q.Pass, t.pass):
-		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf("trial %d was opened with another pass", q.Trial)}
+		return refuse("trial %d was opened with another pass", q.Trial)
 	case t.token && t.pass == "" && !same(q.Owner, s.Owner): // its number is no secret
-		return nil, &external.Answer{ID: q.ID, Error: fmt.Sprintf(
-			"trial %d is the owner's: show the owner's token with each message, or open it with a pass", q.Trial)}
+		return refuse("trial %d is the owner's: show the owner's token with each message, or open it with a pass", q.Trial)
 	}
 	if t.under++; t.place != nil {
 		s.idle.Remove(t.place)
 		t.place = nil
 	}
-	return t, nil
+	done := make(chan struct{})
+	next := &turn{t, t.last, done}
+	t.last = done
+	return next, nil
 }
 
 // answered counts what a question has left in a trial.
@@ -335,7 +294,8 @@ func (s *Server) Load() (open, bytes int, expired uint64) {
 }
 
 func (s *Server) newTrial(q *external.Request) *trial {
-	t := &trial{number: q.Trial, view: newMirror(q), pass: q.Pass, most: memory.User}
+	t := &trial{number: q.Trial, view: newMirror(q), pass: q.Pass, most: memory.User, last: make(chan struct{})}
+	close(t.last)
 	switch {
 	case s.Owner != "" && same(q.Owner, s.Owner):
 		t.most, t.token = memory.System, true
@@ -358,17 +318,21 @@ func same(a, b string) bool {
 func (t *trial) claimed(r *external.Record) (memory.Record, error) {
 	out, err := r.Memory()
 	out.Origin.Class = min(out.Origin.Class, t.most)
-	for i := range out.Lineage {
-		out.Lineage[i].Origin.Class = min(out.Lineage[i].Origin.Class, t.most)
-	}
+	t.lower(out.Lineage)
 	out.Asked = out.Asked && t.most >= memory.User // it is the user who asks
 	return out, err
 }
 
-func (s *Server) answer(ctx context.Context, t *trial, q *external.Request) (a *external.Answer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	defer s.answered(t)
+// lower takes from a lineage what the trial's client cannot claim.
+func (t *trial) lower(l memory.Lineage) {
+	for i := range l {
+		l[i].Origin.Class = min(l[i].Origin.Class, t.most)
+	}
+}
+
+func (s *Server) answer(ctx context.Context, t *turn, q *external.Request) (a *external.Answer) {
+	<-t.before
+	defer s.answered(t.trial)
 	a = &external.Answer{ID: q.ID}
 	defer func() {
 		if p := recover(); p != nil {
@@ -379,7 +343,7 @@ func (s *Server) answer(ctx context.Context, t *trial, q *external.Request) (a *
 		t.view.now = *q.Now
 	}
 	began := time.Now()
-	err := s.do(ctx, t, q, a)
+	err := s.do(ctx, t.trial, q, a)
 	a.TookUS = float64(time.Since(began).Nanoseconds()) / 1000
 	if err != nil {
 		a.Error = err.Error()
@@ -398,7 +362,7 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 			delete(s.trials, q.Trial)
 		}
 		s.mu.Unlock()
-		if c, ok := t.gate.(interface{ Close() error }); ok {
+		if c, ok := t.gate.(io.Closer); ok {
 			return c.Close()
 		}
 		return nil
@@ -453,9 +417,7 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 		c := memory.Call{Tool: q.Tool, Query: memory.Query{Route: q.QueryRoute, Text: q.Query, Principal: q.Principal,
 			K: q.K}}
 		for _, arg := range q.Args {
-			for i := range arg.Lineage {
-				arg.Lineage[i].Origin.Class = min(arg.Lineage[i].Origin.Class, t.most)
-			}
+			t.lower(arg.Lineage)
 			c.Args = append(c.Args, memory.Arg(arg))
 		}
 		v, err := t.gate.Act(ctx, c)

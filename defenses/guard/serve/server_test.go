@@ -186,7 +186,8 @@ func TestAQuestionThatIsReadInTwoWaysIsRefused(t *testing.T) {
 		s := openServer(&closed)
 		for n, body := range []string{open, line} {
 			w := httptest.NewRecorder()
-			s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+			serve.Handler(s, serve.HandlerOptions{}).ServeHTTP(w,
+				httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body)))
 			if want := []int{200, 400}[n]; w.Code != want || n == 1 && !strings.Contains(w.Body.String(), "the field") {
 				t.Errorf("%s: %d %s", body, w.Code, w.Body)
 			}
@@ -197,7 +198,8 @@ func TestAQuestionThatIsReadInTwoWaysIsRefused(t *testing.T) {
 	s := openServer(&closed)
 	for _, body := range []string{open, `{"id":7,"op":"input","trial":1,"value":"a","own":{"a":1}}`} {
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+		serve.Handler(s, serve.HandlerOptions{}).ServeHTTP(w,
+			httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body)))
 		if w.Code != 200 || strings.Contains(fmt.Sprint(w.Body), "error") {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
