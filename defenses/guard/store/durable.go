@@ -107,7 +107,7 @@ func prepare(ctx context.Context, p interface {
 }, who string) (statements, error) {
 	out := statements{}
 	for name, query := range statementsOf(who) {
-		st, err := p.PrepareContext(ctx, query)
+		st, err := p.PrepareContext(ctx, strings.Replace(query, "VERSIONS", allVersions, 1))
 		if err != nil {
 			return out, fmt.Errorf("preparing the statement %s: %w", name, err)
 		}

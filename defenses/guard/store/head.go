@@ -194,21 +194,17 @@ func (s *History) follow(ctx context.Context, c *counters) error {
 	if c != nil && uint64(c.last) == s.mark.Entry {
 		return nil
 	}
-	rows, err := s.conn.QueryContext(ctx, `SELECT e.seq, e.grp, e.at, e.cause, e.route, e.by, e.why, e.record, e.snapshot, e.target, e.digest,
-		coalesce(s.name, x'') FROM entry e LEFT JOIN snapshot s ON s.seq = e.seq WHERE e.seq > ? ORDER BY e.seq`, int64(s.mark.Entry))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var x entryRow
-		var seq int64
-		var name []byte
-		if err := rows.Scan(append(append([]any{&seq}, x.columns()...), &name)...); err != nil {
+	for row, err := range answer(s.conn.QueryContext(ctx, entryColumns+`e.record, coalesce(s.name, x'')
+		FROM entry e LEFT JOIN snapshot s ON s.seq = e.seq WHERE e.seq > ? ORDER BY e.seq`, int64(s.mark.Entry))) {
+		var a Audit
+		var name string
+		if err == nil {
+			a, err = scanEntry(row, &name)
+		}
+		if err != nil {
 			return err
 		}
-		a := x.audit(seq)
-		s.mark.Follow(&a, string(name))
+		s.mark.Follow(&a, name)
 	}
-	return rows.Err()
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"github.com/memtox/memtox/agents/memory"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -159,39 +157,6 @@ type Filter struct {
 	Since, Until time.Time
 	Current      bool // only versions that nothing has replaced
 	Limit        int  // at most so many; 0 is no limit
-}
-
-// OfVersions reports whether the filter has a field that only versions have,
-// besides the record's id.
-func (f *Filter) OfVersions() bool {
-	return f.Store != "" || f.Key != "" || f.Principal != "" || f.Source != "" || f.AnySource != "" || f.Contains != "" ||
-		f.Cites != "" || len(f.States) > 0 || f.Current
-}
-
-// Matches reports whether the filter names a version. Limit does not count.
-func (f *Filter) Matches(v *Version) bool {
-	r := &v.Record
-	return f.MatchesEntry(&v.Audit) &&
-		(f.Store == "" || f.Store == r.Store) &&
-		(f.Key == "" || f.Key == r.Key) &&
-		(f.Principal == "" || f.Principal == r.Principal) &&
-		(f.Source == "" || f.Source == r.Origin.Source) &&
-		(f.AnySource == "" || r.From(f.AnySource)) &&
-		(f.Contains == "" || strings.Contains(r.Text, f.Contains)) &&
-		(f.Cites == "" || r.Cites(f.Cites)) &&
-		(len(f.States) == 0 || slices.Contains(f.States, r.State)) &&
-		(!f.Current || v.Current())
-}
-
-// MatchesEntry reports whether an entry of the log has what the filter wants of
-// the fields that every entry has.
-func (f *Filter) MatchesEntry(a *Audit) bool {
-	return (f.ID == "" || f.ID == a.Record) &&
-		(f.From == 0 || a.Seq >= f.From) &&
-		(f.To == 0 || a.Seq <= f.To) &&
-		(f.Since.IsZero() || !a.At.Before(f.Since)) &&
-		(f.Until.IsZero() || a.At.Before(f.Until)) &&
-		(len(f.Causes) == 0 || slices.Contains(f.Causes, a.Cause))
 }
 
 // AppendCanonical appends the canonical encoding of an entry, as a log with

@@ -32,34 +32,83 @@ func keyTime(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b)^1<<63), int64(binary.BigEndian.Uint32(b[8:]))).UTC()
 }
 
-// columns of a version with its entry, as scan reads them.
-const columns = `SELECT v.seq, v.until, v.forgotten, v.salt, v.record, n.at,
-	e.grp, e.at, e.cause, e.route, e.by, e.why, v.id, e.snapshot, e.target, e.digest`
+// What [History.versions] reads: versions with their entries, or entries with their
+// versions, if they have one. Both with the time at which the version was replaced.
+const (
+	entryColumns = `SELECT e.seq, e.grp, e.at, e.cause, e.route, e.by, e.why, e.snapshot, e.target, e.digest, `
+	allVersions  = entryColumns + `v.id, v.until, v.forgotten, v.salt, v.record, n.at
+		FROM version v JOIN entry e ON e.seq = v.seq LEFT JOIN entry n ON n.seq = v.until`
+	allEntries = entryColumns + `e.record, coalesce(v.until, 9223372036854775807), coalesce(v.forgotten, 0), v.salt, v.record, n.at
+		FROM entry e LEFT JOIN version v ON v.seq = e.seq LEFT JOIN entry n ON n.seq = v.until`
+)
 
-// bare are the columns of a record alone, with what checks it.
-const bare = `SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq`
-
-type scanner interface{ Scan(...any) error }
-
-// record reads the columns of bare, and checks the digest.
-func record(row scanner, r *memory.Record) (seq int64, err error) {
-	var v Version
-	var id, enc, digest []byte
-	if err := row.Scan(&seq, &id, &v.Forgotten, &v.Salt, &enc, &digest); err != nil {
-		return 0, err
-	}
-	if *r, err = memory.ParseCanonical(enc); err == nil {
-		v.Seq, v.Record = uint64(seq), *r
-		copy(v.Digest[:], digest)
-		if len(digest) != len(v.Digest) || !v.Intact() || !blank(&v, enc) || r.ID != string(id) {
-			err = errors.New("its digest is another")
+// answer visits the rows of an answer; an error comes last.
+func answer(rows *sql.Rows, err error) iter.Seq2[*sql.Rows, error] {
+	return func(yield func(*sql.Rows, error) bool) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if !yield(rows, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
 		}
 	}
-	if err != nil {
-		return seq, fmt.Errorf("%w: entry %d, record %q: %w; the file was changed from outside, or its disk is bad: "+
-			"quarantine or forget the record", ErrTorn, seq, id, err)
+}
+
+// scanEntry reads entryColumns, the id of a record, and more.
+func scanEntry(row *sql.Rows, more ...any) (a Audit, err error) {
+	var cause, route int64
+	var at, digest sql.RawBytes // until the next row
+	err = row.Scan(append([]any{&a.Seq, &a.Group, &at, &cause, &route, &a.By, &a.Why, &a.Snapshot, &a.Target, &digest,
+		&a.Record}, more...)...)
+	a.At, a.Cause, a.Route = keyTime(at), memory.Cause(cause), memory.Route(route)
+	copy(a.Digest[:], digest)
+	return a, err
+}
+
+// versions visits an answer of allVersions or allEntries. A version that cannot be read
+// comes with an error that is ErrTorn, and the next ones follow.
+func (s *History) versions(rows *sql.Rows, err error) iter.Seq2[Version, error] {
+	return func(yield func(Version, error) bool) {
+		for row, err := range answer(rows, err) {
+			var v Version
+			var until int64
+			var enc, next sql.RawBytes
+			if err == nil {
+				v.Audit, err = scanEntry(row, &until, &v.Forgotten, &v.Salt, &enc, &next)
+			}
+			if err != nil {
+				yield(Version{}, s.named(err))
+				return
+			}
+			if until != current {
+				v.UntilSeq, v.Until = uint64(until), keyTime(next)
+			}
+			if enc != nil {
+				err = v.read(enc)
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
 	}
-	return seq, nil
+}
+
+// read reads the record of a version.
+func (v *Version) read(enc []byte) (err error) {
+	if v.Record, err = memory.ParseCanonical(enc); err == nil && !blank(v, enc) {
+		err = errors.New("it was forgotten, and is not what was left of it")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: entry %d, record %q: %w", ErrTorn, v.Seq, v.Audit.Record, err)
+	}
+	return nil
 }
 
 // blank reports whether what a forgotten version keeps is what forgetting left, and
@@ -73,35 +122,46 @@ func blank(v *Version, enc []byte) bool {
 	return bytes.Equal(sum, blankSum(enc))
 }
 
-func (s *History) one(row *sql.Row) (r memory.Record, ok bool, err error) {
-	_, err = record(row, &r)
-	if errors.Is(err, sql.ErrNoRows) {
-		return memory.Record{}, false, nil
+// each visits the records of an answer of allVersions, and checks their digests.
+func (s *History) each(versions iter.Seq2[Version, error], yield func(*memory.Record) bool) error {
+	for v, err := range versions {
+		if err == nil && (!v.Intact() || v.Record.ID != v.Audit.Record) {
+			err = fmt.Errorf("%w: entry %d, record %q: its digest is another", ErrTorn, v.Seq, v.Audit.Record)
+		}
+		if errors.Is(err, ErrTorn) {
+			err = fmt.Errorf("%w; the file was changed from outside, or its disk is bad: quarantine or forget the record", err)
+		}
+		if err != nil {
+			return err
+		}
+		if !yield(&v.Record) {
+			return nil
+		}
 	}
-	if err != nil {
-		return memory.Record{}, false, s.named(err)
-	}
-	return r, true, nil
+	return nil
+}
+
+func (s *History) one(rows *sql.Rows, err error) (r memory.Record, ok bool, _ error) {
+	err = s.each(s.versions(rows, err), func(have *memory.Record) bool {
+		r, ok = *have, true
+		return false
+	})
+	return r, ok, err
 }
 
 // Get implements [memory.Store].
 func (s *History) Get(ctx context.Context, id string) (memory.Record, bool, error) {
-	return s.one(s.q["get"].QueryRowContext(ctx, []byte(id)))
+	return s.one(s.q["get"].QueryContext(ctx, []byte(id)))
 }
 
 // ByKey implements [memory.Store].
 func (s *History) ByKey(ctx context.Context, store, key string) (memory.Record, bool, error) {
-	return s.one(s.q["byKey"].QueryRowContext(ctx, []byte(store), []byte(key)))
+	return s.one(s.q["byKey"].QueryContext(ctx, []byte(store), []byte(key)))
 }
 
 // Visible implements [memory.Store].
 func (s *History) Visible(ctx context.Context, stores ...string) (out []memory.Record, err error) {
-	each := func(r *memory.Record) bool { out = append(out, *r); return true }
-	if len(stores) == 1 {
-		rows, err := s.q["visible"].QueryContext(ctx, []byte(stores[0]))
-		return out, s.each(rows, err, each)
-	}
-	q := bare + ` WHERE v.until = 9223372036854775807 AND v.state <= 1`
+	q := allVersions + ` WHERE v.until = 9223372036854775807 AND v.state <= 1`
 	var args []any
 	if len(stores) > 0 {
 		q += ` AND v.store IN (?` + strings.Repeat(", ?", len(stores)-1) + `)`
@@ -109,103 +169,80 @@ func (s *History) Visible(ctx context.Context, stores ...string) (out []memory.R
 			args = append(args, []byte(st))
 		}
 	}
-	rows, err := s.read.QueryContext(ctx, q+` ORDER BY v.first`, args...)
-	return out, s.each(rows, err, each)
+	err = s.each(s.versions(s.read.QueryContext(ctx, q+` ORDER BY v.first`, args...)), func(r *memory.Record) bool {
+		out = append(out, *r)
+		return true
+	})
+	return out, err
 }
 
 // Each implements [memory.Store].
 func (s *History) Each(ctx context.Context, yield func(*memory.Record) bool) error {
-	rows, err := s.q["all"].QueryContext(ctx)
-	return s.each(rows, err, yield)
+	return s.each(s.versions(s.q["all"].QueryContext(ctx)), yield)
 }
 
-func (s *History) each(rows *sql.Rows, err error, yield func(*memory.Record) bool) error {
-	if err != nil {
-		return s.named(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var r memory.Record
-		if _, err := record(rows, &r); err != nil {
-			return s.named(err)
-		}
-		if !yield(&r) {
-			return nil
-		}
-	}
-	return s.named(rows.Err())
-}
-
-// number reads one number; def is for no row.
-func (s *History) number(ctx context.Context, st *sql.Stmt, def int64, args ...any) (n int64, err error) {
-	err = st.QueryRowContext(ctx, args...).Scan(&n)
+// number reads one number; 0 is for no row.
+func (s *History) number(ctx context.Context, statement string, args ...any) (n int64, err error) {
+	err = s.q[statement].QueryRowContext(ctx, args...).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
-		return def, nil
+		return 0, nil
 	}
 	return n, s.named(err)
 }
 
 // Len implements [memory.Store].
 func (s *History) Len(ctx context.Context) (int, error) {
-	n, err := s.number(ctx, s.q["count"], 0)
+	n, err := s.number(ctx, "count")
 	return int(n), err
 }
 
 // Used implements [memory.Store].
 func (s *History) Used(ctx context.Context, store string) (int, error) {
-	n, err := s.number(ctx, s.q["used"], 0, []byte(store))
+	n, err := s.number(ctx, "used", []byte(store))
 	return int(n), err
 }
 
 // Last implements [memory.Journal].
 func (s *History) Last(ctx context.Context) (uint64, error) {
-	n, err := s.number(ctx, s.q["last"], 0)
+	n, err := s.number(ctx, "last")
 	return uint64(n), err
 }
 
 // Snapshots lists the snapshots, oldest first.
 func (s *History) Snapshots(ctx context.Context) (out []Snapshot, err error) {
-	rows, err := s.q["snapshots"].QueryContext(ctx)
-	if err != nil {
-		return nil, s.named(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n, seq int64
-		var name, reason, by, at, root []byte
-		if err := rows.Scan(&n, &name, &reason, &by, &seq, &at, &root); err != nil {
+	for row, err := range answer(s.q["snapshots"].QueryContext(ctx)) {
+		var snap Snapshot
+		var at []byte
+		if err == nil {
+			err = row.Scan(&snap.ID, &snap.Name, &snap.Reason, &snap.By, &snap.Seq, &at, &snap.Root)
+		}
+		if err != nil {
 			return nil, s.named(err)
 		}
-		snap := Snapshot{ID: fmt.Sprint("s", n), Name: string(name), Reason: string(reason), By: string(by), Seq: uint64(seq),
-			At: keyTime(at)}
-		if len(root) > 0 {
-			snap.Root = root
-		}
+		snap.At = keyTime(at)
 		out = append(out, snap)
 	}
-	return out, s.named(rows.Err())
+	return out, nil
 }
 
 // Tombstones lists what was forgotten, oldest first.
 func (s *History) Tombstones(ctx context.Context) (out []Tombstone, err error) {
-	rows, err := s.q["tombstones"].QueryContext(ctx)
-	if err != nil {
-		return nil, s.named(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var seq int64
-		var rec, at, by, why, erased []byte
-		if err := rows.Scan(&seq, &rec, &at, &by, &why, &erased); err != nil {
+	for row, err := range answer(s.q["tombstones"].QueryContext(ctx)) {
+		var t Tombstone
+		var at, erased []byte
+		if err == nil {
+			err = row.Scan(&t.Seq, &t.Record, &at, &t.By, &t.Why, &erased)
+		}
+		if err != nil {
 			return nil, s.named(err)
 		}
-		t := Tombstone{Seq: uint64(seq), Record: string(rec), At: keyTime(at), By: string(by), Why: string(why)}
+		t.At = keyTime(at)
 		if err := json.Unmarshal(erased, &t.Erased); err != nil {
-			return nil, fmt.Errorf("%w: the tombstone of entry %d: %w", ErrTorn, seq, err)
+			return nil, fmt.Errorf("%w: the tombstone of entry %d: %w", ErrTorn, t.Seq, err)
 		}
 		out = append(out, t)
 	}
-	return out, s.named(rows.Err())
+	return out, nil
 }
 
 // Page implements [Pager].
@@ -267,24 +304,6 @@ func (s *History) Changes(ctx context.Context, from, to uint64) iter.Seq2[memory
 	}
 }
 
-// where collects the conditions of a query.
-type where struct {
-	conds []string
-	args  []any
-}
-
-func (w *where) and(cond string, args ...any) {
-	w.conds = append(w.conds, cond)
-	w.args = append(w.args, args...)
-}
-
-func (w *where) String() string {
-	if len(w.conds) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(w.conds, " AND ")
-}
-
 func in[T ~uint8](column string, list []T) string {
 	parts := make([]string, len(list))
 	for i, x := range list {
@@ -293,149 +312,108 @@ func in[T ~uint8](column string, list []T) string {
 	return column + " IN (" + strings.Join(parts, ", ") + ")"
 }
 
-// bounds narrows seq by the bounds of a filter. Times become sequence numbers: the
-// log is in the order of both.
-func (s *History) bounds(ctx context.Context, w *where, seq string, f *Filter) error {
-	if f.From > 0 {
-		w.and(seq+" >= ?", clamp(f.From))
-	}
-	if f.To > 0 {
-		w.and(seq+" <= ?", clamp(f.To))
-	}
-	if !f.Since.IsZero() {
-		before, err := s.before(ctx, f.Since)
-		if err != nil {
-			return err
-		}
-		w.and(seq+" > ?", before)
-	}
-	if !f.Until.IsZero() {
-		before, err := s.before(ctx, f.Until)
-		if err != nil {
-			return err
-		}
-		w.and(seq+" <= ?", before)
-	}
-	return nil
-}
-
 func clamp(n uint64) int64 { return int64(min(n, uint64(current)-1)) }
 
-// before is the last entry before a time.
+// before is the last entry before a time: the log is in the order of both.
 func (s *History) before(ctx context.Context, t time.Time) (int64, error) {
-	return s.number(ctx, s.q["at"], 0, timeKey(t.Add(-1)))
+	return s.number(ctx, "at", timeKey(t.Add(-1)))
 }
 
-// Log visits the entries of the log that the filter names, oldest first. Fields of a
-// filter that only versions have exclude entries without one.
-func (s *History) Log(ctx context.Context, f Filter) iter.Seq2[Audit, error] {
-	return func(yield func(Audit, error) bool) {
-		var w where
-		if err := s.bounds(ctx, &w, "e.seq", &f); err != nil {
-			yield(Audit{}, err)
-			return
-		}
-		q := `SELECT e.seq, e.grp, e.at, e.cause, e.route, e.by, e.why, e.record, e.snapshot, e.target, e.digest FROM entry e`
-		if f.OfVersions() || f.ID != "" {
-			for v, err := range s.Versions(ctx, f) {
-				if !yield(v.Audit, err) {
-					return
-				}
+// conditions are those of a filter but its limit, in SQL; seq is the column of the
+// number that its bounds are about.
+func (s *History) conditions(ctx context.Context, f *Filter, seq string) (where string, args []any, err error) {
+	conds := []string{"TRUE"}
+	and := func(cond string, arg ...any) {
+		conds, args = append(conds, cond), append(args, arg...)
+	}
+	if f.From > 0 {
+		and(seq+" >= ?", clamp(f.From))
+	}
+	if f.To > 0 {
+		and(seq+" <= ?", clamp(f.To))
+	}
+	for than, t := range map[string]time.Time{" > ?": f.Since, " <= ?": f.Until} {
+		if !t.IsZero() {
+			last, err := s.before(ctx, t)
+			if err != nil {
+				return "", nil, err
 			}
-			return
-		}
-		if len(f.Causes) > 0 {
-			w.and(in("e.cause", f.Causes))
-		}
-		q += w.String() + " ORDER BY e.seq"
-		if f.Limit > 0 {
-			q += fmt.Sprint(" LIMIT ", f.Limit)
-		}
-		rows, err := s.read.QueryContext(ctx, q, w.args...)
-		if err != nil {
-			yield(Audit{}, s.named(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var x entryRow
-			var seq int64
-			if err := rows.Scan(append([]any{&seq}, x.columns()...)...); err != nil {
-				yield(Audit{}, s.named(err))
-				return
-			}
-			if !yield(x.audit(seq), nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(Audit{}, s.named(err))
+			and(seq+than, last)
 		}
 	}
+	for _, c := range [...]struct{ value, cond string }{
+		{f.ID, "v.id = ?"},
+		{f.Store, "v.store = ?"},
+		{f.Key, "v.key = ?"},
+		{f.Principal, "v.principal = ?"},
+		{f.Source, "v.source = ?"},
+		{f.Cites, "v.seq IN (SELECT seq FROM cite WHERE record = ?)"},
+		{f.Contains, "instr(v.record, ?) > 0"},
+		{f.AnySource, "instr(v.record, ?) > 0"},
+	} {
+		if c.value != "" {
+			and(c.cond, []byte(c.value))
+		}
+	}
+	if len(f.States) > 0 {
+		and(in("v.state", f.States))
+		if !slices.Contains(f.States, memory.Live) && !slices.Contains(f.States, memory.Retired) {
+			and("v.state IN (1, 2, 3)") // in the words of the index version_waits
+		}
+	}
+	if len(f.Causes) > 0 {
+		and(in("e.cause", f.Causes))
+	}
+	if f.Current {
+		and("v.until = 9223372036854775807")
+	}
+	return " WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + seq, args, nil
 }
 
-// entryRow is a row of entry, without its number.
-type entryRow struct {
-	group, cause, route, target        int64
-	at, by, why, rec, snapshot, digest sql.RawBytes // until the next row
-}
-
-func (x *entryRow) columns() []any {
-	return []any{&x.group, &x.at, &x.cause, &x.route, &x.by, &x.why, &x.rec, &x.snapshot, &x.target, &x.digest}
-}
-
-func (x *entryRow) audit(seq int64) Audit {
-	a := Audit{Seq: uint64(seq), Group: uint64(x.group), At: keyTime(x.at), Cause: memory.Cause(x.cause),
-		Route: memory.Route(x.route),
-		By:    string(x.by), Why: string(x.why), Record: string(x.rec), Snapshot: string(x.snapshot),
-		Target: uint64(x.target)}
-	copy(a.Digest[:], x.digest)
-	return a
-}
-
-// Versions visits the versions that the filter names, oldest first. A version that cannot be read comes with an
-// error that is ErrTorn, and the next ones follow.
-func (s *History) Versions(ctx context.Context, f Filter) iter.Seq2[Version, error] {
+// list visits what a filter names of allVersions or allEntries, oldest first.
+func (s *History) list(ctx context.Context, all, seq string, f Filter) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		var w where
-		if err := s.bounds(ctx, &w, "v.seq", &f); err != nil {
+		where, args, err := s.conditions(ctx, &f, seq)
+		if err != nil {
 			yield(Version{}, err)
 			return
 		}
-		for column, value := range map[string]string{"v.id": f.ID, "v.key": f.Key, "v.principal": f.Principal,
-			"v.source": f.Source, "v.store": f.Store} {
-			if value != "" {
-				w.and(column+" = ?", []byte(value))
-			}
-		}
-		for _, part := range []string{f.Contains, f.AnySource} {
-			if part != "" {
-				w.and("instr(v.record, ?) > 0", []byte(part))
-			}
-		}
-		if f.Cites != "" {
-			w.and("v.seq IN (SELECT seq FROM cite WHERE record = ?)", []byte(f.Cites))
-		}
-		if len(f.States) > 0 {
-			w.and(in("v.state", f.States))
-			if !slices.Contains(f.States, memory.Live) && !slices.Contains(f.States, memory.Retired) {
-				w.and("v.state IN (1, 2, 3)") // in the words of the index version_waits
-			}
-		}
-		if len(f.Causes) > 0 {
-			w.and(in("e.cause", f.Causes))
-		}
-		if f.Current {
-			w.and("v.until = 9223372036854775807")
-		}
 		n := 0
-		s.versions(ctx, w.String()+" ORDER BY v.seq", w.args, 0, func(v Version, err error) bool {
-			if err == nil && !f.Matches(&v) {
-				return true // SQL found the words in another field than the text
+		for v, err := range s.versions(s.read.QueryContext(ctx, all+where, args...)) {
+			if err == nil && !(strings.Contains(v.Record.Text, f.Contains) && (f.AnySource == "" || v.Record.From(f.AnySource))) {
+				continue // SQL found the words in another field
 			}
-			n++
-			return yield(v, err) && n != f.Limit
-		})
+			if n++; !yield(v, err) || n == f.Limit {
+				return
+			}
+		}
+	}
+}
+
+// Versions visits the versions that the filter names, oldest first. A version that
+// cannot be read comes with an error that is ErrTorn, and the next ones follow.
+func (s *History) Versions(ctx context.Context, f Filter) iter.Seq2[Version, error] {
+	return s.list(ctx, allVersions, "v.seq", f)
+}
+
+// Journal visits the entries of the log that the filter names, oldest first, each with
+// the version that it is about, if there is one: else its record has no id. Fields of a
+// filter that only versions have exclude entries without one.
+func (s *History) Journal(ctx context.Context, f Filter) iter.Seq2[Version, error] {
+	return s.list(ctx, allEntries, "e.seq", f)
+}
+
+// Log is Journal for the entries alone.
+func (s *History) Log(ctx context.Context, f Filter) iter.Seq2[Audit, error] {
+	return func(yield func(Audit, error) bool) {
+		for v, err := range s.Journal(ctx, f) {
+			if v.Seq > 0 { // the error is one of the version
+				err = nil
+			}
+			if !yield(v.Audit, err) {
+				return
+			}
+		}
 	}
 }
 
@@ -443,66 +421,31 @@ func (s *History) Versions(ctx context.Context, f Filter) iter.Seq2[Version, err
 // commits.
 func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
+		var err error
 		to := clamp(p.Seq)
-		if p.Seq == 0 {
-			var err error
-			if p.System.IsZero() {
-				to, err = s.number(ctx, s.q["last"], 0)
-			} else {
-				to, err = s.number(ctx, s.q["at"], 0, timeKey(p.System))
-			}
-			if err != nil {
-				yield(Version{}, err)
-				return
-			}
+		switch {
+		case p.Seq == 0 && p.System.IsZero():
+			to, err = s.number(ctx, "last")
+		case p.Seq == 0:
+			to, err = s.number(ctx, "at", timeKey(p.System))
+		}
+		if err != nil {
+			yield(Version{}, err)
+			return
 		}
 		// The plus keeps SQLite from sorting all of them: the index version_first has
 		// them in the right order.
-		s.versions(ctx, " WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", []any{to}, to,
-			func(v Version, err error) bool {
-				return err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) || yield(v, err)
-			})
-	}
-}
-
-// versions reads versions. What came after the entry known (0: nothing) is not told.
-func (s *History) versions(ctx context.Context, where string, args []any, known int64,
-	yield func(Version, error) bool) {
-	rows, err := s.read.QueryContext(ctx, columns+" FROM version v JOIN entry e ON e.seq = v.seq LEFT JOIN entry n ON "+
-		"n.seq = v.until"+where, args...)
-	if err != nil {
-		yield(Version{}, s.named(err))
-		return
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var x entryRow
-		var v Version
-		var seq, until int64
-		var salt, enc, next sql.RawBytes
-		if err := rows.Scan(append([]any{&seq, &until, &v.Forgotten, &salt, &enc, &next}, x.columns()...)...); err != nil {
-			yield(Version{}, s.named(err))
-			return
+		for v, err := range s.versions(s.read.QueryContext(ctx,
+			allVersions+" WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", to)) {
+			if v.UntilSeq > uint64(to) { // not known then
+				v.UntilSeq, v.Until = 0, time.Time{}
+			}
+			if err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) {
+				continue
+			}
+			if !yield(v, err) {
+				return
+			}
 		}
-		v.Audit = x.audit(seq)
-		if len(salt) > 0 {
-			v.Salt = bytes.Clone(salt)
-		}
-		if until != current && (known == 0 || until <= known) {
-			v.UntilSeq, v.Until = uint64(until), keyTime(next)
-		}
-		var err error
-		if v.Record, err = memory.ParseCanonical(enc); err == nil && !blank(&v, enc) {
-			err = errors.New("it was forgotten, and is not what was left of it")
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: entry %d, record %q: %w", ErrTorn, seq, v.Audit.Record, err)
-		}
-		if !yield(v, err) {
-			return
-		}
-	}
-	if err := rows.Err(); err != nil {
-		yield(Version{}, s.named(err))
 	}
 }

@@ -1,17 +1,15 @@
--- Each statement stands behind a line that says who prepares it, and its name.
+-- Each statement stands behind a line that says who prepares it, and its name. VERSIONS is
+-- the query for all versions.
 
 -- read get
-SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq WHERE v.id = ? ORDER BY v.seq DESC LIMIT 1
+VERSIONS WHERE v.id = ? ORDER BY v.seq DESC LIMIT 1
 
 -- read byKey
-SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq WHERE v.store = ? AND v.key = ? AND v.until = 9223372036854775807 AND v.state <> 4
+VERSIONS WHERE v.store = ? AND v.key = ? AND v.until = 9223372036854775807 AND v.state <> 4
 ORDER BY CASE v.state WHEN 0 THEN 0 WHEN 1 THEN 1 ELSE 2 END, v.first DESC LIMIT 1
 
 -- read all
-SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq WHERE v.until = 9223372036854775807 ORDER BY v.first
-
--- read visible
-SELECT v.seq, v.id, v.forgotten, v.salt, v.record, e.digest FROM version v JOIN entry e ON e.seq = v.seq WHERE v.store = ? AND v.until = 9223372036854775807 AND v.state <= 1 ORDER BY v.first
+VERSIONS WHERE v.until = 9223372036854775807 ORDER BY v.first
 
 -- read count
 SELECT records FROM state
@@ -26,7 +24,7 @@ SELECT last FROM state
 SELECT EXISTS (SELECT 1 FROM version WHERE id = ?)
 
 -- read snapshots
-SELECT n, name, reason, by, seq, at, root FROM snapshot ORDER BY n
+SELECT 's' || n, name, reason, by, seq, at, nullif(root, x'') FROM snapshot ORDER BY n
 
 -- read tombstones
 SELECT t.seq, t.record, e.at, e.by, e.why, t.erased FROM tombstone t JOIN entry e USING (seq) ORDER BY t.seq
