@@ -40,9 +40,9 @@ type Store interface {
 	FindSnapshot(ctx context.Context, name string) (store.Snapshot, error)
 	Seal(ctx context.Context, snapshot string, root []byte) error
 	Tombstones(context.Context) ([]store.Tombstone, error)
+	Journal(context.Context, store.Filter) iter.Seq2[store.Version, error]
 	Log(context.Context, store.Filter) iter.Seq2[store.Audit, error]
 	Versions(context.Context, store.Filter) iter.Seq2[store.Version, error]
-	AsOf(context.Context, store.Point) iter.Seq2[store.Version, error]
 	Marks(context.Context) (now, signed store.Mark, since uint64, had bool, err error)
 	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
 	PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error
@@ -103,7 +103,7 @@ func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Ver
 	if err != nil {
 		return nil, err
 	}
-	snaps, err := l.snapshots(ctx)
+	snaps, err := snapshots(ctx, l.store)
 	if err != nil {
 		return nil, err
 	}
@@ -215,8 +215,9 @@ func (l *Ledger) state(v *vault, h head, verifier note.Verifier) (Checkpoint, er
 
 const stripped = "the log has no checkpoint: its signature was stripped"
 
-func (l *Ledger) snapshots(ctx context.Context) ([]store.Snapshot, error) {
-	snaps, err := l.store.Snapshots(ctx)
+// snapshots lists the snapshots of a store in the order of its journal.
+func snapshots(ctx context.Context, st Store) ([]store.Snapshot, error) {
+	snaps, err := st.Snapshots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots: %w", err)
 	}

@@ -103,11 +103,10 @@ type Replay struct {
 // NewReplay opens a store's past; overSnapshots says whether it is seen through
 // the snapshots alone.
 func NewReplay(ctx context.Context, st *store.History, overSnapshots bool) (*Replay, error) {
-	snaps, err := st.Snapshots(ctx)
+	snaps, err := snapshots(ctx, st)
 	if err != nil {
-		return nil, fmt.Errorf("listing snapshots: %w", err)
+		return nil, err
 	}
-	slices.SortFunc(snaps, func(a, b store.Snapshot) int { return cmp.Compare(a.Seq, b.Seq) })
 	return &Replay{store: st, snapshots: snaps, over: overSnapshots}, nil
 }
 

@@ -2,7 +2,6 @@ package seal
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"golang.org/x/mod/sumdb/note"
@@ -48,7 +47,7 @@ func (t *tail) follow(a *store.Audit, snapshots map[string]store.Snapshot) {
 // tail compares the journal with the head of the store.
 func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 	bad := func(check string, seq uint64, format string, args ...any) {
-		v.add(Problem{Check: check, Seq: seq, Note: fmt.Sprintf(format, args...)})
+		v.add(Problem{Check: check, Seq: seq}, format, args...)
 	}
 	attended, last := uint64(0), uint64(0)
 	for i := range entries {

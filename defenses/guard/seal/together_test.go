@@ -308,10 +308,10 @@ func (r *restless) Tombstones(ctx context.Context) ([]store.Tombstone, error) {
 	return r.History.Tombstones(ctx)
 }
 
-func (r *restless) Log(ctx context.Context, f store.Filter) iter.Seq2[store.Audit, error] {
-	return func(yield func(store.Audit, error) bool) {
+func (r *restless) Journal(ctx context.Context, f store.Filter) iter.Seq2[store.Version, error] {
+	return func(yield func(store.Version, error) bool) {
 		r.read()
-		r.History.Log(ctx, f)(yield)
+		r.History.Journal(ctx, f)(yield)
 	}
 }
 

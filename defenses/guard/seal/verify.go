@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -70,11 +69,13 @@ func (v *Verification) OK() bool { return len(v.Problems) == 0 }
 // maxProblems is how many problems are listed.
 const maxProblems = 1000
 
-func (v *Verification) add(p Problem) {
+// add notes a problem; its note is a format and what it is about.
+func (v *Verification) add(p Problem, note string, args ...any) {
 	if len(v.Problems) >= maxProblems {
 		v.More++
 		return
 	}
+	p.Note = fmt.Sprintf(note, args...)
 	v.Problems = append(v.Problems, p)
 }
 
@@ -84,41 +85,10 @@ func (v *Verification) add(p Problem) {
 // finding. Others may write, seal and forget meanwhile; what they add is verified the
 // next time.
 func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte) (*Verification, error) {
-	v := openVault(ctx, l.store)
-	out, entries, err := l.log(ctx, v, verifier, kept)
-	t := new(tail)
-	if err == nil {
-		// After the log, which a signed head is not behind, and before the journal, which
-		// has whatever the head knows of.
-		t, err = l.tail(ctx)
-	}
-	var snaps []store.Snapshot
-	if err == nil {
-		// After the log: every snapshot that it has is there.
-		snaps, err = l.snapshots(ctx)
-	}
-	if err == nil {
-		out.Snapshots = len(snaps)
-		out.snapshots(snaps, entries)
-		err = out.records(ctx, l.store, v, entries, t)
-	}
-	if err == nil {
-		err = l.store.CheckIndex(ctx, func(seq uint64, record, what string) {
-			out.add(Problem{Check: CheckIndex, Record: record, Seq: seq, Note: what})
-		})
-	}
-	if err == nil {
-		out.tail(t, entries, verifier)
-	}
-	// These say less of where it is than the ones before.
-	if err == nil && out.OK() {
-		err = l.store.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile, Note: what}) })
-	}
+	out := &Verification{Problems: []Problem{}}
+	err := l.verify(ctx, out, verifier, kept)
 	if errors.Is(err, store.ErrDamaged) {
-		if out == nil {
-			out = &Verification{Problems: []Problem{}}
-		}
-		out.add(Problem{Check: CheckFile, Note: err.Error()})
+		out.add(Problem{Check: CheckFile}, "%v", err)
 		return out, nil
 	}
 	if err != nil {
@@ -127,50 +97,81 @@ func (l *Ledger) Verify(ctx context.Context, verifier note.Verifier, kept []byte
 	return out, nil
 }
 
+func (l *Ledger) verify(ctx context.Context, out *Verification, verifier note.Verifier, kept []byte) error {
+	v := openVault(ctx, l.store)
+	entries, err := l.log(ctx, out, v, verifier, kept)
+	if err != nil {
+		return err
+	}
+	// After the log, which a signed head is not behind, and before the journal, which
+	// has whatever the head knows of.
+	t, err := l.tail(ctx)
+	if err != nil {
+		return err
+	}
+	// After the log: every snapshot that it has is there.
+	snaps, err := snapshots(ctx, l.store)
+	if err != nil {
+		return err
+	}
+	out.Snapshots = len(snaps)
+	out.snapshots(snaps, entries)
+	if err := out.records(ctx, l.store, v, entries, t); err != nil {
+		return err
+	}
+	if err := l.store.CheckIndex(ctx, func(seq uint64, record, what string) {
+		out.add(Problem{Check: CheckIndex, Record: record, Seq: seq}, "%s", what)
+	}); err != nil {
+		return err
+	}
+	out.tail(t, entries, verifier)
+	if !out.OK() {
+		return nil // what follows says less of where it is
+	}
+	return l.store.CheckFile(ctx, func(what string) { out.add(Problem{Check: CheckFile}, "%s", what) })
+}
+
 // log begins a verification with the log of snapshots, and returns the log's
 // entries. Head and entries are many pages: what was read while somebody else sealed
 // is read anew, else their entries would look like entries that were put in.
-func (l *Ledger) log(ctx context.Context, v *vault, verifier note.Verifier, kept []byte) (*Verification, []Entry,
-	error) {
+func (l *Ledger) log(ctx context.Context, out *Verification, v *vault, verifier note.Verifier,
+	kept []byte) (entries []Entry, err error) {
 	before, _, err := l.store.Page(ctx, headPage)
 	for err == nil {
-		out := &Verification{Problems: []Problem{}}
-		var entries []Entry
+		*out = Verification{Problems: []Problem{}}
 		if entries, err = out.log(v, verifier, kept); err != nil {
 			break
 		}
 		var after []byte
 		if after, _, err = l.store.Page(ctx, headPage); err == nil && bytes.Equal(before, after) {
-			return out, entries, nil
+			return entries, nil
 		}
 		before = after
 	}
-	return nil, nil, err
+	return nil, err
 }
 
 // log verifies the log of snapshots and returns its entries, in order.
-func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]Entry, error) {
+func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) (entries []Entry, err error) {
+	bad := func(err error) { v.add(Problem{Check: CheckLog}, "%v", err) }
 	h, err := r.head()
 	if err != nil {
-		v.add(Problem{Check: CheckLog, Note: err.Error()})
+		bad(err)
 	}
-	var entries []Entry
 	own := &MemoryHashes{}
 	log := NewLog(0, own)
 	whole := true
 	for n := int64(0); len(v.Problems) < maxProblems; n++ {
 		e, err := r.entry(n)
+		missing := errors.Is(err, errNoPage)
+		if missing && n >= h.Size {
+			break
+		}
 		switch {
-		case errors.Is(err, errNoPage) && n >= h.Size:
-		case errors.Is(err, errNoPage):
-			v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("entry %d of the log is missing: a sealed snapshot was taken out",
-				n)})
-			whole = false
-			continue
+		case missing:
+			bad(fmt.Errorf("entry %d of the log is missing: a sealed snapshot was taken out", n))
 		case errors.Is(err, ErrIntegrity):
-			v.add(Problem{Check: CheckLog, Note: err.Error()})
-			whole = false
-			continue
+			bad(err)
 		case err != nil:
 			return nil, err
 		default:
@@ -182,92 +183,81 @@ func (v *Verification) log(r *vault, verifier note.Verifier, kept []byte) ([]Ent
 			}
 			continue
 		}
-		break
+		whole = false
 	}
 	v.Sealed = len(entries)
 	v.signature(h, log, whole, verifier)
-	v.consistent(h, log, whole, verifier, kept)
-	if whole && len(v.Problems) == 0 {
-		// The stored hashes, of which proofs are made.
-		if !sameHashes(log.Len(), own, r) {
-			v.add(Problem{Check: CheckPage, Note: "the hashes of the log are damaged: proofs from it fail"})
+	if kept != nil {
+		if err := v.consistent(h, log, whole, verifier, kept); err != nil {
+			v.add(Problem{Check: CheckConsistent}, "%v", err)
 		}
+	}
+	// The stored hashes, of which proofs are made.
+	if whole && v.OK() && !sameHashes(log.Len(), own, r) {
+		v.add(Problem{Check: CheckPage}, "the hashes of the log are damaged: proofs from it fail")
 	}
 	return entries, nil
 }
 
 func (v *Verification) signature(h head, log *Log, whole bool, verifier note.Verifier) {
-	if len(h.Checkpoint) == 0 {
-		switch {
-		case h.Origin != "" || h.Size > 0 || log.Len() > 0:
-			v.add(Problem{Check: CheckSignature, Note: stripped})
-		case verifier != nil:
-			v.add(Problem{Check: CheckSignature, Note: "nothing was ever sealed here, or all of it was taken out"})
-		}
+	bad := func(note string, args ...any) { v.add(Problem{Check: CheckSignature}, note, args...) }
+	switch {
+	case len(h.Checkpoint) > 0:
+	case h.Origin != "" || h.Size > 0 || log.Len() > 0:
+		bad(stripped)
 		return
+	case verifier != nil:
+		bad("nothing was ever sealed here, or all of it was taken out")
 	}
-	if verifier == nil {
+	if verifier == nil || len(h.Checkpoint) == 0 {
 		return
 	}
 	c, err := OpenCheckpoint(h.Checkpoint, verifier)
 	switch {
 	case err != nil:
-		v.add(Problem{Check: CheckSignature, Note: err.Error()})
+		bad("%v", err)
 		return
 	case c.Origin != h.Origin:
-		v.add(Problem{Check: CheckSignature, Note: fmt.Sprintf("the checkpoint is of log %q, and this is %q", c.Origin,
-			h.Origin)})
+		bad("the checkpoint is of log %q, and this is %q", c.Origin, h.Origin)
 		return
 	}
 	v.Signed, v.SignedBy = true, verifier.Name()
-	if !whole {
-		return // the log's own problem is named already
-	}
-	if c.Size != log.Len() {
-		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log has %d snapshots, and %d were signed: snapshots were "+
-			"taken out or put in", log.Len(), c.Size)})
-		return
-	}
-	if root, err := log.Root(c.Size); err != nil || root != c.Root {
-		v.add(Problem{Check: CheckLog, Note: fmt.Sprintf("the log's entries give root %s, and %s was signed: an entry was "+
-			"changed", root, c.Root)})
+	root, err := log.Root(min(c.Size, log.Len()))
+	switch {
+	case !whole: // the log's own problem is named already
+	case c.Size != log.Len():
+		v.add(Problem{Check: CheckLog}, "the log has %d snapshots, and %d were signed: snapshots were taken out or put in",
+			log.Len(), c.Size)
+	case err != nil || root != c.Root:
+		v.add(Problem{Check: CheckLog}, "the log's entries give root %s, and %s was signed: an entry was changed", root,
+			c.Root)
 	}
 }
 
 // consistent compares the log with a checkpoint that was kept elsewhere.
-func (v *Verification) consistent(h head, log *Log, whole bool, verifier note.Verifier, kept []byte) {
-	if kept == nil {
-		return
-	}
-	bad := func(err error) { v.add(Problem{Check: CheckConsistent, Note: err.Error()}) }
+func (v *Verification) consistent(h head, log *Log, whole bool, verifier note.Verifier, kept []byte) error {
 	if verifier == nil {
-		bad(errors.New("a kept checkpoint cannot be checked without the verifier's key"))
-		return
+		return errors.New("a kept checkpoint cannot be checked without the verifier's key")
 	}
 	old, err := OpenCheckpoint(kept, verifier)
 	if err != nil {
-		bad(fmt.Errorf("the kept checkpoint: %w", err))
-		return
+		return fmt.Errorf("the kept checkpoint: %w", err)
 	}
 	v.Since = old.Size
 	if !whole {
-		return
+		return nil
 	}
 	now := Checkpoint{Origin: h.Origin, Size: log.Len()}
 	if now.Root, err = log.Root(now.Size); err != nil {
-		bad(err)
-		return
+		return err
 	}
 	var proof []Hash
 	if old.Size <= now.Size {
 		if proof, err = log.ProveConsistency(old.Size); err != nil {
-			bad(err)
-			return
+			return err
 		}
 	}
-	if err := CheckConsistency(proof, old, now); err != nil {
-		bad(err)
-	}
+	return CheckConsistency(proof, old, now)
 }
 
 // snapshots compares the store's snapshots with the log's entries.
@@ -283,8 +273,8 @@ func (v *Verification) snapshots(snaps []store.Snapshot, entries []Entry) {
 		sealed[e.ID] = true
 		last = max(last, e.Sequence)
 		s := byID[e.ID]
-		bad := func(note string) {
-			v.add(Problem{Check: CheckSnapshot, Snapshot: e.ID, Seq: e.Sequence, Note: note})
+		bad := func(note string, args ...any) {
+			v.add(Problem{Check: CheckSnapshot, Snapshot: e.ID, Seq: e.Sequence}, note, args...)
 		}
 		switch {
 		case s == nil:
@@ -292,37 +282,38 @@ func (v *Verification) snapshots(snaps []store.Snapshot, entries []Entry) {
 		case s.Seq != e.Sequence || !s.At.Equal(e.Time) || s.Name != e.Name || s.Reason != e.Reason || s.By != e.By:
 			bad("its name, reason, author, time or place in the journal is not what was sealed")
 		case len(s.Root) > 0 && string(s.Root) != string(e.Root[:]):
-			bad(fmt.Sprintf("the store has root %x, and %s was sealed", s.Root, e.Root))
+			bad("the store has root %x, and %s was sealed", s.Root, e.Root)
 		}
 	}
 	for _, s := range snaps {
 		if !sealed[s.ID] && s.Seq <= last {
-			v.add(Problem{Check: CheckSnapshot, Snapshot: s.ID, Seq: s.Seq,
-				Note: "it stands before a sealed snapshot and is not sealed itself: it was put in"})
+			v.add(Problem{Check: CheckSnapshot, Snapshot: s.ID, Seq: s.Seq},
+				"it stands before a sealed snapshot and is not sealed itself: it was put in")
 		}
 	}
 }
 
 // records replays the journal and compares the records of every sealed snapshot
 // with its root.
-func (v *Verification) records(ctx context.Context, st Store, r *vault, entries []Entry,
-	t *tail) error {
+func (v *Verification) records(ctx context.Context, st Store, r *vault, entries []Entry, t *tail) error {
 	// Each of these is a read of its own, and others may write between them. The
 	// journal is the first to be opened: whatever it tells of, the rest has, and what
 	// the rest has more is not about it.
-	journal, stopJournal := iter.Pull2(st.Log(ctx, store.Filter{}))
-	defer stopJournal()
-	a, torn, more := journal()
-	w := walk{Verification: v, erased: map[uint64]store.Digest{}, graves: map[uint64]string{},
-		changed: map[string]Hash{}, told: map[string]bool{}, snapshots: map[string]store.Snapshot{}}
-	next, stop := iter.Pull2(st.Versions(ctx, store.Filter{}))
+	next, stop := iter.Pull2(st.Journal(ctx, store.Filter{}))
 	defer stop()
-	w.next = next
-	if err := w.advance(); err != nil {
-		return err
+	a, torn, more := next()
+	w := walk{Verification: v, erased: map[uint64]store.Digest{}, tombs: map[uint64]store.Tombstone{},
+		graves: map[uint64]string{}, changed: map[string]Hash{}, told: map[string]bool{},
+		snapshots: map[string]store.Snapshot{}}
+	list, err := st.Tombstones(ctx)
+	if err != nil {
+		return fmt.Errorf("listing tombstones: %w", err)
 	}
-	if err := w.tombstones(ctx, st); err != nil {
-		return err
+	for _, t := range list {
+		w.tombs[t.Seq] = t
+		for _, e := range t.Erased {
+			w.erased[e.Seq] = e.Digest
+		}
 	}
 	snaps, err := st.Snapshots(ctx)
 	if err != nil {
@@ -331,19 +322,16 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 	for _, s := range snaps {
 		w.snapshots[s.ID] = s
 	}
-	slices.SortStableFunc(entries, func(a, b Entry) int { return int(a.Number - b.Number) })
 	var space []byte
 	var h Hash
 	var saved Tree
 	at := 0
-	for ; more; a, torn, more = journal() {
-		if torn != nil {
+	for ; more; a, torn, more = next() {
+		if a.Seq == 0 {
 			return fmt.Errorf("reading the journal: %w", torn)
 		}
-		if err := w.entry(&a); err != nil {
-			return err
-		}
-		t.follow(&a, w.snapshots)
+		w.entry(&a, torn)
+		t.follow(&a.Audit, w.snapshots)
 		space = a.AppendCanonical(space[:0])
 		h = Chain(h, space)
 		for at < len(entries) && entries[at].Sequence == a.Seq {
@@ -353,12 +341,14 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 			at++
 		}
 	}
-	if err := w.later(ctx, st); err != nil {
-		return err
+	for _, t := range list {
+		if _, unmet := w.tombs[t.Seq]; unmet && t.Seq <= w.last.Seq {
+			w.add(Problem{Check: CheckForgotten, Record: t.Record, Seq: t.Seq}, "a tombstone without its entry in the journal")
+		}
 	}
 	for ; at < len(entries); at++ {
-		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence,
-			Note: "the journal ends before it, or lacks its entry: entries were deleted"})
+		w.add(Problem{Check: CheckHistory, Snapshot: entries[at].ID, Seq: entries[at].Sequence},
+			"the journal ends before it, or lacks its entry: entries were deleted")
 	}
 	if err := w.grow(); err != nil {
 		return err
@@ -375,165 +365,82 @@ func (v *Verification) records(ctx context.Context, st Store, r *vault, entries 
 type walk struct {
 	*Verification
 	last      store.Audit
-	next      func() (store.Version, error, bool)
-	version   store.Version           // the next that has not been met
-	torn      error                   // why it cannot be read, or nil
-	more      bool                    // whether there is one
-	erased    map[uint64]store.Digest // versions that tombstones account for
-	graves    map[uint64]string       // the versions that forgetting itself made, which never had content
-	tombs     map[uint64]store.Digest // by the first entry of a forgetting
-	changed   map[string]Hash         // digests of the newest versions since the last sealed snapshot
-	tree      Tree                    // of the records without these changes
-	told      map[string]bool         // records whose divergence is named
+	erased    map[uint64]store.Digest    // versions that tombstones account for
+	tombs     map[uint64]store.Tombstone // those whose forgetting has not been met
+	graves    map[uint64]string          // the versions that forgetting itself made, which never had content
+	changed   map[string]Hash            // digests of the newest versions since the last sealed snapshot
+	tree      Tree                       // of the records without these changes
+	told      map[string]bool            // records whose divergence is named
 	snapshots map[string]store.Snapshot
 }
 
-// tombstones notes which versions were lawfully erased.
-func (w *walk) tombstones(ctx context.Context, st Store) error {
-	list, err := st.Tombstones(ctx)
-	if err != nil {
-		return fmt.Errorf("listing tombstones: %w", err)
+// entry checks one entry of the journal and its version, which may be torn.
+func (w *walk) entry(v *store.Version, torn error) {
+	a := &v.Audit
+	bad := func(check, note string, args ...any) {
+		w.add(Problem{Check: check, Record: a.Record, Seq: a.Seq}, note, args...)
 	}
-	groups := map[uint64][]store.Tombstone{}
-	group := map[uint64]uint64{}
-	for a, err := range st.Log(ctx, store.Filter{Causes: []memory.Cause{memory.CauseForget}}) {
-		if err != nil {
-			return fmt.Errorf("reading the journal: %w", err)
-		}
-		group[a.Seq] = a.Group
-	}
-	for _, t := range list {
-		g, ok := group[t.Seq]
-		if !ok {
-			w.add(Problem{Check: CheckForgotten, Record: t.Record, Seq: t.Seq,
-				Note: "a tombstone without its entry in the journal"})
-			continue
-		}
-		groups[g] = append(groups[g], t)
-		for _, e := range t.Erased {
-			w.erased[e.Seq] = e.Digest
-		}
-		w.graves[t.Seq] = t.Record
-	}
-	w.tombs = map[uint64]store.Digest{}
-	for g, ts := range groups {
-		w.tombs[g] = store.SumTombstones(ts)
-	}
-	return nil
-}
-
-// advance goes to the next version. A store that shows a version that it cannot
-// read gives an error with its number.
-func (w *walk) advance() error {
-	w.version, w.torn, w.more = w.next()
-	if w.torn != nil && w.version.Seq == 0 {
-		return fmt.Errorf("reading versions: %w", w.torn)
-	}
-	return nil
-}
-
-// later looks at the versions behind the end of the journal as it was read: the
-// journal tells of them by now, or they were put in.
-func (w *walk) later(ctx context.Context, st Store) error {
-	if !w.more {
-		return nil
-	}
-	told := map[uint64]bool{}
-	for a, err := range st.Log(ctx, store.Filter{From: w.last.Seq + 1}) {
-		if err != nil {
-			return fmt.Errorf("reading the journal: %w", err)
-		}
-		told[a.Seq] = a.Record != ""
-	}
-	for w.more {
-		if !told[w.version.Seq] {
-			if err := w.putIn(w.version.Seq + 1); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := w.advance(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// putIn names the versions before an entry of the journal that no entry is about.
-func (w *walk) putIn(before uint64) error {
-	for w.more && w.version.Seq < before {
-		w.add(Problem{Check: CheckJournal, Record: w.version.Record.ID, Seq: w.version.Seq,
-			Note: "a version without an entry in the journal: it was put in"})
-		if err := w.advance(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry checks one entry of the journal and its version.
-func (w *walk) entry(a *store.Audit) error {
 	if a.Seq != w.last.Seq+1 {
-		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1,
-			Note: fmt.Sprintf("entries %d to %d are missing", w.last.Seq+1, a.Seq-1)})
+		w.add(Problem{Check: CheckJournal, Seq: w.last.Seq + 1}, "entries %d to %d are missing", w.last.Seq+1, a.Seq-1)
 	}
 	if a.At.Before(w.last.At) {
-		w.add(Problem{Check: CheckJournal, Seq: a.Seq, Note: "its time is before that of the entry before"})
+		w.add(Problem{Check: CheckJournal, Seq: a.Seq}, "its time is before that of the entry before")
 	}
 	w.last = *a
-	if a.Cause == memory.CauseSnapshot {
-		if s, ok := w.snapshots[a.Snapshot]; !ok || s.Seq != a.Seq {
-			w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq,
-				Note: "the journal says that it was taken, and the store does not have it: it was deleted"})
+	if s, ok := w.snapshots[a.Snapshot]; a.Cause == memory.CauseSnapshot && (!ok || s.Seq != a.Seq) {
+		w.add(Problem{Check: CheckSnapshot, Snapshot: a.Snapshot, Seq: a.Seq},
+			"the journal says that it was taken, and the store does not have it: it was deleted")
+	}
+	if a.Cause == memory.CauseForget && a.Record == "" {
+		var stones []store.Tombstone
+		for seq := a.Seq + 1; ; seq++ {
+			t, ok := w.tombs[seq]
+			if !ok {
+				break
+			}
+			stones = append(stones, t)
+			w.graves[seq] = t.Record
+			delete(w.tombs, seq)
+		}
+		if a.Digest != store.SumTombstones(stones) {
+			bad(CheckForgotten, "the tombstones of this forgetting are missing or changed")
 		}
 	}
-	if a.Cause == memory.CauseForget && a.Record == "" && a.Digest != w.tombs[a.Seq] {
-		w.add(Problem{Check: CheckForgotten, Seq: a.Seq, Note: "the tombstones of this forgetting are missing or changed"})
-	}
-	if err := w.putIn(a.Seq); err != nil {
-		return err
-	}
+	there := v.Record.ID != "" || torn != nil
 	if a.Record == "" {
-		return nil
+		if there {
+			w.add(Problem{Check: CheckJournal, Record: v.Record.ID, Seq: a.Seq},
+				"a version without an entry in the journal: it was put in")
+		}
+		return
 	}
-	if !w.more || w.version.Seq != a.Seq {
-		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq,
-			Note: "the version that this entry of the journal is about is missing: it was deleted"})
-		return nil
-	}
-	v, torn := w.version, w.torn
-	if err := w.advance(); err != nil {
-		return err
+	if !there {
+		bad(CheckJournal, "the version that this entry of the journal is about is missing: it was deleted")
+		return
 	}
 	w.Versions++
 	switch {
 	case torn != nil:
-		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq, Note: torn.Error()})
-		v.Digest = a.Digest // of what it was
-	case v.Record.ID != a.Record || v.Digest != a.Digest:
-		w.add(Problem{Check: CheckJournal, Record: a.Record, Seq: a.Seq,
-			Note: fmt.Sprintf("the version is of record %q with digest %x, and the journal says %x", v.Record.ID, v.Digest[:8],
-				a.Digest[:8])})
+		bad(CheckContent, "%v", torn)
+	case v.Record.ID != a.Record:
+		bad(CheckJournal, "the version is of record %q, and the journal says another", v.Record.ID)
 	case v.Forgotten:
 		w.Forgotten++
 		if w.erased[v.Seq] != v.Digest && w.graves[v.Seq] != a.Record {
-			w.add(Problem{Check: CheckForgotten, Record: a.Record, Seq: a.Seq,
-				Note: "its content is gone, and no tombstone says that it was forgotten"})
+			bad(CheckForgotten, "its content is gone, and no tombstone says that it was forgotten")
 		}
 	case v.Sum() != v.Digest:
-		w.add(Problem{Check: CheckContent, Record: a.Record, Seq: a.Seq,
-			Note: "its content, origin or other fields were changed behind the store's back"})
+		bad(CheckContent, "its content, origin or other fields were changed behind the store's back")
 	}
 	w.changed[a.Record] = v.Digest
-	return nil
 }
 
 // sealed compares the records as they are now in the replay with a sealed snapshot.
 // It returns the snapshot's own tree.
 func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 	if h != e.History {
-		w.add(Problem{Check: CheckHistory, Snapshot: e.ID, Seq: e.Sequence,
-			Note: "the journal up to this snapshot is not the one that was sealed: entries were changed, deleted or put in"})
+		w.add(Problem{Check: CheckHistory, Snapshot: e.ID, Seq: e.Sequence},
+			"the journal up to this snapshot is not the one that was sealed: entries were changed, deleted or put in")
 	}
 	if err := w.grow(); err != nil {
 		return before, err
@@ -541,16 +448,12 @@ func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 	own := Open(e.Root, e.Size, r)
 	// Reads every page of this tree that the tree before does not share.
 	if err := Diff(before, own, func(TreeChange) error { return nil }); err != nil {
-		w.add(Problem{Check: CheckPage, Snapshot: e.ID, Note: err.Error()})
+		w.add(Problem{Check: CheckPage, Snapshot: e.ID}, "%v", err)
 		if w.tree.Root() != e.Root {
-			w.add(Problem{Check: CheckRoot, Snapshot: e.ID,
-				Note: fmt.Sprintf("the records give root %s, and %s was sealed; the pages that would say which are damaged",
-					w.tree.Root(), e.Root)})
+			w.add(Problem{Check: CheckRoot, Snapshot: e.ID},
+				"the records give root %s, and %s was sealed; the pages that would say which are damaged", w.tree.Root(), e.Root)
 		}
 		return before, nil
-	}
-	if w.tree.Root() == e.Root && w.tree.Len() == e.Size {
-		return own, nil
 	}
 	err := Diff(own, w.tree, func(c TreeChange) error {
 		if w.told[c.ID] {
@@ -564,7 +467,7 @@ func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 		case c.Old.IsZero():
 			note = "the store has it as of then, and it was not sealed: it was put in"
 		}
-		w.add(Problem{Check: CheckRecord, Record: c.ID, Snapshot: e.ID, Note: note})
+		w.add(Problem{Check: CheckRecord, Record: c.ID, Snapshot: e.ID}, "%s", note)
 		return nil
 	})
 	return own, err
