@@ -162,27 +162,23 @@ func (d *Detection) stage(k *datasets.Case) *stage {
 	return st
 }
 
-// hearing is what a worker hears of one trial after another.
+// hearing is what was heard of the texts of a trial.
 type hearing struct {
-	row     results.Trial
+	row     *results.Trial
 	rows    []results.Decision
 	stops   []bool
 	actions []memory.Action
 	sizes   []int
-	entry   results.Entry
 	st      *stage
-	kept    []*textMemory // by arm
 }
 
 // trial implements way: it shows the texts of one case to one defense.
 func (d *Detection) trial(ctx context.Context, r *Runner, st *stage, t Trial) (results.Finished, error) {
-	h := &r.hearing
-	h.row, h.st = d.known(st.subject, t), st
-	h.rows, h.stops, h.actions, h.sizes = h.rows[:0], h.stops[:0], h.actions[:0], h.sizes[:0]
-	row := &h.row
+	row := d.known(st.subject, t)
+	h := &hearing{row: &row, st: st}
 	began := time.Now()
-	err := d.classify(ctx, r, t)
-	f := results.Finished{Trial: row, Decisions: h.rows}
+	err := d.classify(ctx, r, h, t)
+	f := results.Finished{Trial: &row, Decisions: h.rows}
 	if err != nil && ctx.Err() != nil {
 		return f, ctx.Err()
 	}
@@ -193,10 +189,9 @@ func (d *Detection) trial(ctx context.Context, r *Runner, st *stage, t Trial) (r
 	} else {
 		h.verdict(d.gates[t.Arm])
 	}
-	row.Digest = results.OutcomeDigest(row, h.rows)
+	row.Digest = results.OutcomeDigest(&row, h.rows)
 	if d.Observe != nil {
-		h.entry.Trial, h.entry.Decisions = *row, h.rows
-		d.Observe(&h.entry, h.sizes)
+		d.Observe(&results.Entry{Trial: row, Decisions: h.rows}, h.sizes)
 	}
 	return f, nil
 }
@@ -204,23 +199,22 @@ func (d *Detection) trial(ctx context.Context, r *Runner, st *stage, t Trial) (r
 // classify shows every text of the case to the arm's gate. What a gate keeps follows
 // what is stored, and none of what it is shown is, so that one of ours serves a worker
 // for all cases: opening one, let alone filling its store, takes longer than a verdict.
-func (d *Detection) classify(ctx context.Context, r *Runner, t Trial) (err error) {
-	h := &r.hearing
-	if h.kept == nil {
-		h.kept = make([]*textMemory, len(d.Plan.Arms))
+func (d *Detection) classify(ctx context.Context, r *Runner, h *hearing, t Trial) (err error) {
+	if r.kept == nil {
+		r.kept = make([]*textMemory, len(d.Plan.Arms))
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v (%s)", p, panicSite(debug.Stack()))
-			h.kept[t.Arm] = nil // whatever state it is in
+			r.kept[t.Arm] = nil // whatever state it is in
 		}
 	}()
 	ctx, meter := memory.WithMeter(ctx)
 	defer func() { h.row.DefenseCalls, h.row.DefenseTokens = int32(meter.ModelCalls), int64(meter.Tokens) }()
-	m := h.kept[t.Arm]
+	m := r.kept[t.Arm]
 	if m == nil {
 		keep := d.ours(t.Arm)
-		o := memory.Options{Observer: h.hear, Meter: meter, Cache: r.cache}
+		o := memory.Options{Meter: meter, Cache: r.cache}
 		if !keep {
 			if o.Trial, err = strconv.ParseUint(d.Plan.ID(t), 16, 64); err != nil {
 				return fmt.Errorf("trial id: %w", err)
@@ -230,11 +224,12 @@ func (d *Detection) classify(ctx context.Context, r *Runner, t Trial) (err error
 			return err
 		}
 		if keep {
-			h.kept[t.Arm] = m
+			r.kept[t.Arm] = m
 		} else {
 			defer func() { err = errors.Join(err, m.close()) }()
 		}
 	}
+	m.heard = h.hear
 	for i := range h.st.units {
 		if err := m.show(ctx, &h.st.units[i]); err != nil {
 			return err
@@ -283,7 +278,7 @@ func (h *hearing) hear(e *memory.Event) {
 // payload was stopped, a benign case is a false alarm when any of its texts was.
 // A deferral is neither.
 func (h *hearing) verdict(gate defenses.Place) {
-	row := &h.row
+	row := h.row
 	attack := row.Label == results.Attack
 	anyStop, all, deferred := false, true, false
 	var actions [memory.Block + 1]int32
@@ -402,10 +397,11 @@ func (d *Detection) hearSome(ctx context.Context, arm int, stored []memory.Recor
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	m, err := d.open(ctx, arm, stored, memory.Options{Observer: heard})
+	m, err := d.open(ctx, arm, stored, memory.Options{})
 	if err != nil {
 		return err
 	}
+	m.heard = heard
 	defer func() { err = errors.Join(err, m.close()) }()
 	step := max(1, len(d.Plan.Cases)/max(1, most))
 	for at := 0; at < len(d.Plan.Cases); at += step {

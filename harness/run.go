@@ -113,49 +113,30 @@ const (
 
 // group is what a worker has finished and not yet handed on.
 type group struct {
-	rows      []results.Trial
-	decisions []results.Decision
-	ends      []int // of each trial's decisions
-	lines     []byte
-	marks     []int // ends of each trial's transcript in lines
-	began     time.Time
-	batch     []results.Finished
+	batch []results.Finished
+	bytes int // of transcripts
+	began time.Time
 }
 
 // add reports whether what was added before has waited long enough.
 func (g *group) add(f results.Finished) (full bool) {
-	if len(g.rows) == 0 {
+	if len(g.batch) == 0 {
 		g.began = time.Now()
 	}
-	g.rows = append(g.rows, *f.Trial)
-	g.decisions = append(g.decisions, f.Decisions...)
-	g.ends = append(g.ends, len(g.decisions))
-	g.lines = append(g.lines, f.Transcript...)
-	g.marks = append(g.marks, len(g.lines))
-	return len(g.lines) >= groupBytes || time.Since(g.began) >= groupWait || f.Trial.WallUS >= groupSlow.Microseconds()
+	g.batch = append(g.batch, f)
+	g.bytes += len(f.Transcript)
+	return g.bytes >= groupBytes || time.Since(g.began) >= groupWait || f.Trial.WallUS >= groupSlow.Microseconds()
 }
 
 // hand gives everything to the sink and counts it. What a sink could not take is not
 // handed to it again: its error ends the run.
 func (g *group) hand(sink Sink, progress *Progress) error {
-	if len(g.rows) == 0 {
+	if len(g.batch) == 0 {
 		return nil
 	}
-	g.batch = g.batch[:0]
-	d, l := 0, 0
-	for i := range g.rows {
-		g.batch = append(g.batch, results.Finished{Trial: &g.rows[i],
-			Decisions: g.decisions[d:g.ends[i]:g.ends[i]], Transcript: g.lines[l:g.marks[i]:g.marks[i]]})
-		d, l = g.ends[i], g.marks[i]
-	}
 	err := Hand(sink, g.batch, progress)
-	clear(g.rows)
-	clear(g.decisions)
 	clear(g.batch)
-	g.rows, g.decisions, g.ends, g.lines, g.marks = g.rows[:0], g.decisions[:0], g.ends[:0], g.lines[:0], g.marks[:0]
-	if cap(g.lines) > 2*groupBytes { // one huge trial should not be remembered
-		g.lines = nil
-	}
+	g.batch, g.bytes = g.batch[:0], 0
 	return err
 }
 
@@ -219,13 +200,13 @@ func (p *Progress) finished(row *results.Trial) {
 // Runner runs single trials, for whoever hands them out in another way than Run
 // does. Runners of one process share a cache; each belongs to one goroutine.
 type Runner struct {
-	x       *Experiment
-	cache   *memory.Cache
-	of      *datasets.Case // of the stage
-	stage   *stage
-	scratch scratch
-	hearing hearing // of texts
-	group   group
+	x      *Experiment
+	cache  *memory.Cache
+	of     *datasets.Case // of the stage
+	stage  *stage
+	script script
+	kept   []*textMemory // by arm, of texts
+	group  group
 }
 
 // Runners returns n runners that share a cache.
@@ -238,8 +219,7 @@ func (x *Experiment) Runners(n int) []*Runner {
 	return out
 }
 
-// Run runs one trial. What it returns is valid until the next. An error means
-// that there is no row: the trial was interrupted, or the model's caps are used
+// Run runs one trial. An error means that there is no row: the trial was interrupted, or the model's caps are used
 // up ([remote.StopsRun]).
 func (r *Runner) Run(ctx context.Context, t Trial) (results.Finished, error) {
 	return r.RunCase(ctx, &r.x.Plan.Set.Cases[t.Case], t)

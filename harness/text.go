@@ -82,6 +82,7 @@ type textMemory struct {
 	*memory.Memory
 	at    defenses.Place
 	store *textStored
+	heard memory.Observer // is told what the gate says of the texts
 	close func() error
 }
 
@@ -91,10 +92,9 @@ func (d *Detection) open(ctx context.Context, arm int, stored []memory.Record, o
 	m := &textMemory{at: d.gates[arm], store: &textStored{Store: memory.NewStore()}}
 	o.Stores, o.Store, o.Start, o.Seed = d.Plan.Arms[arm].Profile.Stores, m.store, trialStart, d.Config.Seed
 	o.Lineage = memory.Window // a text's origin is declared, or nobody knows it
-	heard := o.Observer
 	o.Observer = func(e *memory.Event) {
-		if e.Moment.String() == m.at.String() {
-			heard(e)
+		if e.Moment.String() == m.at.String() && m.heard != nil {
+			m.heard(e)
 		}
 	}
 	m.Memory = memory.New(o)

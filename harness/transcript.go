@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -11,50 +12,32 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// script makes the transcript of one trial after another. What it holds of a trial is
-// valid until the next one.
+// script notes what the transcript of a trial is made of. A worker uses its lists for
+// one trial after another.
 type script struct {
 	memory results.Memory
 	known  []known
 	gates  []results.GateCall
 	at     []spot // of each gate call
 	placed int    // how many of them stand in a session
+	parts  []results.Part
+	marks  []mark
 	line   []byte
-
-	// What messages and records are made of, for the whole trial.
-	records  []results.Record
-	messages []results.Message
-	parts    []results.Part
-	calls    []results.ToolCall
-	args     []results.Arg
-	marks    []mark
 }
 
-// cut is the end of a list from a place on, nil where nothing was added. Adding to the
-// list leaves it alone.
-func cut[T any](list []T, from int) []T {
-	if from == len(list) {
-		return nil
+// again returns an empty script over the lists of one that is done with.
+func (s script) again() script {
+	if cap(s.line) > groupBytes { // one huge trial should not be remembered
+		return script{}
 	}
-	return list[from:len(list):len(list)]
+	return script{known: s.known[:0], gates: s.gates[:0], at: s.at[:0], parts: s.parts[:0], marks: s.marks[:0],
+		line: s.line[:0]}
 }
 
 // spot is where a gate was called: the place of the message that it is about.
 type spot struct {
 	phase   results.Phase
 	message int
-}
-
-// maxLine bounds the memory that a worker keeps for its next trial: one huge trial
-// should not be remembered.
-const maxLine = 1 << 20
-
-func (s *script) reset() {
-	if cap(s.line) > maxLine {
-		*s = script{}
-	}
-	*s = script{known: s.known[:0], gates: s.gates[:0], at: s.at[:0], line: s.line[:0], records: s.records[:0],
-		messages: s.messages[:0], parts: s.parts[:0], calls: s.calls[:0], args: s.args[:0], marks: s.marks[:0]}
 }
 
 // observe keeps a gate call, whose rows are there already. The event is not kept:
@@ -111,7 +94,7 @@ func (s *sessions) transcript(t *results.Trial) []byte {
 	s.session(&out, results.PhaseBetween, s.gap)
 	s.session(&out, results.PhaseRetrieval, s.later)
 	s.line = out.Append(s.line)
-	return s.line
+	return bytes.Clone(s.line)
 }
 
 // known is a record as the transcript last showed it.
@@ -121,8 +104,8 @@ type known struct {
 }
 
 // changed are the records that are new or have changed since the last time.
-func (s *script) changed(mem *memory.Memory) []results.Record {
-	before, i := len(s.records), 0
+func (s *script) changed(mem *memory.Memory) (out []results.Record) {
+	i := 0
 	for r := range mem.Records {
 		// The order of commits never changes: an older record has the same place.
 		now := known{r.ID, r.Text, r.State}
@@ -131,12 +114,12 @@ func (s *script) changed(mem *memory.Memory) []results.Record {
 		}
 		if s.known[i] != now {
 			s.known[i] = now
-			s.records = append(s.records, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text,
+			out = append(out, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text,
 				State: r.State.String(), Origin: originOf(r.Origin)})
 		}
 		i++
 	}
-	return cut(s.records, before)
+	return out
 }
 
 func originOf(o memory.Origin) results.Origin {
@@ -149,9 +132,8 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 	if o == nil {
 		return
 	}
-	out := results.Session{Phase: phase}
-	actions, asides := o.Actions, o.Asides
-	marks, messages := s.marksOf(o), len(s.messages)
+	out := results.Session{Phase: phase, Messages: make([]results.Message, 0, len(o.Messages))}
+	actions, asides, marks := o.Actions, o.Asides, s.marksOf(o)
 	for i := range o.Messages {
 		from := &o.Messages[i]
 		to := results.Message{Role: string(from.Role), Name: from.Name, Content: from.Content}
@@ -172,26 +154,24 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 			if at < len(from.Content) {
 				s.parts = append(s.parts, results.Part{Text: from.Content[at:]})
 			}
-			to.Content, to.Parts = "", cut(s.parts, before)
+			to.Content, to.Parts = "", s.parts[before:len(s.parts):len(s.parts)]
 		}
-		before = len(s.calls)
+		if len(from.Calls) > 0 {
+			to.Calls = make([]results.ToolCall, len(from.Calls))
+		}
 		for k, c := range from.Calls {
-			call := results.ToolCall{Name: c.Name}
+			call := &to.Calls[k]
+			call.Name, call.Args = c.Name, make([]results.Arg, len(c.Args))
 			if len(actions) > 0 && actions[0].Result == i+1+k {
 				call.Acts, call.Vetoed, actions = true, actions[0].Vetoed, actions[1:]
 			}
-			before := len(s.args)
-			for _, a := range c.Args {
-				s.args = append(s.args, results.Arg(a))
+			for n, a := range c.Args {
+				call.Args[n] = results.Arg(a)
 			}
-			call.Args = cut(s.args, before)
-			s.calls = append(s.calls, call)
 		}
-		to.Calls = cut(s.calls, before)
 		to.Decisions = s.about(phase, i)
-		s.messages = append(s.messages, to)
+		out.Messages = append(out.Messages, to)
 	}
-	out.Messages = cut(s.messages, messages)
 	out.Decisions = s.about(phase, math.MaxInt)
 	for _, m := range marks {
 		out.Outside = append(out.Outside, m.Part)
@@ -205,7 +185,7 @@ func (s *script) about(phase results.Phase, message int) []results.GateCall {
 	for s.placed < len(s.at) && s.at[s.placed].phase == phase && s.at[s.placed].message <= message {
 		s.placed++
 	}
-	return cut(s.gates[:s.placed], first)
+	return s.gates[first:s.placed]
 }
 
 // mark is a stretch of a message that has an origin of its own.

@@ -100,9 +100,8 @@ func (st *stage) injected(p *agents.Profile) (backup, strange []memory.Record) {
 	return backup, strange
 }
 
-// trial implements way. What it returns is valid until the worker's next
-// trial. The error is that of an interruption; what goes wrong
-// within the trial stands in its row.
+// trial implements way. The error is that of an interruption; what goes wrong within
+// the trial stands in its row.
 func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (f results.Finished, err error) {
 	planned := x.known(st.subject, t)
 	row := &planned
@@ -117,7 +116,8 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 
 	began := time.Now()
 	w := st.subject.Watch()
-	s := &sessions{witness: w, scratch: r.scratch.reset()}
+	s := &sessions{witness: w, script: r.script.again()}
+	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
 		within, done = context.WithTimeoutCause(ctx, limit,
@@ -188,17 +188,7 @@ type sessions struct {
 	gap     *agents.Outcome // the ordinary sessions in between
 	// verdicts are those of the judge that is a language model.
 	verdicts []results.Answer
-	*scratch
-}
-
-// scratch is what one worker uses for one trial after another.
-type scratch struct {
 	script
-}
-
-func (s *scratch) reset() *scratch {
-	s.script.reset()
-	return s
 }
 
 // run runs both sessions. A panic in a defense or a model is an error of the

@@ -24,8 +24,6 @@ type Subject struct {
 	known   bool       // origins is unambiguous
 	asked   bool
 
-	rows []results.Decision // used by one trial after another
-
 	// Reads says that a language model will judge what the value does not decide:
 	// the witness then keeps the records without it. See [Witness.Evidence].
 	Reads bool
@@ -165,13 +163,9 @@ func (t tally) all() *bool {
 	return ptr(t.stopped == t.came)
 }
 
-// Watch begins a trial of the subject. The decisions of the trial before it are
-// overwritten.
+// Watch begins a trial of the subject.
 func (s *Subject) Watch() *Witness {
-	if s.rows == nil {
-		s.rows = make([]results.Decision, 0, 32)
-	}
-	return &Witness{Subject: s, session: 1, Decisions: s.rows[:0]}
+	return &Witness{Subject: s, session: 1, Decisions: make([]results.Decision, 0, 8)}
 }
 
 // Seeded notes the ordinary memories, once the memory holds them and nothing
@@ -346,7 +340,6 @@ func (w *Witness) Judge(t *results.Trial, write, later *agents.Outcome, mem *mem
 	t.Allow, t.Redact, t.Defer, t.Quarantine, t.Block = w.verdicts[0], w.verdicts[1], w.verdicts[2], w.verdicts[3],
 		w.verdicts[4]
 	t.Unsure = w.unsure
-	w.rows = w.Decisions
 	t.Asked = w.asked
 	t.MemoriesSurvived = w.kept(mem)
 	t.OwnTaskDone = w.ownTask(write)
