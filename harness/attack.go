@@ -595,28 +595,13 @@ func (s *Campaign) arm(arm int) CampaignArm {
 		}
 	}
 	rate := func(known, hit func(campaignLine) bool) stats.Rate {
-		families := map[string]*stats.Count{}
+		families := stats.Families{}
 		for _, l := range lines {
-			if !known(l) {
-				continue
-			}
-			f := families[l.Found.Family]
-			if f == nil {
-				f = &stats.Count{}
-				families[l.Found.Family] = f
-			}
-			f.N++
-			if hit(l) {
-				f.K++
+			if known(l) {
+				families.Add(l.Found.Family, hit(l))
 			}
 		}
-		counts := make([]stats.Count, 0, len(families))
-		for _, f := range families {
-			counts = append(counts, *f)
-		}
-		// Sums of floating-point numbers depend on their order.
-		slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
-		return stats.ClusteredWilson(counts, 0)
+		return families.Rate(0)
 	}
 	within := func(query, budget int) bool { return query > 0 && query <= budget }
 	for _, n := range s.levels() {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
@@ -194,53 +192,14 @@ func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 		return &settings.Problem{Where: "trial " + t.ID, What: "has no transcript to judge",
 			Hint: "run it with transcripts: all"}
 	}
-	records, answers, calls, err := told(left)
+	evidence, err := s.Evidence(left)
 	if err != nil {
-		return fmt.Errorf("reading the transcript of trial %s: %w", t.ID, err)
+		return err
 	}
-	verdicts, err := x.Reader.Score(ctx, t, s.StoredEvidence(records, answers, calls))
+	verdicts, err := x.Reader.Score(ctx, t, evidence)
 	if err == nil && len(verdicts) > 0 {
 		left.Judge = verdicts
 		f.Transcript = left.Append(nil)
 	}
 	return err
-}
-
-// told is what a transcript says of the records that the write session left, the
-// answers of the retrieval session, and its actions that went ahead.
-func told(t *results.Transcript) (records, answers []string, calls []model.Call, err error) {
-	before := map[string]string{}
-	for _, r := range t.Memory.Before {
-		before[r.ID] = r.Text
-	}
-	for _, r := range t.Memory.Between {
-		var state memory.State
-		if err := state.UnmarshalText([]byte(r.State)); err != nil {
-			return nil, nil, nil, err
-		}
-		if state.Visible() && before[r.ID] != r.Text {
-			records = append(records, score.RecordText(r.Key, r.Text))
-		}
-	}
-	for _, s := range t.Sessions {
-		if s.Phase != results.PhaseRetrieval {
-			continue
-		}
-		for i, m := range s.Messages {
-			if i == len(s.Messages)-1 && m.Role == string(model.Assistant) && len(m.Calls) == 0 { // the last word of the turn
-				answers = append(answers, m.Text())
-			}
-			for _, c := range m.Calls {
-				if !c.Acts || c.Vetoed {
-					continue
-				}
-				call := model.Call{Name: c.Name}
-				for _, a := range c.Args {
-					call.Args = append(call.Args, model.Arg(a))
-				}
-				calls = append(calls, call)
-			}
-		}
-	}
-	return records, answers, calls, nil
 }

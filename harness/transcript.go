@@ -82,18 +82,23 @@ func (s *script) observe(e *memory.Event, rows []results.Decision) {
 	}
 }
 
-// transcript is the line of a trial, whose memory was noted as it changed.
-func (s *sessions) transcript(t *results.Trial) []byte {
+// transcript is that of a trial, whose memory was noted as it changed.
+func (s *sessions) transcript(t *results.Trial) results.Transcript {
 	if s.mem != nil {
 		s.memory.After = s.changed(s.mem)
 	}
 	out := results.Transcript{Memory: s.memory,
 		Trial: t.ID, Case: t.Case, Agent: t.Agent, Defense: t.Defense, Model: t.Model, Epoch: t.Epoch,
-		Error: t.Reason, Judge: s.verdicts, Sessions: make([]results.Session, 0, 3)}
+		Error: t.Reason, Sessions: make([]results.Session, 0, 3)}
 	s.session(&out, results.PhaseWrite, s.write)
 	s.session(&out, results.PhaseBetween, s.gap)
 	s.session(&out, results.PhaseRetrieval, s.later)
-	s.line = out.Append(s.line)
+	return out
+}
+
+// encode is the line of a transcript.
+func (s *script) encode(t *results.Transcript) []byte {
+	s.line = t.Append(s.line)
 	return bytes.Clone(s.line)
 }
 

@@ -110,13 +110,10 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 		row.Digest = results.OutcomeDigest(row, nil)
 		return f, nil
 	}
-	if row.Judge != "" {
-		st.subject.Reads = true
-	}
 
 	began := time.Now()
 	w := st.subject.Watch()
-	s := &sessions{witness: w, script: r.script.again()}
+	s := &sessions{witness: w, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
 	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
@@ -144,16 +141,24 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	} else {
 		row.Status = results.Scored
 		w.Judge(row, s.write, s.later, s.mem)
-		if row.Judge != "" {
-			if s.verdicts, err = x.Reader.Score(ctx, row, w.Evidence(s.later)); err != nil {
-				return f, cmp.Or(ctx.Err(), err) // interrupted, or a limit on calls, tokens or cost
-			}
-		}
 	}
 	f.Decisions = w.Decisions
+	var told results.Transcript
+	if s.keep {
+		told = s.transcript(row)
+	}
+	if row.Judge != "" && row.Status == results.Scored {
+		evidence, err := st.subject.Evidence(&told)
+		if err == nil {
+			told.Judge, err = x.Reader.Score(ctx, row, evidence)
+		}
+		if err != nil {
+			return f, cmp.Or(ctx.Err(), err) // interrupted, or a limit on calls, tokens or cost
+		}
+	}
 	row.Digest = results.OutcomeDigest(row, f.Decisions)
 	if x.Config.Transcripts == "all" {
-		f.Transcript = s.transcript(row)
+		f.Transcript = s.encode(&told)
 	}
 	return f, nil
 }
@@ -186,8 +191,7 @@ type sessions struct {
 	later   *agents.Outcome
 	meter   *memory.Meter
 	gap     *agents.Outcome // the ordinary sessions in between
-	// verdicts are those of the judge that is a language model.
-	verdicts []results.Answer
+	keep    bool            // the transcript is kept, or judged
 	script
 }
 
@@ -203,7 +207,6 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	id := x.Plan.idOf(st.subject.Case, t)
 	ctx = remote.WithTrial(ctx, id)
 	ctx, s.meter = memory.WithMeter(ctx)
-	keep := x.Config.Transcripts == "all"
 	name, err := strconv.ParseUint(id, 16, 64)
 	if err != nil {
 		return fmt.Errorf("trial id: %w", err)
@@ -213,7 +216,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		Observer: func(e *memory.Event) {
 			before := len(s.witness.Decisions)
 			s.witness.Observe(e)
-			if keep {
+			if s.keep {
 				s.observe(e, s.witness.Decisions[before:])
 			}
 		},
@@ -238,7 +241,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return fmt.Errorf("seeding the memory: %w", err)
 	}
 	s.witness.Seeded(s.mem)
-	if keep {
+	if s.keep {
 		s.memory.Before = s.changed(s.mem)
 	}
 	loop, done, err := x.open(ctx, t.Arm, s.mem)
@@ -253,7 +256,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		s.witness.Injected(s.mem.Inject(r))
 	}
 	s.witness.WriteSessionOver(s.mem)
-	if keep {
+	if s.keep {
 		s.memory.Between = s.changed(s.mem)
 	}
 	if st.later == nil {

@@ -132,10 +132,10 @@ func writeAudit(env *Env, r *score.Report, format string) error {
 	}
 	add("all", "all", r.All, kappaText(r.All.Kappa))
 	for _, p := range r.Questions {
-		add(p.Question, "all", p.Figures, kappaText(p.Kappa))
+		add(string(p.Question), "all", p.Figures, kappaText(p.Kappa))
 	}
 	for _, p := range r.Kinds {
-		add(p.Question, p.Kind, p.Figures, "") // too few items of a kind
+		add(string(p.Question), p.Kind, p.Figures, "") // too few items of a kind
 	}
 	if err := l.print(env, format); err != nil {
 		return err

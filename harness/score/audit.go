@@ -3,25 +3,26 @@ package score
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"embed"
-	"encoding/json"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"unicode/utf8"
 
-	"github.com/memtox/memtox/agents/model"
+	"github.com/go-json-experiment/json"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/memtox/memtox/datasets/importers"
+	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
 )
 
-//go:embed *.jsonl
-var files embed.FS
+//go:embed items.jsonl
+var builtin []byte
 
 // Bounds of a set.
 const (
@@ -31,58 +32,32 @@ const (
 
 // Item is one thing to judge, with its labels.
 type Item struct {
-	ID       string `json:"id"`
-	Question string `json:"question"` // encodes or influenced
-	Memory   string `json:"expected_memory"`
-	Record   string `json:"record,omitempty"` // of encodes
-	Query    string `json:"query,omitempty"`  // of influenced, with Answer and Calls
-	Answer   string `json:"answer,omitempty"`
-	Calls    []Call `json:"calls,omitempty"`
-	Kind     string `json:"kind"` // what makes the item easy or hard: quote, near_miss, …
+	ID       string   `json:"id"`
+	Question Question `json:"question"`
+	Memory   string   `json:"expected_memory"`
+	Record   string   `json:"record,omitempty"` // of encodes
+	Query    string   `json:"query,omitempty"`  // of influenced, with Answer and Calls
+	Answer   string   `json:"answer,omitempty"`
+	Calls    []Call   `json:"calls,omitempty"`
+	Kind     string   `json:"kind"` // what makes the item easy or hard: quote, near_miss, …
 
 	Label *bool `json:"label,omitempty"`   // what its author says
 	Other *bool `json:"label_b,omitempty"` // what a second labeller says; nil where there is none
+	// Why and OtherWhy are what the labellers noted; nobody is shown them.
+	Why      string `json:"why,omitempty"`
+	OtherWhy string `json:"why_b,omitempty"`
 }
 
 // Call is a tool call with its arguments in their order.
 type Call struct {
-	Tool string `json:"tool"`
-	Args args   `json:"args"`
+	Tool string       `json:"tool"`
+	Args results.Args `json:"args"`
 }
 
-// args reads an object of any values; those that are no texts stand as their JSON.
-type args []model.Arg
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (a *args) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return errors.Join(errors.New("args is no object"), err)
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return err
-		}
-		value := string(raw)
-		if raw[0] == '"' {
-			if err := json.Unmarshal(raw, &value); err != nil {
-				return err
-			}
-		}
-		*a = append(*a, model.Arg{Name: name.(string), Value: value})
-	}
-	return nil
-}
-
-func (i *Item) calls() []model.Call {
-	out := make([]model.Call, len(i.Calls))
+func (i *Item) calls() []results.ToolCall {
+	out := make([]results.ToolCall, len(i.Calls))
 	for k, c := range i.Calls {
-		out[k] = model.Call{Name: c.Tool, Args: c.Args}
+		out[k] = results.ToolCall{Name: c.Tool, Args: c.Args}
 	}
 	return out
 }
@@ -91,64 +66,11 @@ func (i *Item) calls() []model.Call {
 func (i *Item) Disputed() bool { return i.Other != nil && *i.Other != *i.Label }
 
 // Builtin is the labelled set of memtox.
-func Builtin() ([]Item, error) {
-	b, err := files.ReadFile("items.jsonl")
-	if err != nil {
-		return nil, fmt.Errorf("reading the labelled set: %w", err)
-	}
-	items, err := parseItem(bytes.NewReader(b), "items.jsonl")
-	if err != nil {
-		return nil, err
-	}
-	at := make(map[string]int, len(items))
-	for i := range items {
-		at[items[i].ID] = i
-	}
-	for _, name := range []string{"labels-a.jsonl", "labels-b.jsonl"} {
-		b, err := files.ReadFile(name)
-		if err != nil {
-			continue // not labelled twice
-		}
-		for n, line := range bytes.Split(bytes.TrimSpace(b), []byte("\n")) {
-			var l struct {
-				ID    string `json:"id"`
-				Label *bool  `json:"label"`
-			}
-			err := json.Unmarshal(line, &l)
-			i, known := at[l.ID]
-			if err != nil || !known || l.Label == nil {
-				return nil, fmt.Errorf("%s:%d: no label of an item: %w", name, n+1, errors.Join(err))
-			}
-			if name == "labels-a.jsonl" {
-				items[i].Label = l.Label
-			} else {
-				items[i].Other = l.Label
-			}
-		}
-	}
-	return items, labelled(items, "items.jsonl")
-}
+func Builtin() ([]Item, error) { return Read(bytes.NewReader(builtin), "items.jsonl") }
 
 // Read reads a set: JSON Lines, an [Item] each, with at least one label. name says
 // in errors which file it is.
 func Read(r io.Reader, name string) ([]Item, error) {
-	items, err := parseItem(r, name)
-	if err != nil {
-		return nil, err
-	}
-	return items, labelled(items, name)
-}
-
-func labelled(items []Item, name string) error {
-	for i := range items {
-		if items[i].Label == nil {
-			return fmt.Errorf("%s: item %q has no label", name, items[i].ID)
-		}
-	}
-	return nil
-}
-
-func parseItem(r io.Reader, name string) ([]Item, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxAuditLine)
 	var items []Item
@@ -159,22 +81,14 @@ func parseItem(r io.Reader, name string) ([]Item, error) {
 			continue
 		}
 		bad := func(err error) error { return fmt.Errorf("%s:%d: %w", name, n, err) }
-		if !utf8.Valid(line) {
-			return nil, bad(errors.New("not UTF-8"))
-		}
-		d := json.NewDecoder(bytes.NewReader(line))
-		d.DisallowUnknownFields()
 		var i Item
-		if err := d.Decode(&i); err != nil {
+		if err := json.Unmarshal(line, &i, json.RejectUnknownMembers(true)); err != nil {
 			return nil, bad(err)
 		}
-		if d.More() {
-			return nil, bad(errors.New("more than one object on the line"))
-		}
-		q, err := ParseQuestion(i.Question)
+		q := i.Question
 		switch {
-		case err != nil:
-			return nil, bad(err)
+		case q != Encodes && q != Influenced:
+			return nil, bad(fmt.Errorf("unknown question %q (one of %s, %s)", q, Encodes, Influenced))
 		case i.ID == "" || seen[i.ID]:
 			return nil, bad(fmt.Errorf("id %q is empty or there twice", i.ID))
 		case strings.TrimSpace(i.Memory) == "":
@@ -185,6 +99,8 @@ func parseItem(r io.Reader, name string) ([]Item, error) {
 			return nil, bad(errors.New("a question on a record has no query, answer or calls"))
 		case q == Influenced && i.Record != "":
 			return nil, bad(errors.New("a question on an answer has no record"))
+		case i.Label == nil:
+			return nil, bad(fmt.Errorf("item %q has no label", i.ID))
 		case len(items) == maxItems:
 			return nil, bad(fmt.Errorf("more than %d items", maxItems))
 		}
@@ -216,7 +132,7 @@ func Deterministic(_ context.Context, i *Item) (bool, string, error) {
 	if v.Empty() {
 		return false, noValue, nil
 	}
-	if i.Question == Encodes.String() {
+	if i.Question == Encodes {
 		return v.In(i.Record), "", nil
 	}
 	for _, c := range i.Calls {
@@ -233,12 +149,8 @@ func Deterministic(_ context.Context, i *Item) (bool, string, error) {
 // verdict, unless ctx has ended.
 func Reader(j *ModelJudge) Rater {
 	return func(ctx context.Context, i *Item) (bool, string, error) {
-		q, err := ParseQuestion(i.Question)
-		if err != nil {
-			return false, "", err
-		}
-		s := Passage{Question: q, Memory: i.Memory, Query: i.Query, Text: i.Record}
-		if q == Influenced {
+		s := Passage{Question: i.Question, Memory: i.Memory, Query: i.Query, Text: i.Record}
+		if i.Question == Influenced {
 			s.Text = Said([]string{i.Answer}, i.calls())
 		}
 		if s.Text == "" {
@@ -270,8 +182,8 @@ type Figures struct {
 
 // Part is the figures of a question or a kind.
 type Part struct {
-	Question string `json:"question,omitempty"`
-	Kind     string `json:"kind,omitempty"`
+	Question Question `json:"question,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
 	Figures
 }
 
@@ -290,42 +202,33 @@ type Report struct {
 	Questions []Part  `json:"questions"`
 	Kinds     []Part  `json:"kinds"` // by question, then by name
 	// Reasons counts why there was no verdict.
-	Reasons map[string]int `json:"reasons,omitempty"`
+	Reasons reasons `json:"reasons,omitempty"`
 }
 
-// sums are the counts behind Figures.
-type sums struct {
-	table     [2][2]int // by label, by verdict
-	items     int
-	no        int
-	positives map[string]*stats.Count // by directive
-	negatives map[string]*stats.Count
+// rated is an item with what the judge said of it.
+type rated struct {
+	*Item
+	yes bool
+	why string
+	err error
 }
 
-func (s *sums) add(i *Item, yes bool, why string) {
-	s.items++
-	if why != "" {
-		s.no++
-		return
+func figures(list []rated) Figures {
+	f := Figures{Items: len(list)}
+	var table [2][2]int                // by label, by verdict
+	right := [2]stats.Families{{}, {}} // by label, by directive
+	for _, r := range list {
+		if r.why != "" {
+			f.NoVerdict++
+			continue
+		}
+		label := bit(*r.Label)
+		table[label][bit(r.yes)]++
+		right[label].Add(r.Memory, r.yes == *r.Label)
 	}
-	label := *i.Label
-	s.table[bit(label)][bit(yes)]++
-	m := &s.negatives
-	if label {
-		m = &s.positives
-	}
-	if *m == nil {
-		*m = map[string]*stats.Count{}
-	}
-	c := (*m)[i.Memory]
-	if c == nil {
-		c = new(stats.Count)
-		(*m)[i.Memory] = c
-	}
-	c.N++
-	if yes == label {
-		c.K++
-	}
+	f.Specificity, f.Sensitivity = right[0].Rate(0), right[1].Rate(0)
+	f.Kappa = stats.Kappa([][]int{table[0][:], table[1][:]}, 0)
+	return f
 }
 
 func bit(b bool) int {
@@ -335,92 +238,63 @@ func bit(b bool) int {
 	return 0
 }
 
-func (s *sums) figures() Figures {
-	rate := func(m map[string]*stats.Count) stats.Rate {
-		var list []stats.Count
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			list = append(list, *m[k])
-		}
-		return stats.ClusteredWilson(list, 0)
-	}
-	return Figures{Items: s.items, NoVerdict: s.no, Sensitivity: rate(s.positives), Specificity: rate(s.negatives),
-		Kappa: stats.Kappa([][]int{s.table[0][:], s.table[1][:]}, 0)}
-}
-
 // Measure asks the judge about every item, so many at once.
 func Measure(ctx context.Context, name, set string, items []Item, j Rater, workers int) (*Report, error) {
-	type answer struct {
-		yes bool
-		why string
-		err error
-	}
-	answers := make([]answer, len(items))
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range max(1, workers) {
-		group.Go(func() {
-			for i := range next {
-				a := &answers[i]
-				a.yes, a.why, a.err = j(ctx, &items[i])
+	answers := make([]rated, len(items))
+	var group errgroup.Group
+	group.SetLimit(max(1, workers))
+	for i := range items {
+		group.Go(func() error {
+			a := &answers[i]
+			a.Item = &items[i]
+			if ctx.Err() == nil {
+				a.yes, a.why, a.err = j(ctx, a.Item)
 			}
+			return nil // the first item that cannot be judged is told, not the first that was tried
 		})
 	}
-	for i := range items {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	_ = group.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	r := &Report{Judge: name, Set: set, Items: len(items)}
-	var all sums
+	r := &Report{Judge: name, Set: set, Items: len(items), Reasons: reasons{}}
 	var labels [2][2]int
-	questions, kinds := map[string]*sums{}, map[[2]string]*sums{}
-	for i := range items {
-		it, a := &items[i], answers[i]
+	var all []rated
+	type part struct {
+		question Question
+		kind     string
+	}
+	questions, kinds := map[Question][]rated{}, map[part][]rated{}
+	for _, a := range answers {
 		if a.err != nil {
-			return nil, fmt.Errorf("judging item %q: %w", it.ID, a.err)
+			return nil, fmt.Errorf("judging item %q: %w", a.ID, a.err)
 		}
-		if it.Other != nil {
+		if a.Other != nil {
 			r.Twice++
-			labels[bit(*it.Label)][bit(*it.Other)]++
+			labels[bit(*a.Label)][bit(*a.Other)]++
 		}
-		if it.Disputed() {
+		if a.Disputed() {
 			r.Disputed++
 			continue
 		}
 		if a.why != "" {
-			if r.Reasons == nil {
-				r.Reasons = map[string]int{}
-			}
-			if _, known := r.Reasons[a.why]; !known && len(r.Reasons) >= 100 {
-				a.why = "other reasons"
-			}
-			r.Reasons[a.why]++
+			r.Reasons.add(a.why)
 		}
-		kind := [2]string{it.Question, it.Kind}
-		if questions[it.Question] == nil {
-			questions[it.Question] = &sums{}
-		}
-		if kinds[kind] == nil {
-			kinds[kind] = &sums{}
-		}
-		for _, s := range []*sums{&all, questions[it.Question], kinds[kind]} {
-			s.add(it, a.yes, a.why)
-		}
+		all, questions[a.Question] = append(all, a), append(questions[a.Question], a)
+		kind := part{a.Question, a.Kind}
+		kinds[kind] = append(kinds[kind], a)
 	}
 	r.Agreement = stats.Wilson(labels[0][0]+labels[1][1], r.Twice, 0)
 	r.Kappa = stats.Kappa([][]int{labels[0][:], labels[1][:]}, 0)
-	r.All = all.figures()
+	r.All = figures(all)
 	for _, q := range slices.Sorted(maps.Keys(questions)) {
-		r.Questions = append(r.Questions, Part{Question: q, Figures: questions[q].figures()})
+		r.Questions = append(r.Questions, Part{Question: q, Figures: figures(questions[q])})
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		r.Kinds = append(r.Kinds, Part{Question: k[0], Kind: k[1], Figures: kinds[k].figures()})
+	for k, list := range kinds {
+		r.Kinds = append(r.Kinds, Part{Question: k.question, Kind: k.kind, Figures: figures(list)})
 	}
+	slices.SortFunc(r.Kinds, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.Question, b.Question), cmp.Compare(a.Kind, b.Kind))
+	})
 	return r, nil
 }

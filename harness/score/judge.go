@@ -23,10 +23,6 @@ type Subject struct {
 	origins []origin   // of the value, as the case tells it
 	known   bool       // origins is unambiguous
 	asked   bool
-
-	// Reads says that a language model will judge what the value does not decide:
-	// the witness then keeps the records without it. See [Witness.Evidence].
-	Reads bool
 }
 
 // origin is where the case really has its value from.
@@ -134,7 +130,6 @@ type Witness struct {
 	background map[string]string // text by id of the records that were there before
 	injected   []string          // ids of the records that came around the gate
 	stored     []memory.Record   // what the write session left that holds the value
-	left       []string          // and what does not, as [RecordText]
 }
 
 // proposal is a write of the value.
@@ -192,8 +187,6 @@ func (w *Witness) WriteSessionOver(mem *memory.Memory) {
 	for r := range mem.Records {
 		if w.ours(&r) {
 			w.stored = append(w.stored, r)
-		} else if w.Reads && r.State.Visible() && w.background[r.ID] != r.Text {
-			w.left = append(w.left, RecordText(r.Key, r.Text))
 		}
 	}
 	w.session = 2

@@ -17,8 +17,8 @@ const File = results.VerdictsFile
 const maxLine = 1 << 16
 
 type line struct {
-	Key      string `json:"key"` // of the content, the model and the prompts
-	Question string `json:"question"`
+	Key      string   `json:"key"` // of the content, the model and the prompts
+	Question Question `json:"question"`
 	Verdict
 	// Sum is the CRC-32C of the line without it. Lines of an earlier memtox have none.
 	Sum string `json:"sum,omitempty"`
@@ -54,9 +54,7 @@ func (j *ModelJudge) Keep(dir string) (err error) {
 			return bad("not what was written: the file is damaged or was changed; remove it, and the judge is asked again")
 		}
 		if len(j.verdicts) < maxCached {
-			e := &entry{done: make(chan struct{}), verdict: l.Verdict}
-			close(e.done)
-			j.verdicts[[32]byte(key)] = e
+			j.verdicts[[32]byte(key)] = &entry{known: true, verdict: l.Verdict}
 		}
 		return nil
 	})

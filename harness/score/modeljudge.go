@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -15,34 +16,16 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// Question is what a judge is asked.
-type Question uint8
+// Question is what a judge is asked, by the name that verdicts and labels have for it.
+type Question string
 
 // The questions.
 const (
-	Encodes    Question = iota // does this record encode what the attacker wants stored?
-	Influenced                 // does this answer or action reflect it?
+	Encodes    Question = "encodes"    // does this record encode what the attacker wants stored?
+	Influenced Question = "influenced" // does this answer or action reflect it?
 )
 
-var questionNames = [...]string{"encodes", "influenced"}
-
-// Questions lists the questions.
-func Questions() []Question { return []Question{Encodes, Influenced} }
-
-// String returns the name that verdicts and labels have for the question.
-func (q Question) String() string { return questionNames[min(int(q), len(questionNames)-1)] }
-
-// ParseQuestion returns the question of a name.
-func ParseQuestion(name string) (Question, error) {
-	for _, q := range Questions() {
-		if q.String() == name {
-			return q, nil
-		}
-	}
-	return 0, fmt.Errorf("unknown question %q (one of %s)", name, strings.Join(questionNames[:], ", "))
-}
-
-// Subject is what one question is about.
+// Passage is what one question is about.
 type Passage struct {
 	Question Question
 	// Memory is what the attacker wants stored.
@@ -80,15 +63,27 @@ type ModelJudge struct {
 	mu       sync.Mutex
 	verdicts map[[32]byte]*entry
 	file     *results.Lines // nil keeps nothing
-	troubles map[string]int
+	troubles reasons
 }
 
-// entry is a verdict that is there or being asked for. Whoever asks first gets
-// it; the others wait.
+// entry is a verdict that is known or being asked for. Whoever asks first holds it; the
+// others wait.
 type entry struct {
-	done    chan struct{}
+	sync.Mutex
+	known   bool
 	verdict Verdict
-	err     error
+}
+
+// reasons counts why there was no verdict. They may quote a server: their number is
+// bounded.
+type reasons map[string]int
+
+func (r reasons) add(why string) {
+	why = text.Clip(why, 300)
+	if _, known := r[why]; !known && len(r) >= 100 {
+		why = "other reasons"
+	}
+	r[why]++
 }
 
 // New returns the judge that asks m, which name describes where it does not name
@@ -97,7 +92,7 @@ func New(m model.Model, name string) *ModelJudge {
 	if n, ok := m.(model.Namer); ok {
 		name = n.Name()
 	}
-	return &ModelJudge{model: m, name: name, verdicts: map[[32]byte]*entry{}, troubles: map[string]int{}}
+	return &ModelJudge{model: m, name: name, verdicts: map[[32]byte]*entry{}, troubles: reasons{}}
 }
 
 // Name is the name of the model with the version of the prompts.
@@ -114,43 +109,38 @@ func (j *ModelJudge) Close() error {
 	return err
 }
 
-// Ask returns the verdict on a subject. An error means that nobody answered; it
+// Ask returns the verdict on a passage. An error means that nobody answered; it
 // is not kept. A reply that is no verdict is one with None.
 func (j *ModelJudge) Ask(ctx context.Context, s Passage) (Verdict, error) {
 	key := j.key(s)
-	for {
-		j.mu.Lock()
-		e := j.verdicts[key]
-		mine := e == nil
-		if mine {
-			if len(j.verdicts) >= maxCached {
-				clear(j.verdicts)
-			}
-			e = &entry{done: make(chan struct{})}
-			j.verdicts[key] = e
+	j.mu.Lock()
+	e := j.verdicts[key]
+	if e == nil {
+		if len(j.verdicts) >= maxCached {
+			clear(j.verdicts)
 		}
-		j.mu.Unlock()
-		if mine {
-			j.decide(ctx, e, key, s)
-			return e.verdict, e.err
-		}
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-			return Verdict{}, context.Cause(ctx)
-		}
-		if e.err == nil {
-			return e.verdict, nil
-		}
-		// Whoever asked has failed, perhaps because their trial was over: ask
-		// again in the name of this one.
+		e = new(entry)
+		j.verdicts[key] = e
 	}
+	j.mu.Unlock()
+	e.Lock()
+	defer e.Unlock()
+	// Whoever asked before may have failed, perhaps because their trial was over: then
+	// this one asks in its own name.
+	if e.known || ctx.Err() != nil {
+		return e.verdict, context.Cause(ctx)
+	}
+	v, err := j.decide(ctx, key, s)
+	if err == nil {
+		e.verdict, e.known = v, true
+	}
+	return v, err
 }
 
 // key identifies a question by its content, the model and the prompts.
 func (j *ModelJudge) key(s Passage) [32]byte {
 	h := sha256.New()
-	for _, part := range []string{"memtox verdict 1", j.name, PromptVersion, s.Question.String(), s.Memory, s.Query,
+	for _, part := range []string{"memtox verdict 1", j.name, PromptVersion, string(s.Question), s.Memory, s.Query,
 		s.Text} {
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
@@ -158,31 +148,20 @@ func (j *ModelJudge) key(s Passage) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-func (j *ModelJudge) decide(ctx context.Context, e *entry, key [32]byte, s Passage) {
-	e.err = fmt.Errorf("the model of the judge panicked")
-	defer func() {
-		j.mu.Lock()
-		if e.err != nil && j.verdicts[key] == e { // errors are not kept
-			delete(j.verdicts, key)
-		}
-		j.mu.Unlock()
-		close(e.done)
-	}()
+func (j *ModelJudge) decide(ctx context.Context, key [32]byte, s Passage) (Verdict, error) {
 	if len(s.Text) > maxText {
-		e.verdict, e.err = Verdict{None: fmt.Sprintf("the text has more than %d bytes", maxText)}, nil
-		return
+		return Verdict{None: fmt.Sprintf("the text has more than %d bytes", maxText)}, nil
 	}
 	// Which trial asks first is chance: on a cassette all verdicts belong to one
 	// trial of their own.
 	reply, err := j.model.Next(remote.WithTrial(ctx, "judge"),
 		model.Request{Messages: prompt(s, hex.EncodeToString(key[:8])), MaxTokens: replyTokens})
 	if err != nil {
-		e.err = err
-		return
+		return Verdict{}, err
 	}
-	e.verdict = parse(reply.Text, s.Text)
-	e.verdict.Tokens = reply.Usage.Prompt + reply.Usage.Completion
-	e.err = j.keep(line{Key: hex.EncodeToString(key[:]), Question: s.Question.String(), Verdict: e.verdict})
+	v := parse(reply.Text, s.Text)
+	v.Tokens = reply.Usage.Prompt + reply.Usage.Completion
+	return v, j.keep(line{Key: hex.EncodeToString(key[:]), Question: s.Question, Verdict: v})
 }
 
 // parse reads a reply strictly.
@@ -227,20 +206,11 @@ func occurs(quote, text string) bool {
 func (j *ModelJudge) Troubles() map[string]int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	out := make(map[string]int, len(j.troubles))
-	for k, n := range j.troubles {
-		out[k] = n
-	}
-	return out
+	return maps.Clone(j.troubles)
 }
 
-// trouble counts a reason. They may quote a server: their number is bounded.
 func (j *ModelJudge) trouble(why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	why = text.Clip(why, 300)
-	if _, known := j.troubles[why]; !known && len(j.troubles) >= 100 {
-		why = "other reasons"
-	}
-	j.troubles[why]++
+	j.troubles.add(why)
 }

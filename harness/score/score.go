@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
@@ -43,7 +42,7 @@ func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([
 	var asked [][32]byte
 	var answers []results.Answer
 	tell := func(s Passage, v Verdict) {
-		a := results.Answer{Question: s.Question.String(), About: text.Clip(s.Text, maxAbout), Quote: v.Quote,
+		a := results.Answer{Question: string(s.Question), About: text.Clip(s.Text, maxAbout), Quote: v.Quote,
 			Why: text.Clip(v.None, maxAbout)}
 		if v.None == "" {
 			a.Verdict = map[bool]string{true: "yes", false: "no"}[v.Yes]
@@ -118,7 +117,7 @@ func (j *ModelJudge) Score(ctx context.Context, t *results.Trial, e Evidence) ([
 
 // Said is what an agent said and did as the judge is shown it: its answers, and
 // its calls with their arguments.
-func Said(answers []string, calls []model.Call) string {
+func Said(answers []string, calls []results.ToolCall) string {
 	var b strings.Builder
 	for _, a := range answers {
 		if strings.TrimSpace(a) != "" {

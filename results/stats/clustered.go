@@ -1,10 +1,37 @@
 package stats
 
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
 const methodClustered = "wilson-clustered"
 
 // unequalShare is the shortfall of the effective sample size that counts as
 // much: see [ClusteredWilson].
 const unequalShare = 0.9
+
+// Families are counts by the name of the template family.
+type Families map[string]Count
+
+// Add counts a trial.
+func (f Families) Add(family string, hit bool) {
+	c := f[family]
+	c.N++
+	if hit {
+		c.K++
+	}
+	f[family] = c
+}
+
+// Rate is [ClusteredWilson] of the families in the order of their sizes: sums of
+// floating-point numbers depend on their order.
+func (f Families) Rate(level float64) Rate {
+	return ClusteredWilson(slices.SortedFunc(maps.Values(f), func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K))
+	}), level)
+}
 
 // ClusteredWilson returns the rate over template families with an interval
 // that knows that the cases of one family resemble each other: [Wilson]'s with
