@@ -395,8 +395,8 @@ func TestJudgeAudit(t *testing.T) {
 		`{"id":"1","question":"encodes","expected_memory":"a","label":true}`:                           "record is empty",
 		`{"id":"1","question":"encodes","expected_memory":"a","record":"b","answer":"c","label":true}`: "no query, answer or calls",
 		`{"id":"1","question":"influenced","expected_memory":"a","record":"b","label":true}`:           "has no record",
-		`{"id":"1","question":"encodes","expected_memory":"a","record":"b","label":true,"extra":1}`:    "unknown field",
-		`{"id":"1","question":"influenced","expected_memory":"a","calls":[{"tool":"x","args":[1]}]}`:   "args is no object",
+		`{"id":"1","question":"encodes","expected_memory":"a","record":"b","label":true,"extra":1}`:    "unknown object member",
+		`{"id":"1","question":"influenced","expected_memory":"a","calls":[{"tool":"x","args":[1]}]}`:   "arguments of a call are no object",
 	} {
 		c.write("bad.jsonl", line+"\n")
 		if code := c.run("judge", "audit", "--set", "bad.jsonl"); code != Usage || !strings.Contains(c.err.String(), want) {
