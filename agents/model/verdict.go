@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
-	"github.com/memtox/memtox/internal/text"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // Unfence takes the fence off a reply that is one fenced block and nothing else,
@@ -34,42 +33,8 @@ func OneObject(reply string, v any) error {
 	if err := json.Unmarshal([]byte(s), v); err != nil { // refuses what follows the object
 		return fmt.Errorf("the reply is not one JSON object: %w", err)
 	}
-	return distinctMembers(s)
-}
-
-// distinctMembers refuses an object with two members of one name, whatever its
-// case: encoding/json would take the last.
-func distinctMembers(object string) error {
-	d := json.NewDecoder(strings.NewReader(object))
-	seen, depth, key := map[string]bool{}, 0, false
-	for {
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("the reply is not one JSON object: %w", err)
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			if t == '{' || t == '[' {
-				depth++
-			} else {
-				depth--
-			}
-			key = depth == 1
-			continue
-		case string:
-			if key {
-				name := strings.ToLower(t)
-				if seen[name] {
-					return fmt.Errorf("the reply has the member %q twice", text.Clip(name, 40))
-				}
-				seen[name] = true
-				key = false
-				continue
-			}
-		}
-		key = depth == 1
+	if err := remote.Once([]byte(s), nil, nil); err != nil {
+		return fmt.Errorf("the reply says something twice: %w", err)
 	}
+	return nil
 }

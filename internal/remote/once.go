@@ -3,13 +3,12 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -18,51 +17,12 @@ import (
 // take the first, ours the last, and what is measured must not hang on that. Names
 // are compared as [json.Unmarshal] does it, without regard to case. The objects, and
 // lists of objects, that stand under the names of into are held to the same; fields
-// that are not named are nobody's affair. What is no object is no error.
+// that are not named are nobody's affair; nil names all. What is no object is no error.
 func Once(object []byte, fields, into []string) error {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return err
-	}
-	among := func(names []string, name string) bool {
-		return slices.ContainsFunc(names, func(s string) bool { return strings.EqualFold(s, name) })
-	}
-	var seen []string
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := t.(string)
-		if among(fields, name) {
-			if i := slices.IndexFunc(seen, func(s string) bool { return strings.EqualFold(s, name) }); i >= 0 {
-				return fmt.Errorf("the fields %s and %s are one field twice", Quote(seen[i]), Quote(name))
-			}
-			seen = append(seen, name)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		if !among(into, name) {
-			continue
-		}
-		parts := []json.RawMessage{value}
-		if len(value) > 0 && value[0] == '[' {
-			parts = nil
-			if err := json.Unmarshal(value, &parts); err != nil {
-				return err
-			}
-		}
-		for _, p := range parts {
-			if len(p) > 0 && p[0] == '{' {
-				if err := Once(p, fields, into); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
+	known, parts := spellings(fields), spellings(into)
+	return eachName(object, func(_, fold string) (counts, enter bool, err error) {
+		return fields == nil || known[fold] != "", parts[fold] != "", nil
+	})
 }
 
 // Exact refuses JSON in which any object, however deep, has a name twice, or one that
@@ -70,43 +30,69 @@ func Once(object []byte, fields, into []string) error {
 // do not take the case for the same would not see the same message. Names that are
 // neither are nobody's affair.
 func Exact(data []byte, fields []string) error {
-	known := make(map[string]string, len(fields))
-	for _, f := range fields {
-		known[folded(f)] = f
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	var open []map[string]string // names that the objects have had; nil for a list
-	name := false                // whether a name comes next
-	for {
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) && len(open) == 0 {
-			return nil
+	known := spellings(fields)
+	return eachName(data, func(name, fold string) (counts, enter bool, err error) {
+		if k := known[fold]; k != "" && k != name {
+			err = fmt.Errorf("the field %s is written %s", Quote(name), Quote(k))
 		}
-		if err != nil {
+		return true, true, err
+	})
+}
+
+// eachName refuses objects in which a name stands twice. look says of a name, and of
+// the same without letters' case, whether it counts, whether what stands under it is
+// read too, and what else is wrong with it.
+func eachName(data []byte, look func(name, fold string) (counts, enter bool, err error)) error {
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	var value func() error
+	value = func() error {
+		kind := d.PeekKind()
+		if kind != '{' && kind != '[' {
+			return d.SkipValue()
+		}
+		if _, err := d.ReadToken(); err != nil {
 			return err
 		}
-		switch s, text := t.(string); {
-		case t == json.Delim('{'):
-			open, name = append(open, map[string]string{}), true
-			continue
-		case t == json.Delim('['):
-			open, name = append(open, nil), false
-			continue
-		case t == json.Delim('}'), t == json.Delim(']'):
-			open = open[:len(open)-1]
-		case name && text:
-			seen, f := open[len(open)-1], folded(s)
-			if before, ok := seen[f]; ok {
-				return fmt.Errorf("the fields %s and %s are one field twice", Quote(before), Quote(s))
+		seen := map[string]string{}
+		for d.PeekKind() != '}' && d.PeekKind() != ']' {
+			enter := true
+			if kind == '{' {
+				t, err := d.ReadToken()
+				if err != nil {
+					return err
+				}
+				name := t.String()
+				fold := folded(name)
+				counts, into, err := look(name, fold)
+				if before, ok := seen[fold]; ok && counts {
+					return fmt.Errorf("the fields %s and %s are one field twice", Quote(before), Quote(name))
+				}
+				if err != nil {
+					return err
+				}
+				seen[fold], enter = name, into
 			}
-			if k, ok := known[f]; ok && k != s {
-				return fmt.Errorf("the field %s is written %s", Quote(s), Quote(k))
+			next := d.SkipValue
+			if enter {
+				next = value
 			}
-			seen[f], name = s, false
-			continue
+			if err := next(); err != nil {
+				return err
+			}
 		}
-		name = len(open) > 0 && open[len(open)-1] != nil
+		_, err := d.ReadToken()
+		return err
 	}
+	return value()
+}
+
+// spellings are names by what they are without letters' case.
+func spellings(names []string) map[string]string {
+	out := make(map[string]string, len(names))
+	for _, n := range names {
+		out[folded(n)] = n
+	}
+	return out
 }
 
 // folded is a name in which letters' case does not count, as for [json.Unmarshal].
