@@ -10,15 +10,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
@@ -33,12 +32,12 @@ type Cassette struct {
 	known  map[key]*exchange // to be served
 	alone  remote.Trial      // counts requests outside of trials
 
+	torn bool // the file ended within a line, which was dropped
+
 	mu     sync.Mutex
 	tape   *tape // nil while replaying
 	broken error // of the tape
-	used   map[key]bool
-	missed int // requests that were not there
-	s      Stats
+	missed int   // requests that were not there
 }
 
 // key finds an exchange.
@@ -48,39 +47,17 @@ type key struct {
 	n     int
 }
 
-// Stats count what a cassette did.
-type Stats struct {
-	Recorded int  // written in this process
-	Served   int  // answered from the file
-	Missed   int  // asked for, but not there
-	Unused   int  // there, but not asked for yet
-	Torn     bool // the file ended within a line, which was dropped
-}
-
 // Record starts a new file; one that exists is not touched, and is an error.
 // redact gives what removes secrets from every line, nil for nothing.
 func Record(path string, redact func() remote.Redactor) (*Cassette, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	t, err := startTape(path)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("recording to %s: the file exists; name another, or resume the run that it belongs to", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("recording: %w", err)
-	}
-	t, err := startTape(f)
-	if err != nil {
-		_ = f.Close()
 		return nil, fmt.Errorf("recording to %s: %w", path, err)
 	}
-	return &Cassette{path: path, redact: redact, tape: t, used: map[key]bool{}}, nil
-}
-
-func startTape(f *os.File) (*tape, error) {
-	t, err := newTape(f)
-	if err != nil {
-		return nil, err
-	}
-	return t, t.append(fmt.Appendf(nil, `{"memtox_cassette":%d}`+"\n", format))
+	return &Cassette{path: path, redact: redact, tape: t}, nil
 }
 
 // Resume goes on with a recording that was interrupted, or starts one: what was
@@ -90,20 +67,13 @@ func Resume(path string, redact func() remote.Redactor) (*Cassette, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return Record(path, redact)
 	}
-	c := &Cassette{path: path, redact: redact, used: map[key]bool{}}
+	c := &Cassette{path: path, redact: redact}
 	err := c.load(func(x *exchange) bool { return x.Error == nil })
-	if err != nil {
-		return nil, fmt.Errorf("going on with the recording %s: %w", path, err)
-	}
-	if c.s.Torn {
+	if err == nil && c.torn {
 		err = c.mend()
-	} else {
-		var f *os.File
-		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
-			if c.tape, err = newTape(f); err != nil {
-				_ = f.Close()
-			}
-		}
+	}
+	if err == nil {
+		c.tape, err = openTape(path, os.O_APPEND)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("going on with the recording %s: %w", path, err)
@@ -111,34 +81,22 @@ func Resume(path string, redact func() remote.Redactor) (*Cassette, error) {
 	return c, nil
 }
 
-// mend writes the whole lines of a torn file to a new one and puts that in its
-// place; recording goes on in it.
-func (c *Cassette) mend() (err error) {
-	f, err := os.CreateTemp(filepath.Dir(c.path), filepath.Base(c.path)+".*.tmp")
+// mend writes the whole lines of a torn file to a new one and puts that in its place.
+func (c *Cassette) mend() error {
+	mended := c.path + ".tmp"
+	_ = os.Remove(mended) // of a process that was killed over it
+	t, err := startTape(mended)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	t, err := startTape(f)
+	_, err = scan(c.path, func(line []byte) error { _, err := t.z.Write(line); return err })
+	if err = errors.Join(err, t.close()); err == nil {
+		err = os.Rename(mended, c.path)
+	}
 	if err != nil {
-		return err
+		_ = os.Remove(mended)
 	}
-	if _, err := scan(c.path, func(line []byte) error { _, err := t.z.Write(line); return err }); err != nil {
-		return err
-	}
-	if err := errors.Join(t.z.Flush(), f.Chmod(0o644), f.Sync()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), c.path); err != nil {
-		return err
-	}
-	c.tape = t
-	return nil
+	return err
 }
 
 // Options are settings of a replay.
@@ -150,7 +108,7 @@ type Options struct {
 
 // Replay answers from a file and never sends anything.
 func Replay(path string, o Options) (*Cassette, error) {
-	c := &Cassette{path: path, replay: true, pace: o.Pace, used: map[key]bool{}}
+	c := &Cassette{path: path, replay: true, pace: o.Pace}
 	if err := c.load(func(*exchange) bool { return true }); err != nil {
 		return nil, fmt.Errorf("replaying %s: %w", path, err)
 	}
@@ -161,7 +119,8 @@ func Replay(path string, o Options) (*Cassette, error) {
 // explain a miss.
 func (c *Cassette) load(keep func(*exchange) bool) error {
 	c.known = map[key]*exchange{}
-	torn, err := scan(c.path, func(line []byte) error {
+	var err error
+	c.torn, err = scan(c.path, func(line []byte) error {
 		x := &exchange{}
 		if err := json.Unmarshal(line, x); err != nil {
 			return err
@@ -178,7 +137,6 @@ func (c *Cassette) load(keep func(*exchange) bool) error {
 		}
 		return nil
 	})
-	c.s.Torn = torn
 	return err
 }
 
@@ -216,10 +174,6 @@ func (c *Cassette) roundTrip(r *http.Request, base string, next http.RoundTrippe
 		r = r.WithContext(remote.WithCall(r.Context(), call))
 	}
 	if x, ok := c.known[k]; ok {
-		c.mu.Lock()
-		c.s.Served++
-		c.used[k] = true
-		c.mu.Unlock()
 		return c.serve(r, x, call)
 	}
 	if c.replay {
@@ -294,9 +248,6 @@ func (c *Cassette) write(x *exchange) error {
 	}
 	if c.broken == nil {
 		c.broken = c.tape.append(line)
-	}
-	if c.broken == nil {
-		c.s.Recorded++
 	}
 	return c.broken
 }
@@ -390,16 +341,6 @@ func until(ctx context.Context, at time.Time) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Stats returns the counts.
-func (c *Cassette) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.s
-	s.Missed = c.missed
-	s.Unused = len(c.known) - len(c.used)
-	return s
 }
 
 // Close ends the file of a recording.
@@ -504,82 +445,46 @@ func common(a, b []byte) int {
 // difference describes the first difference of two canonical bodies, as a JSON
 // pointer (RFC 6901) and the two values there.
 func difference(recorded, asked []byte) string {
-	var a, b any
-	if json.Unmarshal(recorded, &a) != nil || json.Unmarshal(asked, &b) != nil {
-		i := common(recorded, asked)
-		return fmt.Sprintf("from byte %d on: recorded %q, asked %q", i, excerpt(string(recorded), i),
-			excerpt(string(asked), i))
+	a, b := jsontext.NewDecoder(bytes.NewReader(recorded)), jsontext.NewDecoder(bytes.NewReader(asked))
+	for {
+		within, n := a.StackIndex(a.StackDepth())
+		fromA, fromB := a.InputOffset(), b.InputOffset()
+		x, errA := a.ReadToken()
+		y, errB := b.ReadToken()
+		switch {
+		case errA == io.EOF && errB == io.EOF:
+			return "only in how it is spelled (escapes)"
+		case errA != nil || errB != nil:
+			return "from " + parting(string(recorded), string(asked))
+		case x.Kind() == y.Kind() && x.String() == y.String():
+			continue
+		case within == '{' && n%2 == 0: // members are sorted: the name that comes first is missing in the other
+			if fromA, fromB = a.InputOffset(), b.InputOffset(); y.Kind() == '}' || x.Kind() != '}' && x.String() < y.String() {
+				return fmt.Sprintf("at %s: recorded %s, asked nothing", a.StackPointer(), show(recorded, fromA))
+			}
+			return fmt.Sprintf("at %s: recorded nothing, asked %s", b.StackPointer(), show(asked, fromB))
+		case x.Kind() == ']':
+			return fmt.Sprintf("at %s: recorded nothing, asked %s", b.StackPointer(), show(asked, fromB))
+		case y.Kind() == ']':
+			return fmt.Sprintf("at %s: recorded %s, asked nothing", a.StackPointer(), show(recorded, fromA))
+		case x.Kind() == '"' && y.Kind() == '"':
+			return fmt.Sprintf("at %s from %s", a.StackPointer(), parting(x.String(), y.String()))
+		}
+		return fmt.Sprintf("at %s: recorded %s, asked %s", a.StackPointer(), show(recorded, fromA), show(asked, fromB))
 	}
-	if d := differ("", a, b); d != "" {
-		return d
-	}
-	return "only in how it is spelled (escapes or numbers)"
 }
 
-func differ(at string, a, b any) string {
-	switch a := a.(type) {
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok {
-			break
-		}
-		names := map[string]bool{}
-		for n := range a {
-			names[n] = true
-		}
-		for n := range b {
-			names[n] = true
-		}
-		for _, n := range slices.Sorted(maps.Keys(names)) {
-			x, inA := a[n]
-			y, inB := b[n]
-			p := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(n)
-			switch {
-			case !inA:
-				return fmt.Sprintf("at %s: recorded nothing, asked %s", p, show(y))
-			case !inB:
-				return fmt.Sprintf("at %s: recorded %s, asked nothing", p, show(x))
-			}
-			if d := differ(p, x, y); d != "" {
-				return d
-			}
-		}
-		return ""
-	case []any:
-		b, ok := b.([]any)
-		if !ok {
-			break
-		}
-		for i := range min(len(a), len(b)) {
-			if d := differ(fmt.Sprintf("%s/%d", at, i), a[i], b[i]); d != "" {
-				return d
-			}
-		}
-		if len(a) != len(b) {
-			return fmt.Sprintf("at %s: recorded %d items, asked %d", at, len(a), len(b))
-		}
-		return ""
-	case string:
-		b, ok := b.(string)
-		if !ok {
-			break
-		}
-		if a == b {
-			return ""
-		}
-		i := common([]byte(a), []byte(b))
-		return fmt.Sprintf("at %s from byte %d on: recorded %q, asked %q", at, i, excerpt(a, i), excerpt(b, i))
-	default:
-		if a == b {
-			return ""
-		}
-	}
-	return fmt.Sprintf("at %s: recorded %s, asked %s", at, show(a), show(b))
+// parting says where two texts part, and how they go on.
+func parting(recorded, asked string) string {
+	i := common([]byte(recorded), []byte(asked))
+	return fmt.Sprintf("byte %d on: recorded %q, asked %q", i, excerpt(recorded, i), excerpt(asked, i))
 }
 
-func show(v any) string {
-	b, _ := json.Marshal(v) // it came from JSON
-	return text.Clip(string(b), 80)
+// show is the value that begins at an offset of canonical JSON, behind what parts it
+// from the last.
+func show(body []byte, from int64) string {
+	v, _ := jsontext.NewDecoder(bytes.NewReader(bytes.TrimLeft(body[from:], ",:"))).ReadValue()
+	return text.Clip(string(v), 80)
 }
 
 // excerpt is what stands around a byte of a text.

@@ -2,6 +2,7 @@ package cassette
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,46 +71,42 @@ func scan(path string, f func(line []byte) error) (torn bool, err error) {
 		return false, err
 	}
 	defer z.Close()
-	r := bufio.NewReaderSize(z, 1<<20)
-	var line []byte
-	for n := 0; ; n++ {
-		line = line[:0]
-		for {
-			part, err := r.ReadSlice('\n')
-			line = append(line, part...)
-			if len(line) > maxLine {
-				return false, fmt.Errorf("line %d is longer than %d MB", n+1, maxLine>>20)
-			}
-			if err == nil {
-				break
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if errors.Is(err, io.ErrUnexpectedEOF) {
-				return true, nil
-			}
-			if err == io.EOF {
-				return len(line) > 0, nil
-			}
-			if n == 0 {
-				return false, fmt.Errorf("it is not a cassette: %w", err)
-			}
-			return false, fmt.Errorf("it is damaged after line %d: %w", n, err)
+	lines := bufio.NewScanner(z)
+	lines.Buffer(make([]byte, 1<<20), maxLine)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n := 1 + bytes.IndexByte(data, '\n')
+		if torn = n == 0 && atEOF && len(data) > 0; n == 0 {
+			return 0, nil, nil
 		}
-		if n == 0 {
-			var h head
-			if json.Unmarshal(line, &h) != nil || h.Cassette == 0 {
-				return false, errors.New("it is not a cassette")
-			}
-			if h.Cassette != format {
-				return false, fmt.Errorf("it has format %d; this memtox reads format %d", h.Cassette, format)
+		return n, data[:n], nil
+	})
+	n := 0
+	for ; lines.Scan(); n++ {
+		if n > 0 {
+			if err := f(lines.Bytes()); err != nil {
+				return false, fmt.Errorf("line %d: %w", n+1, err)
 			}
 			continue
 		}
-		if err := f(line); err != nil {
-			return false, fmt.Errorf("line %d: %w", n+1, err)
+		var h head
+		if json.Unmarshal(lines.Bytes(), &h) != nil || h.Cassette == 0 {
+			return false, errors.New("it is not a cassette")
 		}
+		if h.Cassette != format {
+			return false, fmt.Errorf("it has format %d; this memtox reads format %d", h.Cassette, format)
+		}
+	}
+	switch err := lines.Err(); {
+	case err == nil:
+		return torn, nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return true, nil
+	case errors.Is(err, bufio.ErrTooLong):
+		return false, fmt.Errorf("line %d is longer than %d MB", n+1, maxLine>>20)
+	case n == 0:
+		return false, fmt.Errorf("it is not a cassette: %w", err)
+	default:
+		return false, fmt.Errorf("it is damaged after line %d: %w", n, err)
 	}
 }
 
@@ -119,13 +116,29 @@ type tape struct {
 	z    *zstd.Encoder
 }
 
-func newTape(file *os.File) (*tape, error) {
-	z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(window))
+func openTape(path string, flag int) (*tape, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|flag, 0o644)
 	if err != nil {
 		return nil, err
 	}
+	z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(window))
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
 	return &tape{file, z}, nil
+}
+
+// startTape makes a file that is not there.
+func startTape(path string) (*tape, error) {
+	t, err := openTape(path, os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.append(fmt.Appendf(nil, `{"memtox_cassette":%d}`+"\n", format)); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
 }
 
 // append writes a line and hands it to the system, which keeps it if the process
