@@ -2,12 +2,15 @@ package remote
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,22 +50,21 @@ const (
 
 // Child is a running program.
 type Child struct {
-	opts          ProcessOptions
-	cmd           *exec.Cmd
-	in, out, errs *os.File
-	queue         chan []byte
-	closing       chan struct{} // no more lines will be sent
-	closeOnce     sync.Once
-	exited        chan struct{} // the program is gone
-	status        string        // how, once exited is closed
-	quiet         chan struct{} // its standard error is at its end
-	done          chan struct{} // it is of no more use, see Err
-	group         sync.WaitGroup
+	opts      ProcessOptions
+	cmd       *exec.Cmd
+	in        io.WriteCloser
+	out       *os.File
+	errs      tail
+	queue     chan []byte
+	closing   chan struct{} // no more lines will be sent
+	closeOnce sync.Once
+	exited    chan struct{} // the program is gone, and its standard error at its end
+	status    string        // how, once exited is closed
+	done      chan struct{} // it is of no more use, see Err
+	group     sync.WaitGroup
 
-	mu   sync.Mutex
-	err  error
-	tail []byte
-	cut  bool // the tail lost its beginning
+	mu  sync.Mutex
+	err error
 }
 
 // Start runs the program.
@@ -79,37 +81,29 @@ func Start(o ProcessOptions) (*Child, error) {
 		name = filepath.Join(o.Dir, name)
 	}
 	c := &Child{opts: o, queue: make(chan []byte, 64), closing: make(chan struct{}), exited: make(chan struct{}),
-		quiet: make(chan struct{}), done: make(chan struct{})}
+		done: make(chan struct{})}
 	c.cmd = exec.Command(name, words[1:]...)
 	c.cmd.Dir, c.cmd.Env = o.Dir, append([]string{}, o.Env...)
+	c.cmd.Stderr, c.cmd.WaitDelay = &c.errs, afterlife
 	own(c.cmd)
-	var pipes [6]*os.File
-	for i := 0; i < 6; i += 2 {
-		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
-			closeAll(pipes[:])
-			return nil, fmt.Errorf("starting %s: %w", words[0], err)
-		}
-	}
-	c.cmd.Stdin, c.in, c.out, c.cmd.Stdout, c.errs, c.cmd.Stderr = pipes[0], pipes[1], pipes[2], pipes[3], pipes[4],
-		pipes[5]
-	if err := c.cmd.Start(); err != nil {
-		closeAll(pipes[:])
+	// A pipe of our own: that of exec would be closed with the program, unread.
+	out, itsOut, err := os.Pipe()
+	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", words[0], err)
 	}
-	closeAll([]*os.File{pipes[0], pipes[3], pipes[5]})
+	defer itsOut.Close()
+	c.out, c.cmd.Stdout = out, itsOut
+	if c.in, err = c.cmd.StdinPipe(); err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		out.Close()
+		return nil, fmt.Errorf("starting %s: %w", words[0], err)
+	}
 	c.group.Go(c.wait)
 	c.group.Go(c.write)
 	c.group.Go(c.read)
-	c.group.Go(c.listen)
 	return c, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		if f != nil {
-			f.Close()
-		}
-	}
 }
 
 // Send queues a line, to which it adds the line feed. It does not wait until the
@@ -175,26 +169,9 @@ func (c *Child) Close(grace time.Duration) {
 
 var errClosed = errors.New("it was ended")
 
-// Stderr is the end of what it wrote to standard error, without secrets.
-func (c *Child) Stderr() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.opts.Redact.String(c.kept())
-}
-
-// kept is the tail, from a line's beginning if lines were lost: what is left of
-// a line may be what is left of a secret.
-func (c *Child) kept() string {
-	s := string(c.tail)
-	if c.cut {
-		_, s, _ = strings.Cut(s, "\n")
-	}
-	return s
-}
-
 // lastWords is the last line on standard error, quoted and bounded.
 func (c *Child) lastWords() string {
-	s := strings.TrimSpace(c.opts.Redact.String(c.kept()))
+	s := strings.TrimSpace(c.opts.Redact.String(c.errs.kept()))
 	s = s[strings.LastIndexByte(s, '\n')+1:]
 	if s == "" {
 		return ""
@@ -202,116 +179,111 @@ func (c *Child) lastWords() string {
 	return strconv.Quote(text.Clip(strings.ToValidUTF8(s, "\uFFFD"), 200))
 }
 
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	b   []byte
+	cut bool // it lost its beginning
+}
+
+// Write implements [io.Writer].
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, b...)
+	if over := len(t.b) - tailBytes; over > 0 {
+		t.b, t.cut = slices.Delete(t.b, 0, over), true
+	}
+	return len(b), nil
+}
+
+// kept is the tail, from a line's beginning if lines were lost: what is left of
+// a line may be what is left of a secret.
+func (t *tail) kept() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := string(t.b)
+	if t.cut {
+		_, s, _ = strings.Cut(s, "\n")
+	}
+	return s
+}
+
 func (c *Child) wait() {
 	err := c.cmd.Wait()
 	c.status = "it ended"
-	if err != nil {
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		c.status = "it ended (" + err.Error() + ")"
 	}
 	close(c.exited)
 	// What it left running goes too, and must not keep us reading.
 	kill(c.cmd)
-	late := time.Now().Add(afterlife)
-	for _, f := range []*os.File{c.out, c.errs} {
-		if f.SetReadDeadline(late) != nil {
-			time.AfterFunc(afterlife, func() { f.Close() })
-		}
+	if c.out.SetReadDeadline(time.Now().Add(afterlife)) != nil {
+		time.AfterFunc(afterlife, func() { c.out.Close() })
 	}
 }
 
 func (c *Child) write() {
 	defer c.in.Close()
 	for {
+		var line []byte
 		select {
-		case line := <-c.queue:
-			if _, err := c.in.Write(line); err != nil {
-				return // why it does not read, the reader finds out
-			}
-			continue
-		default:
-		}
-		select {
-		case line := <-c.queue:
-			if _, err := c.in.Write(line); err != nil {
-				return
-			}
+		case line = <-c.queue:
 		case <-c.done:
 			return
 		case <-c.closing:
-			if len(c.queue) == 0 {
+			select {
+			case line = <-c.queue:
+			default:
 				return
 			}
+		}
+		if _, err := c.in.Write(line); err != nil {
+			return // why it does not read, the reader finds out
 		}
 	}
 }
 
 func (c *Child) read() {
 	defer c.out.Close()
-	r := bufio.NewReaderSize(c.out, 64<<10)
-	var long []byte // a line that does not fit the reader
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(long)+len(part) > c.opts.MaxLine {
-			c.Fail(fmt.Errorf("it wrote a line of more than %d bytes: an answer is one line of JSON", c.opts.MaxLine))
-			return
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, part...)
-			continue
-		}
-		if err != nil {
-			if len(long)+len(part) > 0 {
-				c.Fail(c.gone("in the middle of a line"))
-			} else {
-				c.Fail(c.gone(""))
-			}
-			return
-		}
-		line := part[:len(part)-1]
-		if long != nil {
-			line = append(long, line...)
-			long = nil
-		}
-		if err := c.opts.Line(line); err != nil {
+	torn := false
+	lines := bufio.NewScanner(c.out)
+	lines.Buffer(nil, c.opts.MaxLine)
+	lines.Split(WholeLines(&torn))
+	for lines.Scan() {
+		if err := c.opts.Line(lines.Bytes()); err != nil {
 			c.Fail(err)
 			return
 		}
 	}
+	switch {
+	case errors.Is(lines.Err(), bufio.ErrTooLong):
+		c.Fail(fmt.Errorf("it wrote a line of more than %d bytes: an answer is one line of JSON", c.opts.MaxLine))
+	case torn:
+		c.Fail(errors.New(c.gone() + " in the middle of a line"))
+	default:
+		c.Fail(errors.New(c.gone()))
+	}
 }
 
-// gone is the error of a program that writes no more.
-func (c *Child) gone(where string) error {
-	what := "it closed its standard output"
+// WholeLines makes a Scanner give lines that a line feed ends, without it. torn says
+// at the end that one had none.
+func WholeLines(torn *bool) bufio.SplitFunc {
+	return func(data []byte, atEOF bool) (int, []byte, error) {
+		if n := bytes.IndexByte(data, '\n'); n >= 0 {
+			return n + 1, data[:n], nil
+		}
+		*torn = atEOF && len(data) > 0
+		return 0, nil, nil
+	}
+}
+
+// gone is what became of a program that writes no more.
+func (c *Child) gone() string {
 	select {
 	case <-c.exited:
-		what = c.status
+		return c.status
 	case <-time.After(farewell):
-	}
-	if where != "" {
-		what += " " + where
-	}
-	select { // its last words may still be on the way
-	case <-c.quiet:
-	case <-time.After(farewell):
-	}
-	return errors.New(what)
-}
-
-func (c *Child) listen() {
-	defer close(c.quiet)
-	defer c.errs.Close()
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := c.errs.Read(buf)
-		c.mu.Lock()
-		c.tail = append(c.tail, buf[:n]...)
-		if over := len(c.tail) - tailBytes; over > 0 {
-			c.tail = append(c.tail[:0], c.tail[over:]...)
-			c.cut = true
-		}
-		c.mu.Unlock()
-		if err != nil {
-			return
-		}
+		return "it closed its standard output"
 	}
 }

@@ -2,9 +2,9 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,18 +58,11 @@ type Options struct {
 }
 
 const (
-	defaultInFlight    = 16
-	defaultTimeout     = 5 * time.Minute
-	defaultSilence     = 2 * time.Minute
-	defaultAttempts    = 8
-	defaultRetryBudget = 10 * time.Minute
-	defaultBackoff     = 500 * time.Millisecond
-	maxBackoff         = 30 * time.Second
+	maxBackoff = 30 * time.Second
 	// noAnswers is how many attempts may end without an answer: a hiccup is over by
 	// then, and some servers never answer some prompts.
-	noAnswers      = 3
-	defaultMaxBody = 8 << 20
-	maxHeader      = 64 << 10
+	noAnswers = 3
+	maxHeader = 64 << 10
 )
 
 // Client sends requests under one set of limits, whatever model or host they go
@@ -82,30 +75,19 @@ type Client struct {
 	purse   purse
 	pending pending
 
-	requests, retries, throttled atomic.Int64
-	redact                       atomic.Pointer[Redactor]
+	retries atomic.Int64
+	redact  atomic.Pointer[Redactor]
 }
 
 // New returns a Client.
 func New(o Options) *Client {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
-	if o.InFlight <= 0 {
-		o.InFlight = defaultInFlight
-	}
-	if o.Attempts <= 0 {
-		o.Attempts = defaultAttempts
-	}
-	if o.MaxBody <= 0 {
-		o.MaxBody = defaultMaxBody
-	}
-	def(&o.Timeout, defaultTimeout)
-	def(&o.Silence, defaultSilence)
-	def(&o.RetryBudget, defaultRetryBudget)
-	def(&o.Backoff, defaultBackoff)
+	o.InFlight = cmp.Or(max(0, o.InFlight), 16)
+	o.Attempts = cmp.Or(max(0, o.Attempts), 8)
+	o.MaxBody = cmp.Or(max(0, o.MaxBody), 8<<20)
+	o.Timeout = cmp.Or(max(0, o.Timeout), 5*time.Minute)
+	o.Silence = cmp.Or(max(0, o.Silence), 2*time.Minute)
+	o.RetryBudget = cmp.Or(max(0, o.RetryBudget), 10*time.Minute)
+	o.Backoff = cmp.Or(max(0, o.Backoff), 500*time.Millisecond)
 	if o.Transport == nil {
 		o.Transport = newTransport(o.InFlight)
 	}
@@ -249,9 +231,9 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 		if !more {
 			return nil, x.failure(a)
 		}
-		x.seen.set(BackingOff)
+		x.seen.set(BackingOff, x.call.Attempts)
 		begun := time.Now()
-		err = sleep(ctx, wait)
+		err = Sleep(ctx, wait)
 		call.Waited += time.Since(begun)
 		if err != nil {
 			return nil, err
@@ -276,7 +258,8 @@ func (x *exchange) again(a *answer) (time.Duration, bool) {
 	return wait, time.Since(x.first)+wait <= x.opts.RetryBudget
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits. Its error is the cause of ctx, where that ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
 	}
@@ -294,8 +277,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // its end. Its error is the end of ctx; all else is in the answer.
 func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 	queued := time.Now()
-	x.seen.set(Queued)
-	if err := sleep(ctx, max(x.perMin.take(1), x.tokens.take(float64(tokens)))); err != nil {
+	x.seen.set(Queued, x.call.Attempts)
+	if err := Sleep(ctx, max(x.perMin.take(1), x.tokens.take(float64(tokens)))); err != nil {
 		x.perMin.take(-1)
 		x.tokens.take(-float64(tokens))
 		return nil, err
@@ -308,8 +291,7 @@ func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 	if x.call.Attempts++; x.first.IsZero() {
 		x.first = began
 	}
-	x.requests.Add(1)
-	x.seen.sent(began, x.call.Attempts)
+	x.seen.set(Waiting, x.call.Attempts)
 
 	a := &answer{}
 	func() {
@@ -317,9 +299,6 @@ func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 		defer func() {
 			a.took = time.Since(began)
 			throttled := !a.ok && (a.kind == RateLimited || a.resp != nil && a.resp.StatusCode == http.StatusServiceUnavailable)
-			if throttled {
-				x.throttled.Add(1)
-			}
 			pause := a.retryAfter
 			if pause > x.opts.RetryBudget {
 				pause = 0 // no call waits that long: this one fails, and the others are not to hang
@@ -342,13 +321,11 @@ func (x *exchange) once(ctx context.Context, began time.Time, a *answer) {
 	defer timer.Stop()
 	r := x.req.Clone(ctx)
 	if x.body != nil {
-		r.Body = io.NopCloser(bytes.NewReader(x.body))
-		r.ContentLength = int64(len(x.body))
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		r = WithBody(r, x.body)
 	}
 	a.resp, a.err = x.opts.Transport.RoundTrip(r)
 	if a.err == nil {
-		x.seen.set(Receiving)
+		x.seen.set(Receiving, x.call.Attempts)
 		a.body, a.err = x.read(a.resp, began, cancel)
 	}
 	if a.err != nil {
@@ -364,42 +341,47 @@ func (x *exchange) read(resp *http.Response, began time.Time, cancel context.Can
 	defer resp.Body.Close()
 	kind := resp.Header.Get("Content-Type")
 	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson")
-	var silence *time.Timer
+	body := io.Reader(resp.Body)
 	if stream {
-		silence = time.AfterFunc(x.opts.Silence, func() { cancel(errSilence) })
+		silence := time.AfterFunc(x.opts.Silence, func() { cancel(errSilence) })
 		defer silence.Stop()
 		x.call.Chunks = x.call.Chunks[:0]
+		body = arriving{body, func(n int) {
+			silence.Reset(x.opts.Silence)
+			x.call.Chunks = append(x.call.Chunks, Chunk{n, time.Since(began)})
+		}}
 	}
 	if resp.ContentLength > x.opts.MaxBody {
 		return nil, errTooLong
 	}
-	buf := make([]byte, 0, min(max(512, resp.ContentLength+1), 64<<10)) // a length that is only claimed costs no memory
-	for {
-		n, err := resp.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if n > 0 && stream {
-			silence.Reset(x.opts.Silence)
-			x.call.Chunks = append(x.call.Chunks, Chunk{n, time.Since(began)})
-		}
-		if int64(len(buf)) > x.opts.MaxBody {
-			return x.Redactor().Bytes(buf), fmt.Errorf("%w: %d bytes", errTooLong, x.opts.MaxBody)
-		}
-		if err == io.EOF {
-			clean := x.Redactor().Bytes(buf)
-			if len(clean) != len(buf) && stream {
-				// The pieces no longer fit the text; its times do not matter as
-				// much as the secret.
-				x.call.Chunks = append(x.call.Chunks[:0], Chunk{len(clean), time.Since(began)})
-			}
-			return clean, whole(resp, clean, stream)
-		}
-		if err != nil {
-			return x.Redactor().Bytes(buf), fmt.Errorf("%w: %w", errCut, err)
-		}
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
+	raw, err := io.ReadAll(io.LimitReader(body, x.opts.MaxBody+1))
+	clean := x.Redactor().Bytes(raw)
+	switch {
+	case int64(len(raw)) > x.opts.MaxBody:
+		return clean, fmt.Errorf("%w: %d bytes", errTooLong, x.opts.MaxBody)
+	case err != nil:
+		return clean, fmt.Errorf("%w: %w", errCut, err)
+	case len(clean) != len(raw) && stream:
+		// The pieces no longer fit the text; its times do not matter as much as the
+		// secret.
+		x.call.Chunks = append(x.call.Chunks[:0], Chunk{len(clean), time.Since(began)})
 	}
+	return clean, whole(resp, clean, stream)
+}
+
+// arriving is told how much comes.
+type arriving struct {
+	io.Reader
+	came func(bytes int)
+}
+
+// Read implements [io.Reader].
+func (a arriving) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	if n > 0 {
+		a.came(n)
+	}
+	return n, err
 }
 
 // whole reports an answer that ended where it should not: JSON without its last
@@ -486,12 +468,6 @@ func networkKind(err error) Kind {
 		return Fatal
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return Fatal
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return Fatal
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return Fatal
 	}
 	if strings.Contains(err.Error(), "unsupported protocol scheme") ||
@@ -619,26 +595,4 @@ func message(body []byte) string {
 		}
 	}
 	return string(body)
-}
-
-// Stats are counts of a Client so far, and its state now.
-type Stats struct {
-	Requests  int64 // attempts
-	Retries   int64
-	Throttled int64 // attempts that the server asked to slow down after
-	InFlight  int
-	Waiting   int
-	Limit     int   // of requests in flight, as adapted
-	Tokens    int64 // spent
-	Cost      float64
-}
-
-// Stats returns the counts.
-func (c *Client) Stats() Stats {
-	s := Stats{Requests: c.requests.Load(), Retries: c.retries.Load(), Throttled: c.throttled.Load()}
-	s.InFlight, s.Waiting, s.Limit = c.limiter.state()
-	c.purse.mu.Lock()
-	s.Tokens, s.Cost = c.purse.tokens, c.purse.cost
-	c.purse.mu.Unlock()
-	return s
 }

@@ -224,24 +224,23 @@ func TestAdditiveIncreaseMultiplicativeDecrease(t *testing.T) {
 			})
 		}
 		time.Sleep(150 * time.Millisecond)
-		if l := c.Stats().Limit; l != 32 {
+		if _, _, l := c.State(); l != 32 {
 			t.Errorf("after the first wave the limit is %d, want half of 64", l)
 		}
 		time.Sleep(10 * time.Second)
-		if l := c.Stats().Limit; l < 4 || l > 16 {
+		if _, _, l := c.State(); l < 4 || l > 16 {
 			t.Errorf("the limit settled at %d for a server that bears 10", l)
 		}
 		capacity.Store(1000)
 		wg.Wait()
-		if l := c.Stats().Limit; l <= 16 {
+		if _, _, l := c.State(); l <= 16 {
 			t.Errorf("the limit stays at %d though the server bears more", l)
 		}
 		if failed.Load() > 0 || most.Load() != 64 {
 			t.Errorf("%d calls failed, at most %d were in flight", failed.Load(), most.Load())
 		}
-		s := c.Stats()
-		if s.Requests != 64*30+s.Retries || s.Throttled == 0 || s.InFlight != 0 || s.Waiting != 0 {
-			t.Errorf("stats %+v", s)
+		if flying, waiting, _ := c.State(); flying != 0 || waiting != 0 {
+			t.Errorf("%d in flight and %d waiting after all are done", flying, waiting)
 		}
 	})
 }
@@ -276,8 +275,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if s := c.Stats(); s.InFlight != 0 || s.Waiting != 0 || most.Load() > 3 {
-			t.Errorf("stats %+v, at most %d in flight", s, most.Load())
+		if flying, waiting, _ := c.State(); flying != 0 || waiting != 0 || most.Load() > 3 {
+			t.Errorf("%d in flight and %d waiting after all are done, at most %d in flight", flying, waiting, most.Load())
 		}
 		if len(c.Pending(0)) != 0 {
 			t.Errorf("still listed: %+v", c.Pending(0))

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,15 +18,10 @@ type limiter struct {
 	limit    float64
 	most     float64
 	inFlight int
-	queue    []*waiter
-	pause    time.Time // nothing starts before
+	queue    []chan struct{} // of the waiting; closed when they may start
+	pause    time.Time       // nothing starts before
 	timer    *time.Timer
 	cut      time.Time // of the last halving
-}
-
-type waiter struct {
-	ready   chan struct{}
-	granted bool
 }
 
 func newLimiter(start, most int) *limiter {
@@ -37,33 +33,23 @@ func (l *limiter) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	turn := make(chan struct{})
 	l.mu.Lock()
-	if len(l.queue) == 0 && l.free(time.Now()) {
-		l.inFlight++
-		l.mu.Unlock()
-		return nil
-	}
-	w := &waiter{ready: make(chan struct{})}
-	l.queue = append(l.queue, w)
+	l.queue = append(l.queue, turn)
 	l.dispatch()
 	l.mu.Unlock()
 	select {
-	case <-w.ready:
+	case <-turn:
 		return nil
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.granted {
+	if i := slices.Index(l.queue, turn); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+	} else { // it was granted meanwhile
 		l.inFlight--
 		l.dispatch()
-		return context.Cause(ctx)
-	}
-	for i, o := range l.queue {
-		if o == w {
-			l.queue = append(l.queue[:i], l.queue[i+1:]...)
-			break
-		}
 	}
 	return context.Cause(ctx)
 }
@@ -76,12 +62,9 @@ func (l *limiter) free(now time.Time) bool {
 func (l *limiter) dispatch() {
 	now := time.Now()
 	for len(l.queue) > 0 && l.free(now) {
-		w := l.queue[0]
-		l.queue[0] = nil
+		close(l.queue[0])
 		l.queue = l.queue[1:]
-		w.granted = true
 		l.inFlight++
-		close(w.ready)
 	}
 	if len(l.queue) > 0 && now.Before(l.pause) && l.timer == nil {
 		l.timer = time.AfterFunc(l.pause.Sub(now), func() {
@@ -117,12 +100,6 @@ func (l *limiter) release(began time.Time, ok, throttled bool, retryAfter time.D
 	}
 	l.inFlight--
 	l.dispatch()
-}
-
-func (l *limiter) state() (inFlight, waiting, limit int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.inFlight, len(l.queue), max(1, int(l.limit))
 }
 
 // bucket is a rate limit. It goes into debt, so that a request larger than the

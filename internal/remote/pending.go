@@ -43,15 +43,9 @@ type inFlight struct {
 	since time.Time
 }
 
-func (f *inFlight) set(ph Phase) {
+func (f *inFlight) set(ph Phase, attempt int) {
 	f.p.mu.Lock()
-	f.info.Phase, f.since = ph, time.Now()
-	f.p.mu.Unlock()
-}
-
-func (f *inFlight) sent(at time.Time, attempt int) {
-	f.p.mu.Lock()
-	f.info.Phase, f.since, f.info.Attempt = Waiting, at, attempt
+	f.info.Phase, f.info.Attempt, f.since = ph, attempt, time.Now()
 	f.p.mu.Unlock()
 }
 

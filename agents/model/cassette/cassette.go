@@ -89,7 +89,7 @@ func (c *Cassette) mend() error {
 	if err != nil {
 		return err
 	}
-	_, err = scan(c.path, func(line []byte) error { _, err := t.z.Write(line); return err })
+	_, err = scan(c.path, func(line []byte) error { _, err := t.z.Write(append(line, '\n')); return err })
 	if err = errors.Join(err, t.close()); err == nil {
 		err = os.Rename(mended, c.path)
 	}
@@ -265,7 +265,7 @@ func (c *Cassette) serve(r *http.Request, x *exchange, call *remote.Call) (*http
 		return nil, context.Cause(r.Context())
 	}
 	if c.pace && len(x.Chunks) == 0 {
-		if err := until(r.Context(), began.Add(call.Took)); err != nil {
+		if err := remote.Sleep(r.Context(), call.Took-time.Since(began)); err != nil {
 			return nil, err
 		}
 	}
@@ -312,7 +312,7 @@ type paced struct {
 // Read implements io.Reader.
 func (p *paced) Read(b []byte) (int, error) {
 	if p.left == 0 && len(p.chunks) > 0 {
-		if err := until(p.ctx, p.began.Add(p.chunks[0].At)); err != nil {
+		if err := remote.Sleep(p.ctx, time.Until(p.began.Add(p.chunks[0].At))); err != nil {
 			return 0, err
 		}
 		p.left = max(0, p.chunks[0].Bytes)
@@ -331,17 +331,6 @@ func (p *paced) Read(b []byte) (int, error) {
 
 // Close implements io.Closer.
 func (p *paced) Close() error { return nil }
-
-func until(ctx context.Context, at time.Time) error {
-	t := time.NewTimer(time.Until(at))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // Close ends the file of a recording.
 func (c *Cassette) Close() error {

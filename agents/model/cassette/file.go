@@ -2,7 +2,6 @@ package cassette
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/memtox/memtox/internal/remote"
 )
 
 const (
@@ -73,13 +74,7 @@ func scan(path string, f func(line []byte) error) (torn bool, err error) {
 	defer z.Close()
 	lines := bufio.NewScanner(z)
 	lines.Buffer(make([]byte, 1<<20), maxLine)
-	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
-		n := 1 + bytes.IndexByte(data, '\n')
-		if torn = n == 0 && atEOF && len(data) > 0; n == 0 {
-			return 0, nil, nil
-		}
-		return n, data[:n], nil
-	})
+	lines.Split(remote.WholeLines(&torn))
 	n := 0
 	for ; lines.Scan(); n++ {
 		if n > 0 {
