@@ -220,7 +220,7 @@ func (a *Agent) Close() error {
 		a.client.Close()
 	}
 	if a.relay != nil {
-		return a.relay.Close()
+		a.relay.Close()
 	}
 	return nil
 }

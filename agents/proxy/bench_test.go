@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		ctx := context.Background()
-		l, err := proxy.Listen(ctx, "127.0.0.1:0", false)
+		l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 		if err != nil {
 			panic(err)
 		}

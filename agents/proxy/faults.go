@@ -154,9 +154,3 @@ func (c *chaos) limited() {
 	c.s.Limited++
 	c.mu.Unlock()
 }
-
-func (c *chaos) stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.s
-}

@@ -35,7 +35,7 @@ func start(t testing.TB, o proxy.Options) (*proxy.Server, string) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l, err := proxy.Listen(ctx, "127.0.0.1:0", false)
+	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,13 +276,13 @@ func TestEveryTextSurvives(t *testing.T) {
 // An address that other machines can reach has to be asked for.
 func TestListenIsLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "example.org:0", "192.0.2.1:0"} {
-		l, err := proxy.Listen(context.Background(), addr, false)
+		l, err := remote.Listen(context.Background(), addr, false)
 		if err == nil {
 			_ = l.Close()
 			t.Errorf("listens on %q", addr)
 		}
 	}
-	l, err := proxy.Listen(context.Background(), "localhost:0", false)
+	l, err := remote.Listen(context.Background(), "localhost:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestShutdownIsGraceful(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l, err := proxy.Listen(ctx, "127.0.0.1:0", false)
+	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // RelayName is the name under which a [Relay] offers its model.
@@ -20,7 +20,7 @@ const RelayName = "memtox"
 type Relay struct {
 	model  model.Model
 	base   string
-	http   *http.Server
+	stop   context.CancelFunc
 	served sync.WaitGroup
 
 	mu    sync.Mutex
@@ -48,8 +48,10 @@ func NewRelay(m model.Model) (*Relay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the relay: %w", err)
 	}
-	l, err := Listen(context.Background(), "127.0.0.1:0", false)
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("making the relay: %w", err)
 	}
 	r.base = "http://" + l.Addr().String()
@@ -66,16 +68,15 @@ func NewRelay(m model.Model) (*Relay, error) {
 		}
 		http.StripPrefix("/t/"+token, inner).ServeHTTP(w, q.WithContext(context.WithValue(q.Context(), tapeKey{}, t)))
 	})
-	r.http = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: mux}
-	r.served.Go(func() { _ = r.http.Serve(l) })
+	r.stop = stop
+	r.served.Go(func() { _ = remote.Serve(ctx, l, &http.Server{Handler: mux}, 0) })
 	return r, nil
 }
 
 // Close stops the relay.
-func (r *Relay) Close() error {
-	err := r.http.Close()
+func (r *Relay) Close() {
+	r.stop()
 	r.served.Wait()
-	return err
 }
 
 // Begin gives a trial an address of its own, up to and with /v1, until end is

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -121,65 +120,23 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// Listen opens an address. One that other machines can reach is refused unless
-// remote says that it is meant.
-func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %q: an address is HOST:PORT: %w", addr, err)
-	}
-	if !remote {
-		ip, err := netip.ParseAddr(host)
-		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("listening on %q: other machines could reach it; use 127.0.0.1, or say that it is meant",
-				addr)
-		}
-		if host == "localhost" {
-			addr = net.JoinHostPort("127.0.0.1", port)
-		}
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %q: %w", addr, err)
-	}
-	return l, nil
-}
-
 // Serve answers on a listener until ctx is over, then lets requests in flight
 // finish for at most grace.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
-	h := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is theirs
-	}
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(l) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
-	case <-ctx.Done():
-	}
-	s.stop.Do(func() { close(s.done) })
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	err := h.Shutdown(end)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = h.Close()
-	}
-	<-served
-	if err != nil {
-		return fmt.Errorf("shutting down the server on %s: %w", l.Addr(), err)
+	srv := &http.Server{Handler: s.Handler(), ReadTimeout: time.Minute}
+	srv.RegisterOnShutdown(func() { s.stop.Do(func() { close(s.done) }) })
+	if err := remote.Serve(ctx, l, srv, grace); err != nil && !errors.Is(err, remote.ErrCutOff) {
+		return err
 	}
 	return nil
 }
 
 // Stats returns counts so far.
-func (s *Server) Stats() Stats { return s.chaos.stats() }
+func (s *Server) Stats() Stats {
+	s.chaos.mu.Lock()
+	defer s.chaos.mu.Unlock()
+	return s.chaos.s
+}
 
 // lookup finds the model of a request; Ollama's clients may add a tag.
 func (s *Server) lookup(name string) (model.Model, bool) {

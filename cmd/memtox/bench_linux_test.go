@@ -16,6 +16,7 @@ import (
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/harness/queue"
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // What the whole program costs, in processes of its own. All share the machine's
@@ -92,7 +93,7 @@ func answers(b *testing.B, latency time.Duration) (*proxy.Server, []string) {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	l, err := proxy.Listen(ctx, "127.0.0.1:0", false)
+	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
 		b.Fatal(err)
 	}

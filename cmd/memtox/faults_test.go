@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 )
 
@@ -41,7 +42,7 @@ func TestInjectedFaultsAreNeverCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := proxy.Listen(t.Context(), "127.0.0.1:0", false)
+	l, err := remote.Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
@@ -25,6 +23,7 @@ import (
 	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/defenses/signed"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -208,16 +207,15 @@ func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Lis
 		return nil, &settings.Problem{Where: "--http", What: fmt.Sprintf("%q is no address", addr),
 			Hint: "HOST:PORT, as in 127.0.0.1:8765"}
 	}
-	ip, err := netip.ParseAddr(host)
-	remote := host != "localhost" && (err != nil || !ip.IsLoopback())
+	open := !remote.Loopback(host)
 	switch token := env.Getenv(guardToken); {
-	case remote && token == "":
+	case open && token == "":
 		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr,
 			Hint: "set a token in " + guardToken + " and give --tls-cert and --tls-key, or use 127.0.0.1"}
-	case remote && len(token) < 16:
+	case open && len(token) < 16:
 		return nil, &settings.Problem{Where: guardToken, What: "the token has less than 16 characters",
 			Hint: "draw one at random: openssl rand -hex 24"}
-	case remote && cert == "":
+	case open && cert == "":
 		return nil, &settings.Problem{Where: "--http", What: "other machines can reach " + addr +
 			", and the token would cross the network in clear", Hint: "give --tls-cert and --tls-key, or use 127.0.0.1"}
 	}
@@ -227,7 +225,7 @@ func listenGuard(ctx context.Context, env *Env, addr, cert, key string) (net.Lis
 			return nil, &settings.Problem{Where: "--tls-cert", Err: err}
 		}
 	}
-	l, err := proxy.Listen(ctx, addr, remote)
+	l, err := remote.Listen(ctx, addr, open)
 	if err != nil {
 		return nil, &settings.Problem{Where: "--http", Err: err}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -28,7 +29,7 @@ it has the digest of a run in process. Interrupt to stop.`,
 	}
 	fs := c.Flags()
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
-	remote := fs.Bool("remote", false, "allow an address that other machines can reach")
+	open := fs.Bool("remote", false, "allow an address that other machines can reach")
 	latency := fs.Duration("latency", 0, "How long an answer takes")
 	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
@@ -50,7 +51,7 @@ it has the digest of a run in process. Interrupt to stop.`,
 		}
 		ctx, stop := env.interruptible(cmd.Context())
 		defer stop()
-		l, err := proxy.Listen(ctx, *addr, *remote)
+		l, err := remote.Listen(ctx, *addr, *open)
 		if err != nil {
 			return &settings.Problem{Where: "--addr", Err: err}
 		}
@@ -62,6 +63,9 @@ it has the digest of a run in process. Interrupt to stop.`,
 		if err := s.Serve(ctx, l, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}
+		st := s.Stats()
+		fmt.Fprintf(env.Stderr, "memtox: %d chat requests, %d of them spoilt by faults, and %d refused by the rate limit\n",
+			st.Requests, st.Requests-st.Faults[proxy.NoFault], st.Limited)
 		return nil
 	}
 	return c

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -37,17 +36,12 @@ func checkURL(s string, tokens ...remote.Secret) (*url.URL, error) {
 		return nil, err
 	}
 	for i, token := range tokens {
-		if !token.IsZero() && u.Scheme == "http" && !loopback(u.Hostname()) {
+		if !token.IsZero() && u.Scheme == "http" && !remote.Loopback(u.Hostname()) {
 			return nil, fmt.Errorf("%s would get the token of %s in the clear: use https, or a host of this machine",
 				u.Host, []string{TokenVariable, OwnerVariable}[i])
 		}
 	}
 	return u, nil
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func newService(u *url.URL, token, owner remote.Secret, timeout time.Duration) *service {

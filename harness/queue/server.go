@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -76,7 +77,7 @@ func Listen(o ServerOptions) (*Server, error) {
 		return nil, &settings.Problem{Where: "--listen", What: fmt.Sprintf("%q is no HOST:PORT", o.Addr),
 			Hint: "for instance 127.0.0.1:4222"}
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !remote.Loopback(host) {
 		switch {
 		case o.Token == "":
 			return nil, &settings.Problem{Where: "--listen",

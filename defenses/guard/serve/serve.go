@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -161,7 +159,7 @@ func refused(r *http.Request, token string) string {
 	if err != nil {
 		host = r.Host
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !remote.Loopback(host) {
 		return "the request names another host"
 	}
 	return ""
@@ -235,24 +233,6 @@ func (c *crowd) state(conn net.Conn, s http.ConnState) {
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, limits Limits, grace time.Duration) error {
 	limits = limits.filled()
 	c := &crowd{most: limits.Connections, conns: map[net.Conn]*member{}}
-	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: min(limits.Time,
-			10*time.Second), ReadTimeout: limits.Time, WriteTimeout: 3 * limits.Time, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ConnContext: c.context, ConnState: c.state,
-		ErrorLog: log.New(io.Discard, "", 0), // what clients do wrong is theirs
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
-	case <-ctx.Done():
-	}
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	err := srv.Shutdown(late)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("requests were still running %s after the end", grace), srv.Close())
-	}
-	return err
+	return remote.Serve(ctx, l, &http.Server{Handler: h, ReadHeaderTimeout: min(limits.Time, 10*time.Second),
+		ReadTimeout: limits.Time, WriteTimeout: 3 * limits.Time, ConnContext: c.context, ConnState: c.state}, grace)
 }
