@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strconv"
@@ -38,36 +39,23 @@ var commonWords = sync.OnceValue(func() *wordTable {
 			panic(fmt.Sprintf("common.txt:%d: want \"band weight: words\": %v", n+1, err))
 		}
 		for w := range strings.FieldsSeq(words) {
-			s := t.slot(hashString(w))
-			s.common = true
-			s.stop = s.stop || name == "stop"
+			h, stem := hashString(w), hashString(Stem(w))
+			s := t.slot(h)
+			s.hash, s.common, s.stop = h, true, s.stop || name == "stop"
 			// Bands go from common to rare: the first to claim a stem keeps it.
-			if s = t.slot(hashString(Stem(w))); s.weight == 0 {
-				s.weight = float32(weight)
+			if s = t.slot(stem); s.weight == 0 {
+				s.hash, s.weight = stem, float32(weight)
 			}
 		}
 	}
 	return t
 })
 
-// slot returns the slot of h, claiming a free one.
+// slot returns the slot of h, or a free one.
 func (t *wordTable) slot(h uint64) *wordSlot {
 	for i := h % uint64(len(t.slots)); ; i = (i + 1) % uint64(len(t.slots)) {
 		if s := &t.slots[i]; s.hash == h || s.hash == 0 {
-			s.hash = h
 			return s
-		}
-	}
-}
-
-// find returns the slot of h, or nil.
-func (t *wordTable) find(h uint64) *wordSlot {
-	for i := h % uint64(len(t.slots)); ; i = (i + 1) % uint64(len(t.slots)) {
-		switch s := &t.slots[i]; s.hash {
-		case h:
-			return s
-		case 0:
-			return nil
 		}
 	}
 }
@@ -75,28 +63,20 @@ func (t *wordTable) find(h uint64) *wordSlot {
 // stemWeight is the inverse document frequency of a stem by its hash, from
 // near 0 for stopwords to 1 for words that are not common.
 func (t *wordTable) stemWeight(h uint64) float32 {
-	if s := t.find(h); s != nil && s.weight > 0 {
-		return s.weight
-	}
-	return 1
+	return cmp.Or(t.slot(h).weight, 1)
 }
 
 // IsStopword reports whether the lower-case word w carries no topic of its own
 // (the, of, wouldn't …).
 func IsStopword(w string) bool {
-	s := commonWords().find(hashString(w))
-	return s != nil && s.stop
+	return commonWords().slot(hashString(w)).stop
 }
 
 // IsCommonWord reports whether the lower-case word w is an everyday English
 // word, stopwords included.
 func IsCommonWord(w string) bool {
 	t := commonWords()
-	if s := t.find(hashString(w)); s != nil && s.common {
-		return true
-	}
-	s := t.find(hashString(Stem(w)))
-	return s != nil && s.weight > 0
+	return t.slot(hashString(w)).common || t.slot(hashString(Stem(w))).weight > 0
 }
 
 // Weight returns the inverse document frequency of a lower-case word in

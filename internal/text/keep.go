@@ -2,6 +2,7 @@ package text
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 )
 
@@ -29,12 +30,16 @@ func TellsToKeep(s string) bool {
 // and the like. All but the plainest verbs need a word about memory as well.
 func KeepVerb(s string, toks []Token) int {
 	w := keepWords()
+	verb := func(t Token) bool { return w.Strong[t.Text] || w.Weak[t.Text] }
+	if !slices.ContainsFunc(toks, verb) { // as in most sentences
+		return -1
+	}
 	marked := Waits(toks)
 	for _, t := range toks {
 		marked = marked || w.Cue[t.Text]
 	}
 	for i, t := range toks {
-		if !w.Strong[t.Text] && !w.Weak[t.Text] {
+		if !verb(t) {
 			continue
 		}
 		if t.Text == "note" && i+2 < len(toks) && (toks[i+1].Text == "for" || toks[i+1].Text == "to") {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Entry is one entry of a lexicon.
@@ -58,8 +57,13 @@ func Compile(entries []Entry) (*Lexicon, error) {
 	known := map[string]uint16{}
 	for id, e := range entries {
 		for _, src := range e.Words {
+			one, err := NewPatterns([]string{src})
+			if err != nil {
+				return nil, fmt.Errorf("entry %s: %w", e.ID, err)
+			}
+			l.single = append(l.single, one)
 			var need [3]uint16
-			for n, words := range required(src) {
+			for n, words := range one.required() {
 				key := strings.Join(words, "|")
 				g, ok := known[key]
 				if !ok {
@@ -96,13 +100,6 @@ func Compile(entries []Entry) (*Lexicon, error) {
 	if l.patterns, err = NewPatterns(sources); err != nil {
 		return nil, err
 	}
-	for _, src := range sources {
-		one, err := NewPatterns([]string{src})
-		if err != nil {
-			return nil, err
-		}
-		l.single = append(l.single, one)
-	}
 	l.quick = NewPhrases(phrases)
 	return l, nil
 }
@@ -138,7 +135,7 @@ func (t *Text) Reset(s string, odd Oddities) {
 		t.tokens = nil // one huge text must not leave a huge buffer behind
 	}
 	clear(t.tokens) // keep no text alive
-	*t = Text{Original: s, Odd: odd, plain: odd == 0 && ascii(s), tokens: t.tokens[:0]}
+	*t = Text{Original: s, Odd: odd, plain: odd == 0 && isASCII(s), tokens: t.tokens[:0]}
 }
 
 // Folded is the folded text.
@@ -251,8 +248,8 @@ func (l *Lexicon) candidates(s string, few []int) (count int, literal bool) {
 		}
 		// An ASCII letter or digit beside one belongs to the same word. Other
 		// characters may: those do not count.
-		if start > 0 && lexiconByte[s[start-1]] && lexiconByte[s[start]] ||
-			l.whole[id] && end < len(s) && lexiconByte[s[end]] && lexiconByte[s[end-1]] {
+		if start > 0 && isAlnum(s[start-1]) && isAlnum(s[start]) ||
+			l.whole[id] && end < len(s) && isAlnum(s[end]) && isAlnum(s[end-1]) {
 			return true
 		}
 		for _, g := range l.groups[id] {
@@ -277,76 +274,12 @@ func (l *Lexicon) candidates(s string, few []int) (count int, literal bool) {
 	return count, literal
 }
 
-func ascii(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-var lexiconByte = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	}
-	return t
-}()
-
-// required returns up to three groups of words such that every match of the
-// pattern holds a word of each; "word*" is the beginning of one. It returns none
-// for a pattern that it cannot read: Compile then reports that, or the pattern is
-// always tried.
-func required(src string) [][]string {
-	var out [][]string
-	for _, el := range split(src, ' ') {
-		el, optional := strings.CutSuffix(el, "?")
-		if optional || strings.HasPrefix(el, "...") {
-			continue
-		}
-		alternatives := []string{el}
-		if strings.HasPrefix(el, "(") && strings.HasSuffix(el, ")") {
-			alternatives = split(el[1:len(el)-1], '|')
-		}
-		var words []string
-		for _, alt := range alternatives {
-			w := rarest(alt)
-			if w == "" {
-				words = nil
-				break
-			}
-			words = append(words, w)
-		}
-		if words != nil {
-			slices.Sort(words)
-			out = append(out, slices.Compact(words))
-		}
-	}
-	slices.SortStableFunc(out, func(a, b []string) int { return cmp.Compare(commonest(b), commonest(a)) })
-	return out[:min(len(out), 3)]
-}
-
-// rarest returns the rarest word that a match of an alternative must hold, or "".
-func rarest(alt string) string {
-	best := ""
-	for _, w := range split(alt, ' ') {
-		if strings.HasSuffix(w, "?") || strings.ContainsAny(w, "()|#") || strings.HasPrefix(w, "...") {
-			continue
-		}
-		word, prefix := strings.CutSuffix(w, "*")
-		// What the tokeniser takes apart may stand apart in the text.
-		tokens := Tokens(Fold(word))
-		for i, t := range tokens {
-			s := t.Text
-			if prefix && i == len(tokens)-1 {
-				s += "*"
-			}
-			if best == "" || rarity(s) > rarity(best) {
-				best = s
-			}
-		}
-	}
-	return best
+// required returns up to three groups of words such that every match of the first
+// pattern holds a word of each; "word*" is the beginning of one.
+func (p *Patterns) required() [][]string {
+	needs := slices.Clone(p.list[0].needs)
+	slices.SortStableFunc(needs, func(a, b []string) int { return cmp.Compare(commonest(b), commonest(a)) })
+	return needs[:min(len(needs), 3)]
 }
 
 // rarity orders words by how unlikely a text is to hold them: by the frequency
@@ -367,24 +300,4 @@ func commonest(words []string) float32 {
 		r = min(r, rarity(w))
 	}
 	return r
-}
-
-// split cuts at a separator outside brackets and drops empty parts.
-func split(s string, sep byte) []string {
-	var out []string
-	depth, from := 0, 0
-	for i := 0; i <= len(s); i++ {
-		switch {
-		case i == len(s) || s[i] == sep && depth == 0:
-			if i > from {
-				out = append(out, s[from:i])
-			}
-			from = i + 1
-		case s[i] == '(':
-			depth++
-		case s[i] == ')':
-			depth--
-		}
-	}
-	return out
 }

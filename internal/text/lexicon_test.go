@@ -14,11 +14,15 @@ func TestRequiredWords(t *testing.T) {
 		"(ignor*|forget) ...3 (the)? (prior|previous) rule*": {{"previous", "prior"}, {"ignor*", "forget"}, {"rule*"}},
 		"(send|# x) account":           {{"account"}, {"send", "x"}},
 		"(send|#) account":             {{"account"}},
-		"(a (b|c)|dd ee?) (long-term)": {{"term"}, {"a", "dd"}},
+		"(a (b|c)|dd ee?) (long-term)": {{"b", "c", "dd"}, {"term"}},
 		"(a|b?) * x":                   {{"x"}},
-		"忽略 ...3 指令":                   {{"忽"}, {"指"}},
+		"忽略 ...3 指令":                   {{"忽"}, {"略"}, {"指"}},
 	} {
-		got := required(src)
+		one, err := NewPatterns([]string{src})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := one.required()
 		for _, g := range want {
 			for i := range g {
 				for j := range i {

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"regexp"
 	"strings"
 	"sync"
 
@@ -31,6 +32,18 @@ func (p *PatternList) UnmarshalYAML(n *yaml.Node) (err error) {
 	}
 	return err
 }
+
+// Form is a regular expression that a whole text must match.
+type Form struct{ re *regexp.Regexp }
+
+// UnmarshalText compiles a regular expression.
+func (f *Form) UnmarshalText(b []byte) (err error) {
+	f.re, err = regexp.Compile("^(?s:" + string(b) + ")$")
+	return err
+}
+
+// Is reports whether s has the form.
+func (f Form) Is(s string) bool { return f.re.MatchString(s) }
 
 // Lists returns the word lists of a YAML file that is part of the program. It is
 // read when they are first asked for; one that cannot be read is a mistake of

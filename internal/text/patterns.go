@@ -1,8 +1,10 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +46,7 @@ type compiledPattern struct {
 	any    uint64   // places that any token fills, gaps included
 	first  uint64   // places that may come first
 	last   uint64   // places that may come last
+	needs  [][]string
 }
 
 // place is one position in one pattern: where its token may stand.
@@ -273,6 +276,9 @@ func endsSentence(between string) bool {
 type patternPart struct {
 	first, last uint64
 	empty       bool
+	// needs are groups of words of which each match holds one; "word*" is the
+	// beginning of one.
+	needs [][]string
 }
 
 type patternParser struct {
@@ -297,7 +303,7 @@ func (p *Patterns) add(id int32, src string) error {
 	if part.empty {
 		return fmt.Errorf("it would match the empty text: make one word of it required")
 	}
-	c.first, c.last = part.first, part.last
+	c.first, c.last, c.needs = part.first, part.last, part.needs
 	if c.first&c.gaps != 0 || c.last&c.gaps != 0 {
 		return fmt.Errorf("a gap needs a required word on both sides")
 	}
@@ -318,7 +324,7 @@ func (pp *patternParser) join(a, b patternPart) patternPart {
 	for rest := a.last; rest != 0; rest &= rest - 1 {
 		pp.c.follow[bits.TrailingZeros64(rest)] |= b.first
 	}
-	out := patternPart{first: a.first, last: b.last, empty: a.empty && b.empty}
+	out := patternPart{first: a.first, last: b.last, empty: a.empty && b.empty, needs: slices.Concat(a.needs, b.needs)}
 	if a.empty {
 		out.first |= b.first
 	}
@@ -353,7 +359,8 @@ func (pp *patternParser) element(depth int) (patternPart, error) {
 			return part, fmt.Errorf("brackets nest deeper than 8")
 		}
 		open := pp.pos
-		for {
+		var group []string // of the rarest words of each alternative
+		for whole := true; ; {
 			pp.pos++ // the bracket or the bar
 			alt, err := pp.sequence(depth + 1)
 			if err != nil {
@@ -362,11 +369,20 @@ func (pp *patternParser) element(depth int) (patternPart, error) {
 			part.first |= alt.first
 			part.last |= alt.last
 			part.empty = part.empty || alt.empty
+			if whole = whole && len(alt.needs) > 0; whole {
+				group = append(group, slices.MaxFunc(alt.needs, func(a, b []string) int {
+					return cmp.Compare(commonest(a), commonest(b))
+				})...)
+			}
 			if pp.pos == len(pp.src) {
 				return part, fmt.Errorf("the bracket at byte %d is not closed", open)
 			}
 			if pp.src[pp.pos] == ')' {
 				pp.pos++
+				if whole {
+					slices.Sort(group)
+					part.needs = [][]string{slices.Compact(group)}
+				}
 				break
 			}
 		}
@@ -389,7 +405,7 @@ func (pp *patternParser) element(depth int) (patternPart, error) {
 	}
 	if pp.pos < len(pp.src) && pp.src[pp.pos] == '?' {
 		pp.pos++
-		part.empty = true
+		part.empty, part.needs = true, nil
 	}
 	return part, nil
 }
@@ -437,7 +453,9 @@ func (pp *patternParser) word(word string) (patternPart, error) {
 		if err != nil {
 			return whole, err
 		}
+		need := t.Text
 		if prefix && i == len(tokens)-1 {
+			need += "*"
 			pp.prefix(t.Text, bit)
 		} else {
 			a, ok := pp.p.words[t.Text]
@@ -448,7 +466,7 @@ func (pp *patternParser) word(word string) (patternPart, error) {
 			}
 			pp.p.atoms[a].places = addPlace(pp.p.atoms[a].places, pp.id, bit)
 		}
-		whole = pp.join(whole, patternPart{first: bit, last: bit})
+		whole = pp.join(whole, patternPart{first: bit, last: bit, needs: [][]string{{need}}})
 	}
 	return whole, nil
 }

@@ -2,6 +2,7 @@ package text
 
 import (
 	_ "embed"
+	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,10 +13,11 @@ var valuesYAML []byte
 
 var valueWords = Lists[struct {
 	Currencies, Extensions, Domains, Months, Weekdays, Programs, Subcommands, Units, Shells, Abbreviations, Ends Words
-}]("values.yaml", valuesYAML)
 
-// The forms of single values. Each predicate reads its argument a bounded
-// number of times.
+	Forms struct {
+		Flag, Key, Label, Argument, IPv4, Date, Time, Clock, Quarter, Money, Amount, Version, IBAN Form
+	}
+}]("values.yaml", valuesYAML)
 
 func allOf(t string, ok func(byte) bool) bool {
 	for i := 0; i < len(t); i++ {
@@ -33,118 +35,24 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-func isWord(t string) bool {
-	return allOf(t, func(c byte) bool { return byteClass[c]&cLetter != 0 || c == '_' })
-}
-
-// isKey: the left side of key=value.
-func isKey(t string) bool {
-	return len(t) <= 64 && byteClass[t[0]]&(cLetter|cJoin) != 0 &&
-		allOf(t, func(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' })
-}
-
-func isFlag(t string) bool {
-	if strings.HasPrefix(t, "--") {
-		return len(t) > 3 && byteClass[t[2]]&cLetter != 0
-	}
-	return len(t) >= 2 && len(t) <= 4 && t[0] == '-' &&
-		allOf(t[1:], func(c byte) bool { return byteClass[c]&cLetter != 0 })
-}
-
-func isIPv4(t string) bool {
-	host, rest := t, ""
-	if at := strings.IndexAny(t, ":/"); at >= 0 {
-		host, rest = t[:at], t[at+1:]
-		if !allOf(rest, isDigit) {
-			return false
-		}
-	}
-	parts := 0
-	for p := range strings.SplitSeq(host, ".") {
-		if len(p) == 0 || len(p) > 3 || !allOf(p, isDigit) || len(p) == 3 && p > "255" {
-			return false
-		}
-		parts++
-	}
-	return parts == 4
-}
-
+// isIPv6 reports whether t is an address, perhaps with the length of a prefix.
 func isIPv6(t string) bool {
 	t, prefix, ok := strings.Cut(t, "/")
-	if ok && !allOf(prefix, isDigit) || len(t) > 45 {
-		return false
-	}
-	groups, empty, digits := 0, 0, 0
-	for g := range strings.SplitSeq(t, ":") {
-		groups++
-		if g == "" {
-			empty++
-			continue
-		}
-		if len(g) > 4 || !allOf(g, isHex) {
-			return false
-		}
-		digits += len(g)
-	}
-	return digits > 0 && (groups == 8 && empty == 0 || strings.Contains(t, "::") && groups <= 9 && groups >= 3)
+	_, err := netip.ParseAddr(t)
+	return err == nil && (!ok || allOf(prefix, isDigit))
 }
 
-// isDateTime: 2025-03-12, 12/03/2025, 12.03.2025, 2025-03-12T10:00:00Z, 10:30, 9:05pm, 5pm,
-// 2025-Q3, 14:00-15:30.
+// isDateTime: a date, a time of day, both, two times, a month or a quarter of a year.
 func isDateTime(t string) bool {
 	if len(t) > 40 || !isDigit(t[0]) {
 		return false
 	}
-	if a, b, ok := strings.Cut(t, "T"); ok && isDate(a) {
-		return b != "" && allOf(b, func(c byte) bool { return isDigit(c) || strings.IndexByte(":.+-Z", c) >= 0 })
+	f := &valueWords().Forms
+	if at := strings.IndexByte(t, 'T'); at >= 0 {
+		return f.Date.Is(t[:at]) && f.Time.Is(t[at:])
 	}
-	if a, b, ok := strings.Cut(t, "-"); ok && isClock(a) && isClock(b) {
-		return true
-	}
-	if len(t) == 7 && t[4] == '-' && allOf(t[:4], isDigit) && (t[5] == 'Q' || isDigit(t[5])) && isDigit(t[6]) {
-		return t[0] == '1' || t[0] == '2'
-	}
-	return isDate(t) || isClock(t)
-}
-
-func isDate(t string) bool {
-	for _, sep := range "-/." {
-		parts := strings.SplitN(t, string(sep), 4)
-		if len(parts) != 3 {
-			continue
-		}
-		longs := 0
-		for _, p := range parts {
-			if !allOf(p, isDigit) || len(p) > 4 || len(p) == 3 {
-				return false
-			}
-			if len(p) == 4 {
-				longs++
-			}
-		}
-		return longs == 1 || longs == 0 && sep == '/'
-	}
-	return false
-}
-
-func isClock(t string) bool {
-	if n := len(t); n > 2 && (t[n-1] == 'm' || t[n-1] == 'M') && strings.IndexByte("aApP", t[n-2]) >= 0 {
-		t = t[:n-2]
-		if len(t) <= 2 && allOf(t, isDigit) {
-			return true
-		}
-	}
-	t = strings.TrimSuffix(t, "Z")
-	parts := strings.SplitN(t, ":", 4)
-	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) > 2 {
-		return false
-	}
-	for i, p := range parts {
-		if !allOf(p, isDigit) || i > 0 && len(p) != 2 || p > "59" && len(p) == 2 {
-			return false
-		}
-	}
-	return true
+	from, to, span := strings.Cut(t, "-")
+	return span && f.Clock.Is(from) && f.Clock.Is(to) || f.Quarter.Is(t) || f.Date.Is(t) || f.Clock.Is(t)
 }
 
 // currencySign cuts a currency sign from the front of t.
@@ -157,62 +65,9 @@ func currencySign(t string) (string, bool) {
 	return t, false
 }
 
-func isMoney(t string) bool {
-	t, ok := currencySign(t)
-	return ok && t != "" && isDigit(t[0]) && isAmount(t)
-}
-
-// isAmount: 1,200.50, 5M, 1.2bn, 10k.
-func isAmount(t string) bool {
-	n := 0
-	for n < len(t) && (isDigit(t[n]) || t[n] == '.' || t[n] == ',') {
-		n++
-	}
-	switch strings.ToLower(t[n:min(len(t), n+3)]) {
-	case "", "k", "m", "b", "bn", "mn", "/mo", "/yr":
-		return n > 0
-	}
-	return false
-}
-
-// isVersion: v1, v1.2, 1.2.3, 2.0-rc1. Not 1.2, which may be any figure.
-func isVersion(t string) bool {
-	if len(t) > 48 {
-		return false
-	}
-	marked := false
-	if t[0] == 'v' || t[0] == 'V' {
-		marked = true
-		t = t[1:]
-	}
-	core := t
-	if at := strings.IndexAny(t, "-+"); at >= 0 {
-		core = t[:at]
-		if rest := t[at+1:]; rest == "" || !allOf(rest, func(c byte) bool {
-			return isAlnum(c) || c == '.' || c == '-' ||
-				c == '+'
-		}) || byteClass[rest[0]]&cLetter == 0 {
-			return false
-		}
-	}
-	parts := 0
-	for p := range strings.SplitSeq(core, ".") {
-		parts++
-		if p != "x" && !allOf(p, isDigit) || len(p) > 8 {
-			return false
-		}
-	}
-	return marked && parts >= 1 && isDigit(core[0]) || parts >= 3 || parts == 2 && len(core) < len(t)
-}
-
 // isPhone: digits with separators that read as a telephone number.
 func isPhone(t string) bool {
-	digits := 0
-	for i := 0; i < len(t); i++ {
-		if isDigit(t[i]) {
-			digits++
-		}
-	}
+	digits := countDigits(t)
 	if digits < 7 || digits > 15 {
 		return false
 	}
@@ -235,22 +90,18 @@ func isPhone(t string) bool {
 	return false
 }
 
-// isIBAN: two capitals, two digits, 11 to 30 capitals and digits. The check
-// digits are not checked: an invented account is an account.
-func isIBAN(t string) bool {
-	if len(t) < 15 || len(t) > 34 || !isUpper(t[0]) || !isUpper(t[1]) || !isDigit(t[2]) || !isDigit(t[3]) {
-		return false
-	}
-	digits := 0
-	for i := 4; i < len(t); i++ {
-		switch {
-		case isDigit(t[i]):
-			digits++
-		case !isUpper(t[i]):
-			return false
+func countDigits(t string) int {
+	n := 0
+	for i := range len(t) {
+		if isDigit(t[i]) {
+			n++
 		}
 	}
-	return digits >= 6
+	return n
+}
+
+func isIBAN(t string) bool {
+	return len(t) >= 15 && isUpper(t[0]) && valueWords().Forms.IBAN.Is(t) && countDigits(t[4:]) >= 6
 }
 
 // isQuantity: 3rd, 30s, 10GB, 2x, 5k, 24h, 80%.
@@ -308,7 +159,7 @@ func hostOrFile(t string) ValueKind {
 	ext := name[at+1:]
 	lower := strings.ToLower(ext)
 	if name[0] == '.' && at == 0 {
-		if len(ext) >= 2 && isKey(ext) { // .env, .bashrc
+		if len(ext) >= 2 && valueWords().Forms.Key.Is(ext) { // .env, .bashrc
 			return Path
 		}
 		return 0
@@ -496,7 +347,7 @@ func (v *valueScanner) several(i, to int) int {
 		if n == at {
 			return 0
 		}
-		if w := wordEnd(s, n, to); isAmount(s[at:w]) {
+		if w := wordEnd(s, n, to); valueWords().Forms.Amount.Is(s[at:w]) {
 			n = w
 		}
 		j := skipSpace(s, n, to)
@@ -549,7 +400,7 @@ func (v *valueScanner) several(i, to int) int {
 		}
 	}
 	// key = value
-	if j := skipSpace(s, w, to); j > w && j+2 < to && s[j] == '=' && s[j+1] == ' ' && isKey(s[i:w]) {
+	if j := skipSpace(s, w, to); j > w && j+2 < to && s[j] == '=' && s[j+1] == ' ' && valueWords().Forms.Key.Is(s[i:w]) {
 		from := skipSpace(s, j+1, to)
 		if e := trimValue(s, from, wordRun(s, from, to)); e > from {
 			v.add(Setting, i, e)
@@ -621,7 +472,7 @@ func phoneEnd(s string, i, to int) int {
 		return 0
 	}
 	t := s[i:end]
-	if isDate(t) || isIPv4(t) || !isPhone(t) || strings.Count(t, ".") == 1 {
+	if f := &valueWords().Forms; !isPhone(t) || strings.Count(t, ".") == 1 || f.Date.Is(t) || f.IPv4.Is(t) {
 		return 0
 	}
 	return end
@@ -645,7 +496,7 @@ func groupedDigits(s string, i, to int) int {
 		j = d + 1
 	}
 	if groups < 2 || digits < 8 || digits > 34 || end < to && (isAlnum(s[end]) || s[end] == ':' || s[end] == '/') ||
-		isDate(s[i:end]) {
+		valueWords().Forms.Date.Is(s[i:end]) {
 		return 0
 	}
 	// 2024 2025 are two years and 2025-03-12 14:00 is a date: groups of an
@@ -653,7 +504,7 @@ func groupedDigits(s string, i, to int) int {
 	if groups == 2 && digits < 12 {
 		return 0
 	}
-	if digitsEnd(s, i, to)-i == 4 && end >= i+10 && isDate(s[i:i+10]) {
+	if digitsEnd(s, i, to)-i == 4 && end >= i+10 && valueWords().Forms.Date.Is(s[i:i+10]) {
 		return 0
 	}
 	return end
@@ -732,7 +583,7 @@ func (v *valueScanner) bareCommand(i, e, to int) int {
 			args = true
 			plain = 2
 			end = j + len(t)
-		case plain > 0 && isLowerWord(t) && !IsStopword(t):
+		case plain > 0 && valueWords().Forms.Argument.Is(t) && !IsStopword(t):
 			plain--
 			end = j + len(t)
 		default:
@@ -748,10 +599,6 @@ func (v *valueScanner) bareCommand(i, e, to int) int {
 	}
 	v.addCommand(i, e, end)
 	return end
-}
-
-func isLowerWord(t string) bool {
-	return allOf(t, func(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) || c == '-' || c == '_' })
 }
 
 // name recognises a run of capitalised words that begins at s[i:e].

@@ -330,7 +330,7 @@ func (v *valueScanner) typed(from, to int) int {
 	}
 	c := t[0]
 	if c == '-' {
-		if isFlag(t) {
+		if valueWords().Forms.Flag.Is(t) {
 			v.add(Flag, from, end)
 			return to
 		}
@@ -341,13 +341,13 @@ func (v *valueScanner) typed(from, to int) int {
 			return to
 		}
 	}
-	if at := strings.IndexByte(t, '='); at > 0 && at+1 < len(t) && t[at+1] != '=' && isKey(t[:at]) {
+	if at := strings.IndexByte(t, '='); at > 0 && at+1 < len(t) && t[at+1] != '=' && valueWords().Forms.Key.Is(t[:at]) {
 		v.add(Setting, from, end)
 		v.inner(from+at+1, end)
 		return to
 	}
 	// label:value, as in port:8443 or host:path
-	if at := strings.IndexByte(t, ':'); at > 0 && at+1 < len(t) && isWord(t[:at]) && at > 1 {
+	if at := strings.IndexByte(t, ':'); at > 0 && at+1 < len(t) && valueWords().Forms.Label.Is(t[:at]) && at > 1 {
 		n := len(v.out)
 		if v.inner(from+at+1, end); len(v.out) > n {
 			return to
@@ -384,13 +384,13 @@ func classify(t string) ValueKind {
 	}
 	c := t[0]
 	switch {
-	case dots == 3 && digits >= 4 && letters == 0 && isIPv4(t):
+	case dots == 3 && digits >= 4 && letters == 0 && valueWords().Forms.IPv4.Is(t):
 		return IP
 	case colons >= 2 && isIPv6(t):
 		return IP
 	case digits >= 2 && isDateTime(t):
 		return DateTime
-	case digits > 0 && (c == '$' || c >= utf8.RuneSelf) && isMoney(t):
+	case digits > 0 && (c == '$' || c >= utf8.RuneSelf) && valueWords().Forms.Money.Is(t):
 		return Money
 	case c == '#' && len(t) > 1 && other == 1:
 		if digits > 0 && letters == 0 {
@@ -402,7 +402,7 @@ func classify(t string) ValueKind {
 		return 0
 	case slashes > 0 || strings.IndexByte(t, '\\') >= 0:
 		return pathOrURL(t)
-	case digits > 0 && isVersion(t):
+	case digits > 0 && len(t) <= 48 && valueWords().Forms.Version.Is(t):
 		return Version
 	case digits > 0 && letters == 0 && colons == 0 && other <= 1:
 		if hyphens > 0 && dots == 0 && digits >= 7 && other == 0 {
@@ -466,7 +466,7 @@ func (v *valueScanner) url(from, at, limit int) int {
 	if start == at || end <= at+3 {
 		return max(limit, at+3)
 	}
-	if start > from+1 && s[start-1] == '=' && isKey(s[from:start-1]) {
+	if start > from+1 && s[start-1] == '=' && valueWords().Forms.Key.Is(s[from:start-1]) {
 		v.add(Setting, from, end)
 	} else if start > from {
 		v.inner(from, start)
@@ -501,7 +501,7 @@ func (v *valueScanner) address(from, end, at int) bool {
 	case strings.IndexByte(s[at+1:domain], '.') < 0 && s[at+1:domain] != "localhost":
 		return false
 	}
-	if local > from+1 && s[local-1] == '=' && isKey(s[from:local-1]) {
+	if local > from+1 && s[local-1] == '=' && valueWords().Forms.Key.Is(s[from:local-1]) {
 		v.add(Setting, from, domain)
 	}
 	v.add(Email, local, domain)
