@@ -121,7 +121,7 @@ func New(spec string, o Options) (*Agent, error) {
 		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true,
 	}}
 	a.tools = a.loop.Sandbox(context.Background(), nil).Tools()
-	a.toolJSON = new(model.ToolList).JSON(a.tools)
+	a.toolJSON = model.EncodeTools(a.tools)
 	return a, nil
 }
 

@@ -260,22 +260,3 @@ func Count(raw []byte) (int, error) {
 	}
 	return int(n), nil
 }
-
-// Refine puts package remote's own error in the place of a client library's wrapping,
-// which may hold a whole URL. Other errors are made inert and get a kind: an
-// answer that the library could not read.
-func Refine(ctx context.Context, red remote.Redactor, err error) error {
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*remote.Error](err); ok {
-		return e
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if clean := red.String(err.Error()); clean != err.Error() {
-		err = errors.New(clean)
-	}
-	return &remote.Error{Kind: remote.Fatal, Err: err, Hint: "the server's answer does not follow the protocol"}
-}

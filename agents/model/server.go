@@ -1,11 +1,11 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,9 +46,8 @@ type ServerOptions struct {
 // Their own models embed it.
 type Server struct {
 	ServerOptions
-	HTTP  *http.Client
-	Base  string // the server's address
-	Tools ToolList
+	HTTP *http.Client
+	Base string // the server's address
 	// Held is the server's context in tokens, once that is known.
 	Held     atomic.Int64
 	protocol string
@@ -73,12 +72,13 @@ func (s *Server) Open(protocol, stream string, base *url.URL, o ServerOptions) e
 	return nil
 }
 
-// Sent is the temperature that requests name, if they name one.
-func (s *Server) Sent() (temperature float64, named bool) {
-	if s.Temperature != nil {
-		temperature = *s.Temperature
+// Sent is the temperature that requests name; nil if they name none. It is written
+// out where it is 0: the server's own default is another.
+func (s *Server) Sent() *float64 {
+	if slices.Contains(s.Omit, "temperature") {
+		return nil
 	}
-	return temperature, !slices.Contains(s.Omit, "temperature")
+	return cmp.Or(s.Temperature, new(float64))
 }
 
 // Name implements [Namer].
@@ -111,38 +111,40 @@ func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([
 	return a, nil
 }
 
-// Ask gets, or with a body posts, what is no turn of the model.
-func (s *Server) Ask(ctx context.Context, address string, body []byte) ([]byte, error) {
-	method := http.MethodGet
+// Ask gets, or posts a body to, what is no turn of the model, and decodes the answer.
+func (s *Server) Ask(ctx context.Context, address string, body, answer any) error {
+	method, data := http.MethodGet, []byte(nil)
 	if body != nil {
 		method = http.MethodPost
+		data, _ = json.Marshal(body) // texts and numbers always encode
 	}
-	return s.exchange(remote.WithCall(ctx, &remote.Call{}), method, address, "", body)
+	raw, err := s.exchange(ctx, method, address, "application/json", data)
+	if err != nil {
+		return err
+	}
+	return s.Refine(ctx, json.Unmarshal(raw, answer))
 }
 
 func (s *Server) exchange(ctx context.Context, method, address, accept string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
-	if err != nil {
-		return nil, s.Refine(ctx, err)
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if accept != "" {
-		r.Header.Set("Accept", accept)
-	}
-	resp, err := s.HTTP.Do(r)
-	if err != nil {
-		return nil, s.Refine(ctx, err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
+	raw, err := remote.Exchange(ctx, s.HTTP, method, address, accept, body)
 	return raw, s.Refine(ctx, err)
 }
 
-// Refine is [Refine] with the client's secrets.
+// Refine puts package remote's own error in the place of a client library's wrapping,
+// which may hold a whole URL. Other errors get a kind: an answer that the library could
+// not read.
 func (s *Server) Refine(ctx context.Context, err error) error {
-	return Refine(ctx, s.Client.Redactor(), err)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*remote.Error](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return &remote.Error{Kind: remote.Fatal, Err: errors.New(s.Client.Redactor().String(err.Error())),
+		Hint: "the server's answer does not follow the protocol"}
 }
 
 // Embedding books the vectors of texts by the named model of the server, or this one:

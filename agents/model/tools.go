@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -19,50 +20,44 @@ import (
 // in the keyword "format": Ollama's protocol has no such field, and some
 // providers refuse a request whose formats they do not know.
 func Schema(t Tool) json.RawMessage {
+	type param struct {
+		Type        string   `json:"type"`
+		Description string   `json:"description,omitempty"`
+		Enum        []string `json:"enum,omitempty"`
+	}
+	schema := struct {
+		Type       string          `json:"type"`
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required,omitempty"`
+	}{Type: "object"}
 	var b bytes.Buffer
-	b.WriteString(`{"type":"object","properties":{`)
-	var required []string
+	b.WriteByte('{')
 	for i, p := range t.Params {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		put(&b, p.Name)
-		b.WriteString(`:{"type":`)
-		kind := p.Type
-		if kind == "" {
-			kind = "string"
-		}
-		put(&b, kind)
-		if d := describe(p); d != "" {
-			b.WriteString(`,"description":`)
-			put(&b, d)
-		}
-		if len(p.Enum) > 0 {
-			b.WriteString(`,"enum":`)
-			put(&b, p.Enum)
-		}
-		b.WriteByte('}')
+		b.WriteByte(':')
+		put(&b, param{cmp.Or(p.Type, "string"), describe(p), p.Enum})
 		if p.Required {
-			required = append(required, p.Name)
+			schema.Required = append(schema.Required, p.Name)
 		}
 	}
 	b.WriteByte('}')
-	if len(required) > 0 {
-		b.WriteString(`,"required":`)
-		put(&b, required)
-	}
-	b.WriteByte('}')
-	return b.Bytes()
+	schema.Properties = b.Bytes()
+	return encode(schema)
 }
 
-func put(b *bytes.Buffer, v any) {
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("encoding %T: %v", v, err)) // strings and lists of them always encode
+// encode writes what always encodes: texts, and lists and structs of them.
+func encode(v any) []byte {
+	b, err := remote.Line(v)
+	if err != nil {
+		panic(fmt.Sprintf("encoding %T: %v", v, err))
 	}
-	b.Truncate(b.Len() - 1) // the line feed that Encode adds
+	return b
 }
+
+func put(b *bytes.Buffer, v any) { b.Write(encode(v)) }
 
 func describe(p Param) string {
 	if p.Format == "" {
@@ -86,7 +81,7 @@ func SplitFormat(description string) (text, format string) {
 }
 
 // ParseTools reads a list of tools as OpenAI's and Ollama's chat protocols carry
-// it: the inverse of [ToolList]. Parameters keep their order.
+// it: the inverse of [EncodeTools]. Parameters keep their order.
 func ParseTools(list []byte) ([]Tool, error) {
 	var raw []struct {
 		Function struct {
@@ -181,74 +176,33 @@ func eachMember(object json.RawMessage, f func(name string, value json.RawMessag
 	return nil
 }
 
-// ToolList encodes tools as both protocols want them, once for each list: the
-// lists of a loop never change. It is safe for concurrent use; the zero value is
-// ready.
-type ToolList struct {
-	mu    sync.RWMutex
-	known map[listKey]encoded
-}
-
-type listKey struct {
-	first *Tool
-	n     int
-}
-
-type encoded struct {
-	tools []Tool
-	json  []byte
-}
-
-// maxLists bounds the lists that are kept.
-const maxLists = 64
-
-// JSON returns the tools as a JSON array, nil for none. It is not to be changed.
-func (l *ToolList) JSON(tools []Tool) []byte {
+// EncodeTools returns the tools as both protocols want them: a JSON array, nil for none.
+func EncodeTools(tools []Tool) []byte {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	type tool struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
 	if len(tools) == 0 {
 		return nil
 	}
-	k := listKey{&tools[0], len(tools)}
-	l.mu.RLock()
-	e, ok := l.known[k]
-	l.mu.RUnlock()
-	if ok && slices.EqualFunc(e.tools, tools, sameTool) {
-		return e.json
-	}
-	var b bytes.Buffer
-	b.WriteByte('[')
-	for i, t := range tools {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`{"type":"function","function":{"name":`)
-		put(&b, t.Name)
-		b.WriteString(`,"description":`)
-		put(&b, t.Description)
-		b.WriteString(`,"parameters":`)
-		b.Write(Schema(t))
-		b.WriteString(`}}`)
-	}
-	b.WriteByte(']')
-	e = encoded{json: b.Bytes()}
+	var list []tool
 	for _, t := range tools {
-		t.Params = slices.Clone(t.Params)
-		e.tools = append(e.tools, t)
+		list = append(list, tool{"function", function{t.Name, t.Description, Schema(t)}})
 	}
-	l.mu.Lock()
-	if l.known == nil || len(l.known) >= maxLists {
-		l.known = map[listKey]encoded{}
-	}
-	l.known[k] = e
-	l.mu.Unlock()
-	return e.json
+	return encode(list)
 }
 
-func sameTool(a, b Tool) bool {
-	return a.Name == b.Name && a.Description == b.Description &&
-		slices.EqualFunc(a.Params, b.Params, func(a, b Param) bool {
-			return a.Name == b.Name && a.Description == b.Description && a.Type == b.Type && a.Format == b.Format &&
-				a.Required == b.Required && slices.Equal(a.Enum, b.Enum)
-		})
+// With puts a member first into an encoded chat request; a value of nil is none.
+func With(request []byte, name string, value []byte) []byte {
+	if value == nil {
+		return request
+	}
+	return slices.Concat([]byte(`{"`+name+`":`), value, []byte(","), request[1:])
 }
 
 // AppendArgs appends the arguments of a call as a JSON object.

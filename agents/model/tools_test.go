@@ -31,19 +31,9 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func TestToolListFollowsItsTools(t *testing.T) {
-	var l model.ToolList
-	tools := []model.Tool{{Name: "a", Params: []model.Param{{Name: "x"}}}}
-	first := string(l.JSON(tools))
-	if again := string(l.JSON(tools)); again != first {
-		t.Errorf("the same list is encoded as %s and as %s", first, again)
-	}
-	tools[0].Params[0].Name = "y" // the same memory, other tools
-	changed := string(l.JSON(tools))
-	if changed == first || !strings.Contains(changed, `"y"`) {
-		t.Errorf("a changed list is still encoded as %s", changed)
-	}
-	back, err := model.ParseTools([]byte(changed))
+func TestToolsAreReadAsTheyWereWritten(t *testing.T) {
+	tools := append([]model.Tool{{Name: "a", Description: "Send <b>.", Params: []model.Param{{Name: "x"}}}}, pay...)
+	back, err := model.ParseTools(model.EncodeTools(tools))
 	if diff := cmp.Diff(tools, back, cmpopts.EquateEmpty()); err != nil || diff != "" {
 		t.Errorf("read back (%v):\n%s", err, diff)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/text"
@@ -46,7 +45,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 
 // parse reads a chat request. It has the fields of both protocols: what one of
 // them lacks is empty.
-func (s *Server) parse(body []byte, p protocol) (request, error) {
+func parse(body []byte, p protocol) (request, error) {
 	var in struct {
 		Model    string `json:"model"`
 		Messages []struct {
@@ -85,7 +84,7 @@ func (s *Server) parse(body []byte, p protocol) (request, error) {
 	}
 	q.Seed = cmp.Or(in.Seed, in.Options.Seed)
 	var err error
-	if q.Tools, err = s.tools.parse(in.Tools); err != nil {
+	if q.Tools, err = model.ParseTools(in.Tools); err != nil {
 		return q, err
 	}
 	q.Messages = make([]model.Message, len(in.Messages))
@@ -119,45 +118,4 @@ func role(s string) (model.Role, error) {
 		return model.System, nil
 	}
 	return "", fmt.Errorf("there is no role %q: system, user, assistant, tool", text.Clip(s, 40))
-}
-
-// toolCache keeps the lists of tools that were read: a run sends few of them,
-// thousands of times.
-type toolCache struct {
-	mu    sync.Mutex
-	known map[string][]model.Tool
-	bytes int
-}
-
-// maxToolLists and maxToolBytes bound the lists that are kept, and their texts.
-const (
-	maxToolLists = 256
-	maxToolBytes = 4 << 20
-)
-
-func (c *toolCache) parse(raw json.RawMessage) ([]model.Tool, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	c.mu.Lock()
-	t, ok := c.known[string(raw)]
-	c.mu.Unlock()
-	if ok {
-		return t, nil
-	}
-	t, err := model.ParseTools(raw)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > maxToolBytes/4 {
-		return t, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxToolLists || c.bytes+len(raw) > maxToolBytes {
-		c.known, c.bytes = map[string][]model.Tool{}, 0
-	}
-	c.known[string(raw)] = t
-	c.bytes += len(raw)
-	return t, nil
 }

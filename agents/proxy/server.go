@@ -65,7 +65,6 @@ type Server struct {
 	names  []string
 	chaos  chaos
 	rate   *rate.Limiter // nil is no limit
-	tools  toolCache
 	done   chan struct{} // closed when the server stops: endless answers end
 	stop   sync.Once
 }
@@ -177,7 +176,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 			p.fail(w, http.StatusRequestEntityTooLarge, "invalid_request_error", err.Error())
 			return
 		}
-		q, err := s.parse(body, p)
+		q, err := parse(body, p)
 		if err != nil {
 			p.fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 			return
@@ -356,19 +355,11 @@ func number(msgs []model.Message, calls []model.Call) []model.Call {
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	if r.ContentLength > most {
-		return nil, fmt.Errorf("the request has %d bytes of %d allowed", r.ContentLength, most)
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fmt.Errorf("the request has more than the %d bytes allowed", long.Limit)
 	}
-	body := http.MaxBytesReader(w, r.Body, most)
-	if r.ContentLength <= 0 || r.ContentLength > 1<<20 {
-		b, err := io.ReadAll(body)
-		if err != nil {
-			return nil, fmt.Errorf("reading the request: %w", err)
-		}
-		return b, nil
-	}
-	b := make([]byte, r.ContentLength)
-	if _, err := io.ReadFull(body, b); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
 	return b, nil

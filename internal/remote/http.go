@@ -51,26 +51,32 @@ func Line(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Post sends a value as JSON and returns the answer's body, which a [Client] bounds
-// and holds to be whole. Its error does not repeat the address.
+// Post sends a value as JSON and returns the answer's body, as [Exchange] does.
 func Post(ctx context.Context, client *http.Client, address string, v any) ([]byte, error) {
 	body, err := Line(v)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	return Exchange(ctx, client, http.MethodPost, address, "application/json", body)
+}
+
+// Exchange sends a request, whose body is JSON or nil, and returns the answer's body,
+// which a [Client] bounds and holds to be whole. Its error does not repeat the address.
+func Exchange(ctx context.Context, client *http.Client, method, address, accept string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("sending a message: %w", err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", accept)
 	resp, err := client.Do(r)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}
-		var e *url.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
 		return nil, err
@@ -89,13 +95,6 @@ func Body(r *http.Request) ([]byte, error) {
 		return nil, nil
 	}
 	defer r.Body.Close()
-	if r.ContentLength > 0 {
-		b := make([]byte, r.ContentLength)
-		if _, err := io.ReadFull(r.Body, b); err != nil {
-			return nil, fmt.Errorf("reading the request: %w", err)
-		}
-		return b, nil
-	}
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
@@ -106,25 +105,10 @@ func Body(r *http.Request) ([]byte, error) {
 // WithBody returns the request with another body.
 func WithBody(r *http.Request, body []byte) *http.Request {
 	c := *r
-	c.Body = io.NopCloser(bytes.NewReader(body))
-	c.ContentLength = int64(len(body))
 	c.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	c.Body, _ = c.GetBody()
+	c.ContentLength = int64(len(body))
 	return &c
-}
-
-// Splice puts more members first into an encoded JSON object. members is what
-// stands between the braces.
-func Splice(object, members []byte) []byte {
-	if len(members) == 0 || len(object) < 2 || object[0] != '{' {
-		return object
-	}
-	out := make([]byte, 0, len(object)+len(members)+1)
-	out = append(out, '{')
-	out = append(out, members...)
-	if rest := bytes.TrimLeft(object[1:], " \r\n\t"); rest[0] != '}' {
-		out = append(out, ',')
-	}
-	return append(out, object[1:]...)
 }
 
 // BaseURL checks the address of a server.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +31,8 @@ func KeyVariables() []string { return []string{"OLLAMA_API_KEY"} }
 // Model is one model of one server.
 type Model struct {
 	model.Server
-	admin *api.Client
-	fixed map[string]any // options of every request
+	admin  *api.Client
+	window int // num_ctx of every request; 0 leaves it to the server
 }
 
 // New returns a model; its address is as OLLAMA_HOST has it. It sends nothing.
@@ -42,19 +41,14 @@ func New(o model.ServerOptions) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{fixed: map[string]any{"num_ctx": cmp.Or(o.Context, DefaultContext)}}
+	m := new(Model)
 	if err := m.Open("ollama", "application/x-ndjson", base, o); err != nil {
 		return nil, err
 	}
-	if t, ok := m.Sent(); ok {
-		m.fixed["temperature"] = t
+	if !slices.Contains(o.Omit, "num_ctx") {
+		m.window = cmp.Or(o.Context, DefaultContext)
 	}
-	if slices.Contains(o.Omit, "num_ctx") {
-		delete(m.fixed, "num_ctx")
-	}
-	if n, ok := m.fixed["num_ctx"].(int); ok {
-		m.Held.Store(int64(n))
-	}
+	m.Held.Store(int64(m.window))
 	m.admin = api.NewClient(base, m.HTTP)
 	return m, nil
 }
@@ -79,29 +73,26 @@ func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, erro
 }
 
 func (m *Model) encode(req model.Request) ([]byte, error) {
-	no := false
-	c := api.ChatRequest{Model: m.Model, Messages: messages(req), Stream: &m.Stream,
-		// A prompt that does not fit is an error, not silently another prompt.
-		Truncate: &no, Shift: &no,
-		Options: m.fixed}
-	seed := !slices.Contains(m.Omit, "seed")
-	if seed || req.MaxTokens > 0 {
-		c.Options = maps.Clone(m.fixed)
-		if seed {
-			c.Options["seed"] = req.Seed
-		}
-		if req.MaxTokens > 0 {
-			c.Options["num_predict"] = req.MaxTokens
-		}
+	options := map[string]any{}
+	if m.window != 0 {
+		options["num_ctx"] = m.window
 	}
-	body, err := json.Marshal(c)
+	if t := m.Sent(); t != nil {
+		options["temperature"] = *t
+	}
+	if !slices.Contains(m.Omit, "seed") {
+		options["seed"] = req.Seed
+	}
+	if req.MaxTokens > 0 {
+		options["num_predict"] = req.MaxTokens
+	}
+	// A prompt that does not fit is an error, not silently another prompt.
+	body, err := json.Marshal(api.ChatRequest{Model: m.Model, Messages: messages(req), Stream: &m.Stream,
+		Truncate: new(bool), Shift: new(bool), Options: options})
 	if err != nil {
 		return nil, err
 	}
-	if tools := m.Tools.JSON(req.Tools); tools != nil {
-		body = remote.Splice(body, append([]byte(`"tools":`), tools...))
-	}
-	return body, nil
+	return model.With(body, "tools", model.EncodeTools(req.Tools)), nil
 }
 
 func messages(req model.Request) []api.Message {
@@ -264,9 +255,9 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 			said = append(said, int(trained))
 		}
 	}
-	asked, ok := m.fixed["num_ctx"].(int)
+	asked := m.window
 	for line := range strings.Lines(show.Parameters) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && !ok {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && m.window == 0 {
 			asked, _ = strconv.Atoi(f[1])
 			said = append(said, asked)
 		}

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -43,7 +42,7 @@ func (s *sizes) context() int {
 // it does not say. Answers to prompts that fill it are errors from then on.
 func (m *Model) Context(ctx context.Context) (int, error) {
 	var list struct{ Data []sizes }
-	if err := m.ask(ctx, m.Base+"/models", nil, &list); err != nil {
+	if err := m.Ask(ctx, m.Base+"/models", nil, &list); err != nil {
 		return 0, err
 	}
 	n := 0
@@ -57,7 +56,7 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 		elsewhere := map[string]string{
 			"llamacpp": "/props", "organization_owner": "/api/v0/models/" + url.PathEscape(s.ID)}[s.Owner]
 		var real sizes
-		if elsewhere != "" && m.ask(ctx, strings.TrimSuffix(m.Base, "/v1")+elsewhere, nil, &real) == nil &&
+		if elsewhere != "" && m.Ask(ctx, strings.TrimSuffix(m.Base, "/v1")+elsewhere, nil, &real) == nil &&
 			real.context() > 0 {
 			n = real.context()
 		}
@@ -82,9 +81,9 @@ func (m *Model) ofOllama(ctx context.Context, id string) int {
 		} `json:"models"`
 	}
 	root := strings.TrimSuffix(m.Base, "/v1")
-	body, _ := json.Marshal(map[string]any{"model": id, "stream": false})
-	if m.ask(ctx, root+"/api/generate", body, new(json.RawMessage)) != nil ||
-		m.ask(ctx, root+"/api/ps", nil, &running) != nil {
+	load := map[string]any{"model": id, "stream": false}
+	if m.Ask(ctx, root+"/api/generate", load, new(json.RawMessage)) != nil ||
+		m.Ask(ctx, root+"/api/ps", nil, &running) != nil {
 		return 0
 	}
 	for _, r := range running.Models {
@@ -93,15 +92,4 @@ func (m *Model) ofOllama(ctx context.Context, id string) int {
 		}
 	}
 	return 0
-}
-
-func (m *Model) ask(ctx context.Context, from string, body []byte, to any) error {
-	raw, err := m.Ask(ctx, from, body)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(raw, to); err != nil {
-		return m.Refine(ctx, fmt.Errorf("reading what the server says of its models: %w", err))
-	}
-	return nil
 }

@@ -27,8 +27,7 @@ func KeyVariables() []string { return []string{"OPENAI_API_KEY"} }
 type Model struct {
 	model.Server
 	client *api.Client
-	fixed  []byte // a member of every request that go-openai would not send
-	limit  bool   // the server wants max_completion_tokens
+	limit  bool // the server wants max_completion_tokens
 }
 
 // New returns a model; its address goes up to and with /v1. It sends nothing.
@@ -40,11 +39,6 @@ func New(o model.ServerOptions) (*Model, error) {
 	m := &Model{limit: base.Hostname() == "api.openai.com"}
 	if err := m.Open("openai", "text/event-stream", base, o); err != nil {
 		return nil, err
-	}
-	// go-openai leaves out a temperature of 0 (its issue 678), and the server would
-	// take its own default.
-	if t, ok := m.Sent(); ok {
-		m.fixed = strconv.AppendFloat([]byte(`"temperature":`), t, 'f', -1, 64)
 	}
 	// The key is not part of this configuration: it is added further down.
 	c := api.DefaultConfig("")
@@ -115,10 +109,12 @@ func (m *Model) encode(req model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tools := m.Tools.JSON(req.Tools); tools != nil { // encoded once for all requests
-		body = remote.Splice(body, append([]byte(`"tools":`), tools...))
+	if t := m.Sent(); t != nil {
+		// go-openai leaves out a temperature of 0 (its issue 678), and the server would
+		// take its own default.
+		body = model.With(body, "temperature", strconv.AppendFloat(nil, *t, 'f', -1, 64))
 	}
-	return remote.Splice(body, m.fixed), nil
+	return model.With(body, "tools", model.EncodeTools(req.Tools)), nil
 }
 
 // judge recognises what servers say with an ordinary status: a tool call that
@@ -187,7 +183,7 @@ func messages(req model.Request) []api.ChatCompletionMessage {
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	list, err := m.client.ListModels(ctx)
 	if err != nil {
-		return nil, m.Refine(remote.WithCall(ctx, &remote.Call{}), err)
+		return nil, m.Refine(ctx, err)
 	}
 	var out []string
 	for _, x := range list.Models {
