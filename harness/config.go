@@ -1,9 +1,8 @@
 package harness
 
 import (
+	_ "embed"
 	"time"
-
-	"github.com/memtox/memtox/datasets"
 )
 
 // Config holds every setting of a run. settings.yaml describes each: its key, its flag,
@@ -82,29 +81,13 @@ const Deterministic = "deterministic"
 // AllSplits is the value of the setting split that filters nothing.
 const AllSplits = "all"
 
+//go:embed defaults.yaml
+var defaultsYAML []byte
+
 // DefaultConfig returns the settings of `memtox run` without flags.
-func DefaultConfig() Config {
-	return Config{
-		Dataset:  "memtox-bench",
-		Agents:   []string{"hermes", "openclaw"},
-		Model:    "reference:cautious",
-		Protocol: "tools",
-		Attempts: 8, RequestTimeout: 5 * time.Minute, RetryBudget: 10 * time.Minute, TrialTimeout: time.Hour,
-		ExternalTimeout: 10 * time.Second,
-		Defenses:        []string{"none", "keyword", "provenance", "contradiction", "anomaly", "guard"},
-		Split:           string(datasets.Report),
-		Epochs:          1,
-		Seed:            1,
-		Background:      8,
-		Judge:           Deterministic,
-		Window:          8192,
-		Policy:          "vague",
-		Lineage:         "overlap",
-		QueueName:       "default",
-		WriteSessions:   []string{"1"},
-		Gap:             []string{"0"},
-		Format:          "table",
-		Fsync:           time.Second,
-		Transcripts:     "all",
+func DefaultConfig() (c Config) {
+	if err := c.Load("defaults.yaml", defaultsYAML); err != nil {
+		panic(err) // the file is part of the program
 	}
+	return c
 }

@@ -63,7 +63,8 @@ const textStore = "memory"
 // PrepareDetect resolves the settings of `memtox detect`: the arms are the
 // defenses, under the profile text. No model is made.
 func PrepareDetect(ctx context.Context, c Config, o DetectOptions, cat Catalog) (*Detection, error) {
-	d := &Detection{Experiment: &Experiment{Config: c, Name: "none"}, DetectOptions: o}
+	d := &Detection{Experiment: &Experiment{Config: c, Name: "none", drivers: map[*agents.Profile]driver{}},
+		DetectOptions: o}
 	d.way = d
 	d.Config.Agents, d.Config.Model, d.Config.Transcripts, d.Config.Epochs = []string{TextAgent}, d.Name, "none", 1
 	if o.Origin != "" {
@@ -77,41 +78,33 @@ func PrepareDetect(ctx context.Context, c Config, o DetectOptions, cat Catalog) 
 	if d.stored, err = storedRecords(o.Stored); err != nil {
 		return nil, err
 	}
-	set, err := cat.Datasets(ctx, c.Dataset)
-	if err != nil {
-		return nil, datasetProblem(c.Dataset, err)
-	}
-	built, err := buildDefenses(ctx, c, cat, set)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.prepare(ctx, set, built); err != nil {
+	if err := d.prepare(ctx, cat); err != nil {
 		_ = d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Detection) prepare(ctx context.Context, set *datasets.Set, built []defenses.Built) (err error) {
-	if err := d.greet(ctx, built); err != nil {
+func (d *Detection) prepare(ctx context.Context, cat Catalog) error {
+	set, err := cat.open(ctx, d.Config.Dataset)
+	if err != nil {
 		return err
 	}
-	profile := textProfile()
-	loop := &agents.Loop{Profile: profile, Settings: agents.Settings{Window: d.Config.Window, Policy: d.Config.Policy}}
-	var arms []Arm
+	built, err := d.build(ctx, cat, set)
+	if err != nil {
+		return err
+	}
 	for _, b := range built {
 		place, err := gateFor(d.Gate, b)
 		if err != nil {
 			return err
 		}
 		d.gates = append(d.gates, place)
-		arms = append(arms, Arm{Profile: profile, Defense: b})
-		d.drivers = append(d.drivers, loop)
 	}
-	if d.Plan, err = newPlan(d.Config, set, d.Name, arms); err != nil {
+	if err := d.cross(set, []*agents.Profile{textProfile()}, built); err != nil {
 		return err
 	}
-	for arm := range arms { // so that lexicons are compiled before anything is timed
+	for arm := range d.Plan.Arms { // so that lexicons are compiled before anything is timed
 		if d.ours(arm) {
 			_ = d.hearSome(ctx, arm, nil, 32, func(*memory.Event) {}) // the run will meet its error again
 		}

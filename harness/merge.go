@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,7 +89,7 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 func Merge(ctx context.Context, plan *Experiment, names []string, runs []*results.Reader,
 	into *results.Journal) (Merged, error) {
 	var m Merged
-	digests, check := map[string]string{}, plan.Rows()
+	digests := map[string]string{}
 	count, have := 0, map[int]bool{}
 	var batch []results.Finished // of one case: their transcripts share a frame
 	bytes := 0
@@ -102,40 +101,29 @@ func Merge(ctx context.Context, plan *Experiment, names []string, runs []*result
 	}
 	for i, r := range runs {
 		var rows int64
-		for e, err := range r.Entries(results.Everything) {
-			if err == nil {
-				err = ctx.Err()
+		first := func(t *results.Trial) bool {
+			rows++
+			d, twice := digests[t.ID]
+			switch {
+			case !twice:
+				digests[strings.Clone(t.ID)] = strings.Clone(t.Digest)
+			case d != t.Digest:
+				m.Conflicts++
+				fallthrough
+			default:
+				m.Duplicates++
+			}
+			return !twice
+		}
+		for f, err := range plan.finished(ctx, names[i], r, first) {
+			if n := len(batch); err == nil && n > 0 && (batch[n-1].Trial.Case != f.Trial.Case || bytes >= groupBytes) {
+				err = hand()
 			}
 			if err != nil {
 				return m, err
 			}
-			rows++
-			t := &e.Trial
-			if err := check.Check(t); err != nil {
-				return m, foreignRow(names[i], err)
-			}
-			if d, twice := digests[t.ID]; twice {
-				m.Duplicates++
-				if d != t.Digest {
-					m.Conflicts++
-				}
-				continue
-			}
-			digests[strings.Clone(t.ID)] = strings.Clone(t.Digest)
-			var transcript []byte
-			if e.HasTranscript() {
-				if transcript, err = r.Transcript(t.ID); err != nil && !errors.Is(err, results.ErrNoTranscript) {
-					return m, err
-				}
-			}
-			if n := len(batch); n > 0 && (batch[n-1].Trial.Case != t.Case || bytes >= groupBytes) {
-				if err := hand(); err != nil {
-					return m, err
-				}
-			}
-			row := *t
-			batch = append(batch, results.Finished{Trial: &row, Decisions: slices.Clone(e.Decisions), Transcript: transcript})
-			bytes += len(transcript)
+			batch = append(batch, f)
+			bytes += len(f.Transcript)
 			m.Trials++
 		}
 		if err := hand(); err != nil {

@@ -65,36 +65,27 @@ func (c *Config) sequences() (originals bool, list []attacks.Sequence, err error
 // in the order of the set, and counts by mutation to how many it applied. Benign
 // cases are in it only beside the originals, for none.
 func Variants(set *datasets.Set, mutate []string) ([]datasets.Case, map[string]int, error) {
-	c := Config{Mutate: mutate}
-	originals, list, err := c.sequences()
+	all := make([]int, len(set.Cases))
+	for i := range all {
+		all[i] = i
+	}
+	varied, chosen, err := mutated(Config{Mutate: mutate}, set, all)
 	if err != nil {
 		return nil, nil, err
 	}
+	originals := len(mutate) == 0 || slices.Contains(mutate, MutateNone)
 	var cases []datasets.Case
 	applied := map[string]int{}
-	for i := range set.Cases {
-		if originals {
-			cases = append(cases, set.Cases[i])
+	for _, i := range chosen {
+		variant := i >= len(set.Cases)
+		if variant {
+			applied[varied.Cases[i].Variant]++
 		}
-		for _, q := range list {
-			if v, ok := q.Apply(set.Cases[i]); ok {
-				cases = append(cases, v)
-				applied[v.Variant]++
-			}
-		}
-	}
-	for _, q := range list {
-		if applied[q.String()] == 0 {
-			return nil, nil, appliesToNone(q, set)
+		if variant || originals {
+			cases = append(cases, varied.Cases[i])
 		}
 	}
 	return cases, applied, nil
-}
-
-func appliesToNone(q attacks.Sequence, set *datasets.Set) error {
-	return &settings.Problem{Where: "--mutate", What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q,
-		set.Name),
-		Hint: "choose another mutation, or other cases (a variant is not varied again)"}
 }
 
 // mutated replaces the chosen attacks by their variants, which stand beside each
@@ -129,7 +120,9 @@ func mutated(c Config, set *datasets.Set, cases []int) (*datasets.Set, []int, er
 	}
 	for n, q := range list {
 		if applied[n] == 0 {
-			return nil, nil, appliesToNone(q, set)
+			return nil, nil, &settings.Problem{Where: "--mutate",
+				What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q, set.Name),
+				Hint: "choose another mutation, or other cases (a variant is not varied again)"}
 		}
 	}
 	return &next, out, nil

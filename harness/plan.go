@@ -48,17 +48,6 @@ type Trial struct {
 // NewPlan chooses the cases that the settings name, samples them down to the
 // limit, mutates the attacks, and crosses all with the arms.
 func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
-	p, err := newPlan(c, set, model, arms)
-	if err == nil && !slices.ContainsFunc(p.Cases, func(i int) bool { return p.Set.Cases[i].Text == nil }) {
-		return nil, &settings.Problem{Where: "--dataset",
-			What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name),
-			Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
-	}
-	return p, err
-}
-
-// newPlan takes texts without sessions too, which only the profile text can meet.
-func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
 	p := &Plan{Set: set, Model: model, Arms: arms, Epochs: c.Epochs}
 	if err := knownFilters(c, set); err != nil {
 		return nil, err
@@ -75,6 +64,12 @@ func newPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 			hint = "the split is " + c.Split + ", --split all takes every case; " + hint
 		}
 		return nil, &settings.Problem{What: fmt.Sprintf("no case of %s passes the filters", set.Name), Hint: hint}
+	}
+	if !slices.ContainsFunc(p.Cases, func(i int) bool { return set.Cases[i].Text == nil }) &&
+		!slices.ContainsFunc(arms, func(a Arm) bool { return a.Profile.Name == TextAgent }) {
+		return nil, &settings.Problem{Where: "--dataset",
+			What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name),
+			Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
 	}
 	p.Cases = sample(set, p.Cases, c.Limit, c.Seed)
 	var err error
@@ -105,30 +100,37 @@ func (c *Config) takes(k *datasets.Case, splits bool) bool {
 	if split == "" || !splits {
 		split = datasets.Report
 	}
-	if c.Split != AllSplits && c.Split != string(split) || !among(c.Domains, k.Domain) {
+	if c.Split != AllSplits && c.Split != string(split) {
 		return false
 	}
-	return k.Label == datasets.Benign ||
-		among(c.Classes, k.Class) && among(c.Channels, k.Channel) && among(c.Goals, k.Goal) && among(c.Signals, k.Signal)
+	for _, f := range filters {
+		values := f.values(c)
+		if len(values) > 0 && !slices.Contains(values, f.of(k)) && (k.Label == datasets.Attack || f.key == "domain") {
+			return false
+		}
+	}
+	return true
 }
 
-func among(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+// filters are the settings that choose cases by what they say of themselves.
+var filters = []struct {
+	key    string
+	values func(*Config) []string
+	of     func(*datasets.Case) string
+}{
+	{"class", func(c *Config) []string { return c.Classes }, func(k *datasets.Case) string { return k.Class }},
+	{"channel", func(c *Config) []string { return c.Channels }, func(k *datasets.Case) string { return k.Channel }},
+	{"domain", func(c *Config) []string { return c.Domains }, func(k *datasets.Case) string { return k.Domain }},
+	{"goal", func(c *Config) []string { return c.Goals }, func(k *datasets.Case) string { return k.Goal }},
+	{"signal", func(c *Config) []string { return c.Signals }, func(k *datasets.Case) string { return k.Signal }},
+}
 
 // knownFilters refuses a filter value that no case of the set has: most likely
 // it is mistyped, and a run of nothing must not look like a result.
 func knownFilters(c Config, set *datasets.Set) error {
-	for _, f := range []struct {
-		key    string
-		values []string
-		of     func(*datasets.Case) string
-	}{
-		{"class", c.Classes, func(k *datasets.Case) string { return k.Class }},
-		{"channel", c.Channels, func(k *datasets.Case) string { return k.Channel }},
-		{"domain", c.Domains, func(k *datasets.Case) string { return k.Domain }},
-		{"goal", c.Goals, func(k *datasets.Case) string { return k.Goal }},
-		{"signal", c.Signals, func(k *datasets.Case) string { return k.Signal }},
-	} {
-		if len(f.values) == 0 {
+	for _, f := range filters {
+		values := f.values(&c)
+		if len(values) == 0 {
 			continue
 		}
 		var have []string
@@ -138,7 +140,7 @@ func knownFilters(c Config, set *datasets.Set) error {
 			}
 		}
 		slices.Sort(have)
-		for _, v := range f.values {
+		for _, v := range values {
 			if !slices.Contains(have, v) {
 				return settings.Unknown(set.Name, f.key, v, have)
 			}
@@ -168,32 +170,27 @@ func (p *Plan) Whole() int64 {
 	return int64(len(p.Cases)) * int64(len(p.Arms)) * int64(p.Epochs)
 }
 
-// Trials visits every trial, of the shard where the plan is one, in order: case by case, epoch by epoch, and the arms
-// of a case next to each other, so that a run that ends early has compared like
-// with like.
-func (p *Plan) Trials() iter.Seq[Trial] {
+// Trials visits every trial, of the shard where the plan is one, in order: case by case,
+// epoch by epoch, and the arms of a case next to each other, so that a run that ends
+// early has compared like with like.
+func (p *Plan) Trials() iter.Seq[Trial] { return p.Span(0, p.Whole()) }
+
+// Span visits the trials from place first on, n places of the whole plan; of
+// these, those of the shard. The arms of one case are next to each other.
+func (p *Plan) Span(first, n int64) iter.Seq[Trial] {
 	return func(yield func(Trial) bool) {
-		for t := range p.Span(0, p.Whole()) {
-			if !yield(t) {
+		for i := first; i < min(first+n, p.Whole()); i++ {
+			if t := p.at(i); (p.shard.count == 0 || p.shard.holds(p.ID(t))) && !yield(t) {
 				return
 			}
 		}
 	}
 }
 
-// Span visits the trials from place first on, n places of the whole plan; of
-// these, those of the shard. The arms of one case are next to each other.
-func (p *Plan) Span(first, n int64) iter.Seq[Trial] {
-	return func(yield func(Trial) bool) {
-		arms := int64(len(p.Arms))
-		for i := first; i < min(first+n, p.Whole()); i++ {
-			chunk := i / arms
-			t := Trial{Index: i, Case: p.Cases[chunk/int64(p.Epochs)], Epoch: int(chunk % int64(p.Epochs)), Arm: int(i % arms)}
-			if (p.shard.count == 0 || p.shard.holds(p.ID(t))) && !yield(t) {
-				return
-			}
-		}
-	}
+// at is the trial at a place of the whole plan.
+func (p *Plan) at(i int64) Trial {
+	arms, epochs := int64(len(p.Arms)), int64(p.Epochs)
+	return Trial{Index: i, Case: p.Cases[i/arms/epochs], Epoch: int(i / arms % epochs), Arm: int(i % arms)}
 }
 
 // ID is the trial's id: see [results.TrialID].

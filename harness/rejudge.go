@@ -3,14 +3,11 @@ package harness
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
@@ -25,10 +22,9 @@ type Rejudging struct {
 	Run    *results.Run
 	Reader *score.ModelJudge
 
-	from  *results.Reader
-	name  string // of the run, in messages
-	plan  *Experiment
-	cases map[string]*datasets.Case
+	from *results.Reader
+	name string // of the run, in messages
+	plan *Experiment
 }
 
 // PrepareRejudge resolves what the run was made of and the judge. c holds the judge
@@ -62,7 +58,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		own.Concurrency = c.Concurrency
 	}
 	own.Record, own.Replay = c.Record, c.Replay
-	x := &Rejudging{Config: own, from: from, name: name, cases: map[string]*datasets.Case{}}
+	x := &Rejudging{Config: own, from: from, name: name}
 	if x.Reader, err = own.Reader(ctx, cat); err != nil {
 		return nil, err
 	}
@@ -70,7 +66,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 		return nil, &settings.Problem{Where: "--judge", What: "names no model",
 			Hint: "the deterministic judge has judged the run already; name one such as llm:openai:NAME"}
 	}
-	if err := x.prepare(ctx, cat, run); err != nil {
+	if x.plan, err = PlanOf(ctx, name, run, "", cat); err != nil {
 		_ = x.Close()
 		return nil, err
 	}
@@ -90,18 +86,6 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	return x, nil
 }
 
-func (x *Rejudging) prepare(ctx context.Context, cat Catalog, run *results.Run) error {
-	var err error
-	if x.plan, err = PlanOf(ctx, x.name, run, "", cat); err != nil {
-		return err
-	}
-	p := x.plan.Plan
-	for _, i := range p.Cases {
-		x.cases[p.Set.Cases[i].ID] = &p.Set.Cases[i]
-	}
-	return nil
-}
-
 // Close lets go of the judge.
 func (x *Rejudging) Close() error { return x.Reader.Close() }
 
@@ -118,7 +102,20 @@ func (x *Rejudging) Workers() int {
 func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, stop <-chan struct{}) error {
 	progress.Planned.Store(x.from.Trials())
 	var unread error
-	left := func(yield func(results.Finished) bool) { unread = x.left(sink, progress, yield) }
+	unjudged := func(t *results.Trial) bool {
+		if sink.Done(t.ID) {
+			progress.Resumed.Add(1)
+			return false
+		}
+		return true
+	}
+	left := func(yield func(results.Finished) bool) {
+		for f, err := range x.plan.finished(context.WithoutCancel(ctx), x.name, x.from, unjudged) {
+			if unread = err; err != nil || !yield(f) {
+				return
+			}
+		}
+	}
 	err := Pool(ctx, x.Workers(), stop, left, func(ctx context.Context, _ int, f results.Finished) error {
 		if err := x.one(ctx, &f); err != nil {
 			return err
@@ -126,34 +123,6 @@ func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, st
 		return Hand(sink, []results.Finished{f}, progress)
 	})
 	return cmp.Or(err, unread)
-}
-
-// left visits the rows that the sink does not hold yet, with what is stored of them.
-func (x *Rejudging) left(sink Sink, progress *Progress, yield func(results.Finished) bool) error {
-	rows := x.plan.Rows()
-	for e, err := range x.from.Entries(results.Everything) {
-		if err != nil {
-			return err
-		}
-		if err := rows.Check(&e.Trial); err != nil {
-			return foreignRow(x.name, err)
-		}
-		if sink.Done(e.Trial.ID) {
-			progress.Resumed.Add(1)
-			continue
-		}
-		row := e.Trial
-		f := results.Finished{Trial: &row, Decisions: slices.Clone(e.Decisions)}
-		if e.HasTranscript() {
-			if f.Transcript, err = x.from.Transcript(row.ID); err != nil && !errors.Is(err, results.ErrNoTranscript) {
-				return err
-			}
-		}
-		if !yield(f) {
-			return nil
-		}
-	}
-	return nil
 }
 
 // one judges a trial.
@@ -174,13 +143,8 @@ func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 	if t.Label != results.Attack || t.Status == results.Excluded {
 		return nil
 	}
-	k := x.cases[t.Case]
-	if k == nil {
-		return &settings.Problem{Where: "trial " + t.ID,
-			What: fmt.Sprintf("its case %q is not in %s", t.Case, x.Config.Dataset),
-			Hint: "the judge needs what the case says the attacker wants stored"}
-	}
-	s := score.NewSubject(k)
+	p := x.plan.Plan
+	s := score.NewSubject(&p.Set.Cases[p.at(t.Index).Case])
 	if !s.NeedsReader() {
 		return nil
 	}

@@ -3,8 +3,11 @@ package harness
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/agents"
@@ -85,22 +88,17 @@ func (x *Experiment) Rows() *Rows { return &Rows{x: x, of: -1} }
 // is that of a run.json it fills in what an older memtox did not say.
 func (r *Rows) Check(row *results.Trial) error {
 	p := r.x.Plan
-	var at *Trial
-	if row.Index >= 0 {
-		for t := range p.Span(row.Index, 1) {
-			at = &t
-		}
-	}
-	if at == nil || p.ID(*at) != row.ID {
+	if row.Index < 0 || row.Index >= p.Whole() || p.ID(p.at(row.Index)) != row.ID {
 		return fmt.Errorf("trial %.20q is not the one at place %d of the plan", row.ID, row.Index)
 	}
+	at := p.at(row.Index)
 	if r.of != at.Case {
 		r.of, r.subject = at.Case, score.NewSubject(&p.Set.Cases[at.Case])
 	}
 	if profile := p.Arms[at.Arm].Profile; r.x.unasked[profile] {
 		profile.WritesSkills = row.Status != results.Excluded // nobody asked this agent; its own row says it
 	}
-	want := r.x.known(r.subject, *at)
+	want := r.x.known(r.subject, at)
 	if r.x.unasked != nil {
 		row.ExpectsProposal = want.ExpectsProposal // rows of a memtox before this one have no such column
 	}
@@ -127,24 +125,53 @@ func (r *Rows) Check(row *results.Trial) error {
 // CheckAll holds every row of a run directory against the plan. name says in the
 // error which one it is.
 func (x *Experiment) CheckAll(ctx context.Context, name string, from *results.Reader) error {
-	rows := x.Rows()
-	for e, err := range from.Entries(results.TrialsOnly) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if err := rows.Check(&e.Trial); err != nil {
-			return foreignRow(name, err)
-		}
+	for _, err := range x.finished(ctx, name, from, nil) {
+		return err
 	}
 	return nil
 }
 
-func foreignRow(name string, err error) error {
-	return &settings.Problem{Where: name, Err: err, Hint: "none of its rows is counted; bring back the data that it " +
-		"was run with, or run it again into another directory"}
+// finished visits the trials of a run directory that are wanted, whole, and holds every
+// row against the plan. What ends it early is the last that it gives. Without wanted it
+// gives nothing else.
+func (x *Experiment) finished(ctx context.Context, name string, from *results.Reader,
+	wanted func(*results.Trial) bool) iter.Seq2[results.Finished, error] {
+	return func(yield func(results.Finished, error) bool) {
+		rows, read := x.Rows(), results.Everything
+		if wanted == nil {
+			read = results.TrialsOnly
+		}
+		for e, err := range from.Entries(read) {
+			if err = cmp.Or(err, ctx.Err()); err == nil {
+				if bad := rows.Check(&e.Trial); bad != nil {
+					err = &settings.Problem{Where: name, Err: bad, Hint: "none of its rows is counted; bring back the data " +
+						"that it was run with, or run it again into another directory"}
+				}
+			}
+			if err == nil && (wanted == nil || !wanted(&e.Trial)) {
+				continue
+			}
+			var f results.Finished
+			if err == nil {
+				f, err = whole(from, e)
+			}
+			if !yield(f, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// whole is a trial with all that is stored of it.
+func whole(from *results.Reader, e *results.Entry) (f results.Finished, err error) {
+	row := e.Trial
+	f = results.Finished{Trial: &row, Decisions: slices.Clone(e.Decisions)}
+	if e.HasTranscript() {
+		if f.Transcript, err = from.Transcript(row.ID); errors.Is(err, results.ErrNoTranscript) {
+			err = nil
+		}
+	}
+	return f, err
 }
 
 // PlanOf is the plan of a run from its run.json and the cases, for holding rows
@@ -161,9 +188,9 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 			Hint: "copy them here"}
 	}
 	c.Shard = ""
-	set, err := cat.Datasets(ctx, cmp.Or(file, c.Dataset))
+	set, err := cat.open(ctx, cmp.Or(file, c.Dataset))
 	if err != nil {
-		return nil, datasetProblem(cmp.Or(file, c.Dataset), err)
+		return nil, err
 	}
 	if set.SHA256 != run.Dataset.SHA256 {
 		return nil, &settings.Problem{Where: "--dataset",
@@ -173,34 +200,29 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 	}
 	same := *set
 	same.Name = run.Dataset.Name // of the file where it was
-	x := &Experiment{Config: c, Name: run.Model, LLM: run.LLM, unasked: map[*agents.Profile]bool{}}
+	x := &Experiment{Config: c, Name: run.Model, LLM: run.LLM, unasked: map[*agents.Profile]bool{},
+		drivers: map[*agents.Profile]driver{}}
 	resolved, _ := run.Settings[resolvedKey].(map[string]any)
 	x.judged, _ = resolved["judge"].(string)
-	built, _ := resolved["defenses"].(map[string]any)
-	lives, err := c.lives()
-	if err != nil {
-		return nil, err
+	canonical, _ := resolved["defenses"].(map[string]any)
+	var built []defenses.Built
+	for _, d := range run.Defenses {
+		is, ok := canonical[d].(string)
+		if !ok {
+			return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q "+
+				"stands for", d)}
+		}
+		built = append(built, defenses.Built{Name: d, Canonical: is})
 	}
-	var arms []Arm
+	var profiles []*agents.Profile
 	for _, spec := range c.Agents {
 		p, err := x.profile(spec, cat)
 		if err != nil {
 			return nil, &settings.Problem{Where: name, What: "names an agent that this memtox does not have", Err: err}
 		}
-		loop := &agents.Loop{Profile: p, Settings: agents.Settings{Window: c.Window, Policy: c.Policy}}
-		for _, l := range lives {
-			for _, d := range run.Defenses {
-				canonical, ok := built[d].(string)
-				if !ok {
-					return nil, &settings.Problem{Where: name, What: fmt.Sprintf("its run.json does not say what the defense %q "+
-						"stands for", d)}
-				}
-				arms = append(arms, Arm{Profile: p, Life: l, Defense: defenses.Built{Name: d, Canonical: canonical}})
-				x.drivers = append(x.drivers, loop)
-			}
-		}
+		profiles = append(profiles, p)
 	}
-	if x.Plan, err = newPlan(c, &same, run.Model, arms); err != nil {
+	if err := x.cross(&same, profiles, built); err != nil {
 		return nil, err
 	}
 	if whole := cmp.Or(run.Whole, run.Planned); x.Plan.Len() != whole {

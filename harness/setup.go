@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -77,9 +78,8 @@ type Experiment struct {
 	// begins.
 	Warnings []string
 
-	drivers []driver // by arm
-	foreign []*external.Agent
-	remotes []defenses.Remote
+	drivers map[*agents.Profile]driver
+	closers []io.Closer // of agents and defenses outside this process
 	way     way
 	sweeps  []swept
 	greeted map[string]defenses.Identity // by the name of the defense
@@ -101,7 +101,7 @@ type way interface {
 // Prepare resolves the settings. Whatever is wrong with them is found here, as a
 // [Problem], before anything runs.
 func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
-	x := &Experiment{Config: c}
+	x := &Experiment{Config: c, drivers: map[*agents.Profile]driver{}}
 	x.way = x
 	if err := x.prepare(ctx, cat); err != nil {
 		_ = x.Close()
@@ -148,53 +148,42 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 		}
 		profiles = append(profiles, cat.Profiles[i])
 	}
-	set, err := cat.Datasets(ctx, c.Dataset)
+	set, err := cat.open(ctx, c.Dataset)
 	if err != nil {
-		return datasetProblem(c.Dataset, err)
+		return err
 	}
 	if x.sweeps, err = c.swept(cat.Defenses); err != nil {
 		return err
 	}
-	built, err := buildDefenses(ctx, c, cat, set)
+	built, err := x.build(ctx, cat, set)
 	if err != nil {
 		return err
 	}
-	if err := x.greet(ctx, built); err != nil {
-		return err
-	}
-	var arms []Arm
+	return x.cross(set, profiles, built)
+}
+
+// cross makes the plan of the agents under the defenses. The arms of one profile share
+// what drives it: a loop of ours, if nothing else does.
+func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built []defenses.Built) error {
+	c := x.Config
 	lives, err := c.lives()
 	if err != nil {
 		return err
 	}
+	var arms []Arm
 	for _, p := range profiles {
+		if x.drivers[p] == nil {
+			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
+				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
+		}
 		for _, l := range lives {
 			for _, d := range built {
 				arms = append(arms, Arm{Profile: p, Defense: d, Life: l})
 			}
 		}
 	}
-	if x.Plan, err = NewPlan(c, set, x.Name, arms); err != nil {
-		return err
-	}
-	for i, a := range arms {
-		d := driver(nil)
-		for _, f := range x.foreign {
-			if f.Profile() == a.Profile {
-				d = f
-			}
-		}
-		switch {
-		case d != nil:
-		case i%len(built) == 0: // the arms of one profile share its loop
-			d = &agents.Loop{Profile: a.Profile, Model: x.Model,
-				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
-		default:
-			d = x.drivers[i-1]
-		}
-		x.drivers = append(x.drivers, d)
-	}
-	return nil
+	x.Plan, err = NewPlan(c, set, x.Name, arms)
+	return err
 }
 
 // driver is what takes an agent through its sessions: a loop of ours, or an agent
@@ -210,8 +199,8 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	if err != nil {
 		return nil, settings.Placed("--agent", err)
 	}
-	x.foreign = append(x.foreign, a)
 	p := a.Profile()
+	x.closers, x.drivers[p] = append(x.closers, a), a
 	if slices.ContainsFunc(cat.Profiles, func(o *agents.Profile) bool { return o.Name == p.Name }) {
 		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name),
 			Hint: "choose one that is not taken"}
@@ -231,7 +220,6 @@ func (x *Experiment) greet(ctx context.Context, built []defenses.Built) error {
 	x.greeted = map[string]defenses.Identity{}
 	for _, b := range built {
 		for i, r := range defenses.Remotes(b.Defense) {
-			x.remotes = append(x.remotes, r)
 			id, err := r.Greet(ctx)
 			switch {
 			case ctx.Err() != nil:
@@ -254,38 +242,40 @@ func (x *Experiment) greet(ctx context.Context, built []defenses.Built) error {
 // an open cassette.
 func (x *Experiment) Close() error {
 	var errs []error
-	for _, r := range x.remotes {
-		errs = append(errs, r.Close())
+	for _, c := range x.closers {
+		errs = append(errs, c.Close())
 	}
 	if x.Reader != nil {
 		errs = append(errs, x.Reader.Close())
 	}
-	for _, a := range x.foreign {
-		errs = append(errs, a.Close())
-	}
-	if c, ok := x.Model.(interface{ Close() error }); ok {
+	if c, ok := x.Model.(io.Closer); ok {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// datasetProblem is a mistake in a dataset or its name; an interruption is none.
-func datasetProblem(name string, err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
+// open opens a set. Where that fails its name is wrong, or its data is; an interruption
+// is neither.
+func (c Catalog) open(ctx context.Context, name string) (*datasets.Set, error) {
+	set, err := c.Datasets(ctx, name)
 	var e *datasets.Error
-	if errors.As(err, &e) && e.File == "" {
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return set, err
+	case errors.As(err, &e) && e.File == "":
 		p := &settings.Problem{Where: "--dataset", Err: err}
 		if n := settings.Nearest(name, datasets.Names()); n != "" {
 			p.Hint = fmt.Sprintf("did you mean %q?", n)
 		}
-		return p
+		return nil, p
 	}
-	return settings.Placed("", err)
+	return nil, settings.Placed("", err)
 }
 
-func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set) (built []defenses.Built, err error) {
+// build makes the defenses and, once all are made, asks those outside this process who
+// they are.
+func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) (built []defenses.Built, err error) {
+	c := x.Config
 	if len(c.Defenses) == 0 {
 		return nil, &settings.Problem{Where: "--defense", What: "no defense is named",
 			Hint: "none is the name of the undefended arm"}
@@ -293,22 +283,8 @@ func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set
 	env := defenses.Env{Knowledge: knowledge(set), Vector: text.Hashing{}.Embed, ReadFile: cat.ReadFile,
 		Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
 		Model: func(name string) (model.Model, error) { return judgeModel(ctx, c, cat, name) }}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for _, b := range built {
-			for _, r := range defenses.Remotes(b.Defense) {
-				_ = r.Close()
-			}
-		}
-	}()
 	specs := slices.Clone(c.Defenses)
-	sweeps, err := c.swept(cat.Defenses)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range sweeps {
+	for _, s := range x.sweeps {
 		for _, spec := range s.Specs {
 			if !slices.Contains(specs, spec) {
 				specs = append(specs, spec)
@@ -317,6 +293,9 @@ func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set
 	}
 	for i, spec := range specs {
 		b, err := cat.Defenses.Build(spec, env)
+		for _, r := range defenses.Remotes(b.Defense) {
+			x.closers = append(x.closers, r)
+		}
 		switch {
 		case err != nil && i >= len(c.Defenses):
 			return built, settings.Placed("--sweep", err)
@@ -329,7 +308,7 @@ func buildDefenses(ctx context.Context, c Config, cat Catalog, set *datasets.Set
 		}
 		built = append(built, b)
 	}
-	return built, nil
+	return built, x.greet(ctx, built)
 }
 
 // judgeModel makes the model of a judge, which answers beside the agent's. Its

@@ -166,7 +166,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 // row has the columns of the case and the arm.
 func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 	arm := &x.Plan.Arms[t.Arm]
-	scaled := x.drivers[t.Arm].Scaled()
+	scaled := x.drivers[arm.Profile].Scaled()
 	split := k.Split
 	if split == "" {
 		split = datasets.Report
@@ -298,7 +298,7 @@ type runner interface {
 
 // open makes the agent of an arm ready for a trial.
 func (x *Experiment) open(ctx context.Context, arm int, mem *memory.Memory) (runner, func(), error) {
-	switch d := x.drivers[arm].(type) {
+	switch d := x.drivers[x.Plan.Arms[arm].Profile].(type) {
 	case *external.Agent:
 		t, err := d.Open(ctx, mem)
 		if err != nil {
