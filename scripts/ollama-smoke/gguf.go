@@ -16,51 +16,49 @@ const (
 	contextLength = 16384 // room for the window of a run, a token a byte
 )
 
-// Types of values in a GGUF file (github.com/ggml-org/ggml, docs/gguf.md).
-const (
-	ggufUint32  = 4
-	ggufInt32   = 5
-	ggufFloat32 = 6
-	ggufString  = 8
-	ggufArray   = 9
-)
-
 type gguf struct {
 	values, tensors, data bytes.Buffer
 	nValues, nTensors     uint64
 	rng                   *rand.Rand
 }
 
-func put(b *bytes.Buffer, v any) { _ = binary.Write(b, binary.LittleEndian, v) } // a Buffer takes everything
-
-func putString(b *bytes.Buffer, s string) {
-	put(b, uint64(len(s)))
-	b.WriteString(s)
-}
-
-func (g *gguf) key(k string, typ uint32) {
-	g.nValues++
-	putString(&g.values, k)
-	put(&g.values, typ)
-}
-
-func (g *gguf) text(k, v string)          { g.key(k, ggufString); putString(&g.values, v) }
-func (g *gguf) number(k string, v uint32) { g.key(k, ggufUint32); put(&g.values, v) }
-
-func (g *gguf) texts(k string, v []string) {
-	g.key(k, ggufArray)
-	put(&g.values, uint32(ggufString))
-	put(&g.values, uint64(len(v)))
-	for _, s := range v {
-		putString(&g.values, s)
+// put writes a text behind its length, and numbers in little endian.
+func put(b *bytes.Buffer, v any) {
+	if s, ok := v.(string); ok {
+		put(b, uint64(len(s)))
+		b.WriteString(s)
+		return
 	}
+	_ = binary.Write(b, binary.LittleEndian, v) // a Buffer takes everything
 }
 
-func (g *gguf) numbers(k string, v []int32) {
-	g.key(k, ggufArray)
-	put(&g.values, uint32(ggufInt32))
-	put(&g.values, uint64(len(v)))
-	put(&g.values, v)
+// value adds a value under a key, behind the number that GGUF has for its type
+// (github.com/ggml-org/ggml, docs/gguf.md).
+func (g *gguf) value(key string, v any) {
+	const anUint32, anInt32, aFloat32, aString, anArray uint32 = 4, 5, 6, 8, 9
+	g.nValues++
+	put(&g.values, key)
+	switch v := v.(type) {
+	case int:
+		put(&g.values, anUint32)
+		put(&g.values, uint32(v))
+	case float32:
+		put(&g.values, aFloat32)
+		put(&g.values, v)
+	case string:
+		put(&g.values, aString)
+		put(&g.values, v)
+	case []int32:
+		put(&g.values, [2]uint32{anArray, anInt32})
+		put(&g.values, uint64(len(v)))
+		put(&g.values, v)
+	case []string:
+		put(&g.values, [2]uint32{anArray, aString})
+		put(&g.values, uint64(len(v)))
+		for _, s := range v {
+			put(&g.values, s)
+		}
+	}
 }
 
 // alignment of tensors within the file.
@@ -76,7 +74,7 @@ func pad(b *bytes.Buffer) {
 func (g *gguf) tensor(name string, norm bool, dims ...int) {
 	g.nTensors++
 	pad(&g.data)
-	putString(&g.tensors, name)
+	put(&g.tensors, name)
 	put(&g.tensors, uint32(len(dims)))
 	n := 1
 	for _, d := range dims {
@@ -122,27 +120,19 @@ func tinyModel() []byte {
 	tokens = append(tokens, "<|bos|>", "<|eos|>", th[0]+th[1])
 	types = append(types, 3, 3, 1) // 3: a control token
 
-	g.text("general.architecture", "llama")
-	g.text("general.name", "tiny")
-	g.number("general.file_type", 0)
 	for _, x := range []struct {
 		key   string
-		value int
-	}{{"context_length", contextLength}, {"embedding_length", width}, {"block_count", layers},
-		{"feed_forward_length", hidden},
-		{"attention.head_count", heads}, {"attention.head_count_kv", heads}, {"rope.dimension_count", width / heads},
-		{"vocab_size", len(tokens)}} {
-		g.number("llama."+x.key, uint32(x.value))
+		value any
+	}{{"general.architecture", "llama"}, {"general.name", "tiny"}, {"general.file_type", 0},
+		{"llama.context_length", contextLength}, {"llama.embedding_length", width}, {"llama.block_count", layers},
+		{"llama.feed_forward_length", hidden}, {"llama.attention.head_count", heads},
+		{"llama.attention.head_count_kv", heads}, {"llama.rope.dimension_count", width / heads},
+		{"llama.vocab_size", len(tokens)}, {"llama.attention.layer_norm_rms_epsilon", float32(1e-5)},
+		{"tokenizer.ggml.model", "gpt2"}, {"tokenizer.ggml.pre", "default"}, {"tokenizer.ggml.tokens", tokens},
+		{"tokenizer.ggml.token_type", types}, {"tokenizer.ggml.merges", []string{th[0] + " " + th[1]}},
+		{"tokenizer.ggml.bos_token_id", 256}, {"tokenizer.ggml.eos_token_id", 257}} {
+		g.value(x.key, x.value)
 	}
-	g.key("llama.attention.layer_norm_rms_epsilon", ggufFloat32)
-	put(&g.values, float32(1e-5))
-	g.text("tokenizer.ggml.model", "gpt2")
-	g.text("tokenizer.ggml.pre", "default")
-	g.texts("tokenizer.ggml.tokens", tokens)
-	g.numbers("tokenizer.ggml.token_type", types)
-	g.texts("tokenizer.ggml.merges", []string{th[0] + " " + th[1]})
-	g.number("tokenizer.ggml.bos_token_id", 256)
-	g.number("tokenizer.ggml.eos_token_id", 257)
 
 	g.tensor("token_embd.weight", false, width, len(tokens))
 	for i := range layers {

@@ -18,9 +18,10 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing/fstest" // a file system in memory
 	"time"
 )
 
@@ -70,18 +72,20 @@ func release(ctx context.Context, version, out string, targets []string) error {
 	if err := build(ctx, version, runtime.GOOS, runtime.GOARCH, here); err != nil {
 		return err
 	}
-	shared, err := pages(ctx, here, tmp)
+	shared, err := pages(ctx, here, filepath.Join(tmp, "man"))
 	if err != nil {
 		return err
 	}
 	for _, f := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md"} {
-		b, err := os.ReadFile(f)
-		if err != nil {
+		if shared[f], err = os.ReadFile(f); err != nil {
 			return err
 		}
-		shared = append(shared, file{f, b, 0o644})
 	}
-	var made []string
+	var sums []string
+	publish := func(name string, data []byte) error {
+		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name))
+		return os.WriteFile(filepath.Join(out, name), data, 0o644)
+	}
 	for _, t := range targets {
 		goos, arch, ok := strings.Cut(t, "/")
 		if !ok {
@@ -95,30 +99,27 @@ func release(ctx context.Context, version, out string, targets []string) error {
 		if err != nil {
 			return err
 		}
+		bom, err := materials(bin, b, version, at)
+		if err != nil {
+			return err
+		}
 		name := fmt.Sprintf("memtox_%s_%s_%s", strings.TrimPrefix(version, "v"), goos, arch)
 		exe, pack, suffix := "memtox", tarball, ".tar.gz"
 		if goos == "windows" {
 			exe, pack, suffix = "memtox.exe", zipped, ".zip"
 		}
-		files := append([]file{{exe, b, 0o755}}, shared...)
-		slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
-		archive, err := pack(name, files, at)
-		if err != nil {
-			return err
+		files := fstest.MapFS{name + "/" + exe: {Data: b, Mode: 0o755, ModTime: at}}
+		for n, data := range shared {
+			files[name+"/"+n] = &fstest.MapFile{Data: data, Mode: 0o644, ModTime: at}
 		}
-		bom, err := materials(bin, version, at)
-		if err != nil {
+		archive, err := pack(files)
+		if err := errors.Join(err, publish(name+suffix, archive), publish(name+".cdx.json", bom)); err != nil {
 			return err
-		}
-		for n, data := range map[string][]byte{name + suffix: archive, name + ".cdx.json": bom} {
-			if err := os.WriteFile(filepath.Join(out, n), data, 0o644); err != nil {
-				return err
-			}
-			made = append(made, n)
 		}
 		fmt.Println(name + suffix)
 	}
-	return checksums(out, made)
+	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
+	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(strings.Join(sums, "")), 0o644)
 }
 
 // commitTime is the time that stands in the archives.
@@ -149,15 +150,8 @@ func build(ctx context.Context, version, goos, arch, to string) error {
 	return nil
 }
 
-type file struct {
-	name string
-	data []byte
-	mode int64
-}
-
-// pages are the man pages and the completions.
-func pages(ctx context.Context, memtox, tmp string) ([]file, error) {
-	dir := filepath.Join(tmp, "man")
+// pages are the man pages and the completions; dir is a new folder for the former.
+func pages(ctx context.Context, memtox, dir string) (map[string][]byte, error) {
 	if out, err := exec.CommandContext(ctx, memtox, "man", dir).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("writing the man pages: %w\n%s", err, out)
 	}
@@ -165,122 +159,64 @@ func pages(ctx context.Context, memtox, tmp string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []file
+	out := map[string][]byte{}
 	for _, e := range list {
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
+		if out["man/man1/"+e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
 			return nil, err
 		}
-		out = append(out, file{"man/man1/" + e.Name(), b, 0o644})
 	}
-	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+	for shell, suffix := range map[string]string{"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "ps1"} {
 		b, err := exec.CommandContext(ctx, memtox, "completion", shell).Output()
 		if err != nil {
 			return nil, fmt.Errorf("writing the completion for %s: %w", shell, err)
 		}
-		out = append(out, file{"completions/memtox." + map[string]string{"powershell": "ps1"}[shell] +
-			map[bool]string{true: shell}[shell != "powershell"], b, 0o644})
+		out["completions/memtox."+suffix] = b
 	}
 	return out, nil
 }
 
-func tarball(name string, files []file, at time.Time) ([]byte, error) {
+func tarball(files fs.FS) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
 	t := tar.NewWriter(z)
-	for _, f := range files {
-		if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name + "/" + f.name, Size: int64(len(f.data)),
-			Mode: f.mode, ModTime: at, Format: tar.FormatPAX}); err != nil {
-			return nil, err
-		}
-		if _, err := t.Write(f.data); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.Close(); err != nil {
-		return nil, err
-	}
-	err = z.Close()
+	err = errors.Join(t.AddFS(files), t.Close(), z.Close())
 	return b.Bytes(), err
 }
 
-func zipped(name string, files []file, at time.Time) ([]byte, error) {
+func zipped(files fs.FS) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	for _, f := range files {
-		h := &zip.FileHeader{Name: name + "/" + f.name, Method: zip.Deflate, Modified: at}
-		h.SetMode(os.FileMode(f.mode))
-		w, err := z.CreateHeader(h)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.data); err != nil {
-			return nil, err
-		}
-	}
-	err := z.Close()
+	err := errors.Join(z.AddFS(files), z.Close())
 	return b.Bytes(), err
 }
 
 // materials is the bill of materials of a binary in CycloneDX 1.5, from what the
 // linker wrote into it.
-func materials(bin, version string, at time.Time) ([]byte, error) {
+func materials(bin string, data []byte, version string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {
 		return nil, fmt.Errorf("reading what %s was built from: %w", bin, err)
 	}
-	type hash struct {
-		Alg     string `json:"alg"`
-		Content string `json:"content"`
+	component := func(kind, name, version string) map[string]any {
+		return map[string]any{"type": kind, "name": name, "version": version, "purl": "pkg:golang/" + name + "@" + version}
 	}
-	type component struct {
-		Type    string `json:"type"`
-		Name    string `json:"name"`
-		Version string `json:"version"`
-		PURL    string `json:"purl"`
-		Hashes  []hash `json:"hashes,omitempty"`
-	}
-	b, err := os.ReadFile(bin)
-	if err != nil {
-		return nil, err
-	}
-	self := component{"application", info.Main.Path, version, "pkg:golang/" + info.Main.Path + "@" + version,
-		[]hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(b))}}}
-	list := []component{{Type: "library", Name: "std", Version: info.GoVersion,
-		PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
+	self := component("application", info.Main.Path, version)
+	self["hashes"] = []any{map[string]string{"alg": "SHA-256", "content": fmt.Sprintf("%x", sha256.Sum256(data))}}
+	std := component("library", "std", strings.TrimPrefix(info.GoVersion, "go"))
+	std["version"] = info.GoVersion
+	list := []any{std}
 	for _, d := range info.Deps {
 		if d.Replace != nil {
 			d = d.Replace
 		}
-		list = append(list, component{Type: "library", Name: d.Path, Version: d.Version,
-			PURL: "pkg:golang/" + d.Path + "@" + d.Version})
+		list = append(list, component("library", d.Path, d.Version))
 	}
 	return json.MarshalIndent(map[string]any{
 		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
 		"metadata":   map[string]any{"timestamp": at.Format(time.RFC3339), "component": self},
 		"components": list,
 	}, "", "  ")
-}
-
-// checksums writes SHA256SUMS, as sha256sum -c reads it.
-func checksums(dir string, names []string) error {
-	slices.Sort(names)
-	var b strings.Builder
-	for _, n := range names {
-		f, err := os.Open(filepath.Join(dir, n))
-		if err != nil {
-			return err
-		}
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		_ = f.Close()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%x  %s\n", h.Sum(nil), n)
-	}
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(b.String()), 0o644)
 }

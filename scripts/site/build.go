@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"iter"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -42,20 +44,23 @@ var also = []string{"README.md", "CONTRIBUTING.md", "results/SCHEMA.md", "datase
 type page struct {
 	source, output string
 	title          string
-	label          string // what the index calls it
+	Label          string // what the index calls it
 	tree           ast.Node
 	text           []byte
 	anchors        map[string]bool
 	contents       []entry // its headings of the second level
 }
 
-// entry is a link of a list: to a page, or to a heading of one.
+// LinkTo is the way to another page.
+func (p *page) LinkTo(to *page) string { return relative(p.output, to.output) }
+
+// entry is a link to a heading.
 type entry struct{ Title, Link string }
 
 // group is a heading of the index and the pages under it.
 type group struct {
 	Title string
-	pages []*page
+	Pages []*page
 }
 
 // site is what is known while it is built.
@@ -76,7 +81,7 @@ func build(files fs.FS) (map[string][]byte, error) {
 	if err := s.read(); err != nil {
 		return nil, err
 	}
-	for _, source := range s.sources() {
+	for _, source := range slices.Sorted(maps.Keys(s.pages)) {
 		s.mend(s.pages[source])
 	}
 	if len(s.broken) > 0 {
@@ -99,37 +104,33 @@ func (s *site) read() error {
 	if err != nil {
 		return err
 	}
-	first.output, first.label = "index.html", "All pages"
+	first.output, first.Label = "index.html", "All pages"
 	s.pages[index] = first
 	for n := first.tree.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 2 {
 			s.groups = append(s.groups, group{Title: plain(h, first.text)})
 		}
-		err := ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		for n := range nodes(n) {
 			l, ok := n.(*ast.Link)
-			if !ok || !entering {
-				return ast.WalkContinue, nil
+			if !ok {
+				continue
 			}
 			target, _, local := resolve(index, string(l.Destination))
 			if !local || path.Ext(target) != ".md" || s.pages[target] != nil {
-				return ast.WalkContinue, nil
+				continue
 			}
 			p, err := s.parse(target)
 			if err != nil {
-				return ast.WalkStop, fmt.Errorf("%s: %w", first.place(n), err)
+				return fmt.Errorf("%s: %w", first.place(n), err)
 			}
-			p.label = plain(l, first.text)
+			p.Label = plain(l, first.text)
 			s.pages[target] = p
 			if len(s.groups) == 0 {
-				return ast.WalkStop, fmt.Errorf("%s: the link stands before the first heading of the second level, which would "+
-					"be its group", first.place(n))
+				return fmt.Errorf("%s: the link stands before the first heading of the second level, which would be its group",
+					first.place(n))
 			}
 			g := &s.groups[len(s.groups)-1]
-			g.pages = append(g.pages, p)
-			return ast.WalkContinue, nil
-		})
-		if err != nil {
-			return err
+			g.Pages = append(g.Pages, p)
 		}
 	}
 	for _, pattern := range append([]string{"docs/*.md"}, also...) {
@@ -154,18 +155,15 @@ func (s *site) parse(source string) (*page, error) {
 	p := &page{source: source, output: strings.TrimSuffix(source, ".md") + ".html", text: data, anchors: map[string]bool{}}
 	p.tree = s.md.Parser().Parse(text.NewReader(data))
 	taken := map[string]int{}
-	err = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	for n := range nodes(p.tree) {
 		h, ok := n.(*ast.Heading)
-		if !ok || !entering {
-			return ast.WalkContinue, nil
+		if !ok {
+			continue
 		}
 		title := plain(h, data)
 		id := slug(title)
-		if k := taken[id]; k > 0 {
-			taken[id]++
-			id += "-" + strconv.Itoa(k)
-		} else {
-			taken[id] = 1
+		if taken[id]++; taken[id] > 1 {
+			id += "-" + strconv.Itoa(taken[id]-1)
 		}
 		h.SetAttributeString("id", []byte(id))
 		p.anchors[id] = true
@@ -175,12 +173,23 @@ func (s *site) parse(source string) (*page, error) {
 		case h.Level == 2:
 			p.contents = append(p.contents, entry{title, "#" + id})
 		}
-		return ast.WalkContinue, nil
-	})
-	if err == nil && p.title == "" {
-		err = fmt.Errorf("%s has no heading of the first level, which would be its title", source)
 	}
-	return p, err
+	if p.title == "" {
+		return nil, fmt.Errorf("%s has no heading of the first level, which would be its title", source)
+	}
+	return p, nil
+}
+
+// nodes are a node and all below it, in the order of the text.
+func nodes(root ast.Node) iter.Seq[ast.Node] {
+	return func(yield func(ast.Node) bool) {
+		_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+			if entering && !yield(n) {
+				return ast.WalkStop, nil
+			}
+			return ast.WalkContinue, nil
+		})
+	}
 }
 
 // slug is the anchor that GitHub gives a heading.
@@ -200,22 +209,17 @@ func slug(title string) string {
 // plain is the text of a node without its marks.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
-	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+	for n := range nodes(n) {
 		switch t := n.(type) {
 		case *ast.Text:
-			if entering {
-				b.Write(t.Segment.Value(source))
-				if t.SoftLineBreak() {
-					b.WriteByte(' ')
-				}
+			b.Write(t.Segment.Value(source))
+			if t.SoftLineBreak() {
+				b.WriteByte(' ')
 			}
 		case *ast.String:
-			if entering {
-				b.Write(t.Value)
-			}
+			b.Write(t.Value)
 		}
-		return ast.WalkContinue, nil
-	})
+	}
 	return b.String()
 }
 
@@ -248,10 +252,7 @@ func (s *site) mend(p *page) {
 		s.broken = append(s.broken, fmt.Errorf("%s: "+format, append([]any{p.place(n)}, a...)...))
 	}
 	var comments []ast.Node
-	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
-		if !entering {
-			return ast.WalkContinue, nil
-		}
+	for n := range nodes(p.tree) {
 		switch n := n.(type) {
 		case *ast.Link:
 			link, err := s.link(p, string(n.Destination))
@@ -276,8 +277,7 @@ func (s *site) mend(p *page) {
 			}
 			comments = append(comments, n)
 		}
-		return ast.WalkContinue, nil
-	})
+	}
 	for _, n := range comments {
 		n.Parent().RemoveChild(n.Parent(), n)
 	}
@@ -323,27 +323,7 @@ func relative(from, to string) string {
 	return strings.Repeat("../", strings.Count(from, "/")) + to
 }
 
-func (s *site) sources() []string {
-	var out []string
-	for source := range s.pages {
-		out = append(out, source)
-	}
-	slices.Sort(out)
-	return out
-}
-
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-// menuGroup is a group of the navigation as a page shows it.
-type menuGroup struct {
-	Title   string
-	Entries []menuEntry
-}
-
-type menuEntry struct {
-	entry
-	Here bool
-}
 
 func (s *site) render(p *page) ([]byte, error) {
 	var body bytes.Buffer
@@ -354,25 +334,17 @@ func (s *site) render(p *page) ([]byte, error) {
 	html := strings.NewReplacer("<table>", `<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>`,
 		"</table>", "</table></div>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
-	var menu []menuGroup
 	order := []*page{s.pages[index]}
 	for _, g := range s.groups {
-		m := menuGroup{Title: g.Title}
-		for _, q := range g.pages {
-			m.Entries = append(m.Entries, menuEntry{entry{q.label, relative(p.output, q.output)}, p == q})
-			order = append(order, q)
-		}
-		if len(m.Entries) > 0 {
-			menu = append(menu, m)
-		}
+		order = append(order, g.Pages...)
 	}
-	var before, after *entry
+	var before, after *page
 	at := slices.Index(order, p)
 	if at > 0 {
-		before = &entry{order[at-1].label, relative(p.output, order[at-1].output)}
+		before = order[at-1]
 	}
 	if at+1 < len(order) {
-		after = &entry{order[at+1].label, relative(p.output, order[at+1].output)}
+		after = order[at+1]
 	}
 	contents := p.contents
 	if len(contents) < 3 {
@@ -387,7 +359,7 @@ func (s *site) render(p *page) ([]byte, error) {
 		"Style": template.CSS(style), // a file of this package
 		"Title": p.title, "Home": relative(p.output, "index.html"), "Source": repository + "/blob/main/" + p.source,
 		"Body": template.HTML(html), // rendered without raw HTML
-		"Menu": menu, "Contents": contents, "Before": before, "After": after,
+		"Page": p, "Menu": s.groups, "Contents": contents, "Before": before, "After": after,
 	})
 	return out.Bytes(), err
 }
