@@ -16,10 +16,10 @@ type Replayed struct {
 
 // Deviation is a case whose outcome digest differs.
 type Deviation struct {
-	Case  string
-	Epoch int32
-	Class string   // or the kind of a benign case
-	What  []string // rates to which it contributes otherwise: "acted no → yes"; empty where only decisions differ
+	Case  string   `json:"case"`
+	Epoch int32    `json:"epoch"`
+	Class string   `json:"class"` // or the kind of a benign case
+	What  []string `json:"what"`  // rates to which it contributes otherwise: "acted no → yes"; empty where only decisions differ
 }
 
 // Replay compares the outcomes of two arms by their digests: same cases, same

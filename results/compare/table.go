@@ -336,6 +336,17 @@ type Tally struct {
 	NotScored int // trials that are missing from the rate, see [metric.Metric.Missing]
 }
 
+// Sum adds the families up.
+func (t Tally) Sum() (sum stats.Count) {
+	for _, c := range t.Families {
+		sum.K, sum.N = sum.K+c.K, sum.N+c.N
+	}
+	return sum
+}
+
+// Arose reports whether some trial is in the rate or might have been.
+func (t Tally) Arose() bool { return t.NotScored > 0 || t.Sum().N > 0 }
+
 // Count adds up an arm's trials in a slice.
 func (t *Table) Count(a *Arm, m *metric.Metric, s Slice) Tally {
 	out := Tally{Families: make([]stats.Count, len(t.families))}

@@ -44,32 +44,16 @@ func WriteBaseline(w io.Writer, dir string) (trials int64, err error) {
 	out := parquet.NewGenericWriter[results.Trial](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedBestCompression}),
 		parquet.DataPageStatistics(false), parquet.KeyValueMetadata(runKey, string(meta)),
 		parquet.CreatedBy("memtox", "1", "results/gate"))
-	batch := make([]results.Trial, 0, 256)
-	flush := func() error {
-		_, err := out.Write(batch)
-		batch = batch[:0]
-		if err != nil {
-			return fmt.Errorf("writing a baseline of %s: %w", dir, err)
-		}
-		return nil
-	}
 	scored := false
 	for e, err := range r.Entries(results.TrialsOnly) {
 		if err != nil {
 			return trials, err
 		}
-		t := e.Trial
-		scored = scored || t.Status == results.Scored
-		batch = append(batch, slim(t))
-		trials++
-		if len(batch) == cap(batch) {
-			if err := flush(); err != nil {
-				return trials, err
-			}
+		scored = scored || e.Trial.Status == results.Scored
+		if _, err := out.Write([]results.Trial{slim(e.Trial)}); err != nil {
+			return trials, fmt.Errorf("writing a baseline of %s: %w", dir, err)
 		}
-	}
-	if err := flush(); err != nil {
-		return trials, err
+		trials++
 	}
 	if !scored {
 		return trials, problem("--write-baseline", "mend the run first", "%s scored nothing: it is no baseline", dir)
@@ -134,21 +118,15 @@ func LoadBaseline(path string) (t *compare.Table, err error) {
 	r := parquet.NewGenericReader[results.Trial](p)
 	defer r.Close()
 	buf := make([]results.Trial, 256)
-	for {
+	for n := 1; n > 0 && err == nil; {
 		clear(buf)
-		n, err := r.Read(buf)
+		n, err = r.Read(buf)
 		for i := range n {
 			t.Add(&buf[i], nil)
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fail(err)
-		}
-		if n == 0 {
-			break
-		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fail(err)
 	}
 	t.Finished = true
 	t.Close()

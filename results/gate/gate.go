@@ -60,10 +60,10 @@ type Check struct {
 	Bound    string `json:"bound"`
 	Why      string `json:"why"`
 
-	Rate       *stats.Rate     `json:"rate,omitempty"`       // at the confidence that passes
-	Difference *stats.Estimate `json:"difference,omitempty"` // run − baseline
-	Regressed  []Regression    `json:"regressed,omitempty"`  // classes that a failed check is due to
-	Changed    []Changed       `json:"changed,omitempty"`    // cases that a replay did not repeat
+	Rate       *stats.Rate         `json:"rate,omitempty"`       // at the confidence that passes
+	Difference *stats.Estimate     `json:"difference,omitempty"` // run − baseline
+	Regressed  []Regression        `json:"regressed,omitempty"`  // classes that a failed check is due to
+	Changed    []compare.Deviation `json:"changed,omitempty"`    // cases that a replay did not repeat
 
 	requirement *Requirement // of a limit: it knows its place
 }
@@ -74,15 +74,6 @@ type Regression struct {
 	Text    string   `json:"text"`
 	Changed int      `json:"changed,omitempty"`
 	Cases   []string `json:"cases,omitempty"` // some of them
-}
-
-// Changed is a case whose outcome differs from the baseline's.
-type Changed struct {
-	Case   string   `json:"case"`
-	Epoch  int32    `json:"epoch"`
-	Class  string   `json:"class"` // or the kind of a benign case
-	What   []string `json:"what"`  // "acted no → yes"; empty where only decisions differ
-	Absent bool     `json:"absent,omitempty"`
 }
 
 // Result is the outcome of a gate.
@@ -160,8 +151,8 @@ func Evaluate(t *compare.Table, o Options) (*Result, error) {
 	res := &Result{Run: t.Info(), Confidence: o.Confidence, Notes: []string{}}
 	g := &gate{t: t, o: o, res: res}
 	if missing := g.missing(nil); missing > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("the run is not complete: %d of %d planned trials; what is missing can "+
-			"make a check inconclusive", t.Trials, res.Run.Planned))
+		g.note("the run is not complete: %d of %d planned trials; what is missing can make a check inconclusive", t.Trials,
+			res.Run.Planned)
 	}
 	var plans []func(fail float64) Check
 	statistical := 0 // checks that chance can decide
@@ -209,6 +200,10 @@ type gate struct {
 	res *Result
 }
 
+func (g *gate) note(format string, args ...any) {
+	g.res.Notes = append(g.res.Notes, fmt.Sprintf(format, args...))
+}
+
 // missing is how many planned trials an arm has not come to, or all arms
 // together for nil. Arms have the same share of the plan.
 func (g *gate) missing(a *compare.Arm) int {
@@ -224,146 +219,118 @@ func (g *gate) missing(a *compare.Arm) int {
 	return max(planned-a.Scored-a.NotScored-a.Excluded, 0)
 }
 
-func name(x target, metric string) string {
-	s := x.agent + "/" + x.defense
-	if x.slice.Name != "" {
-		s += "/" + x.slice.Name
-	}
-	return s + "." + metric
-}
-
 // limits makes the checks of a requirement: one an agent.
 func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 	targets, err := r.resolve(g.t)
 	if err != nil {
 		return nil, err
 	}
-	if _, latency := metric.FindLatency(r.Metric); (latency || r.Metric == NotScored) && targets[0].slice.Name != "" {
+	m, rate := metric.Find(r.Metric)
+	if !rate && targets[0].slice.Name != "" {
 		return nil, problem(r.Where, "leave the class out", "%q: %s is not told apart by class", r.Text, r.Metric)
 	}
-	var plans []func(float64) Check
+	var plans []func(fail float64) Check
 	var idle []string
 	for _, x := range targets {
+		c := Check{Kind: KindLimit, Name: x.agent + "/" + x.defense, Agent: x.agent, Defense: x.defense,
+			Class: x.slice.Name, Metric: r.Metric, Require: r.words, requirement: r}
+		if c.Class != "" {
+			c.Name += "/" + c.Class
+		}
+		c.Name += "." + r.Metric
 		a := g.t.Arm(x.agent, x.defense)
-		if x.slice.Name != "" && a != nil {
+		if c.Class != "" && a != nil && len(targets) > 1 {
 			// A class that does not apply to an agent's profile is no reason to
 			// be red or undecided, as long as it applies to another's.
-			m, _ := metric.Find(r.Metric)
-			if c := g.t.Count(a, m, x.slice); c.Trials > 0 && c.Excluded == c.Trials && len(targets) > 1 {
-				idle = append(idle, name(x, r.Metric))
+			if n := g.t.Count(a, m, x.slice); n.Trials > 0 && n.Excluded == n.Trials {
+				idle = append(idle, c.Name)
 				continue
 			}
 		}
-		c := Check{Kind: KindLimit, Name: name(x, r.Metric), Agent: x.agent, Defense: x.defense, Class: x.slice.Name,
-			Metric: r.Metric, requirement: r}
-		c.Require = requireText(r)
-		plans = append(plans, func(fail float64) Check { g.limit(&c, r, x, a, fail); return c })
+		plans = append(plans, func(fail float64) Check {
+			c.Outcome, c.Measured = stats.Inconclusive, "not measured"
+			switch l, latency := metric.FindLatency(r.Metric); {
+			case a == nil:
+				c.Why = "the arm has no trial yet"
+			case rate:
+				g.limit(&c, a, m, x.slice, fail)
+			case latency:
+				g.latency(&c, a, l, fail)
+			default:
+				g.count(&c, a)
+			}
+			return c
+		})
 	}
 	if len(plans) == 0 {
 		return nil, problem(r.Where, "gate a class that the agents have", "%q: the class applies to none of the agents",
 			r.Text)
 	}
 	for _, n := range idle {
-		g.res.Notes = append(g.res.Notes, n+" is not judged: the class does not apply to the agent")
+		g.note("%s is not judged: the class does not apply to the agent", n)
 	}
 	return plans, nil
 }
 
-func requireText(r *Requirement) string {
-	op := "<="
-	if r.AtLeast {
-		op = ">="
-	}
-	_, latency := metric.FindLatency(r.Metric)
-	switch {
-	case latency && r.Absolute:
-		return fmt.Sprintf("%s %s µs", op, short(r.Limit))
-	case latency:
-		return fmt.Sprintf("%s %s × calibration loop", op, short(r.Limit))
-	}
-	return op + " " + short(r.Limit)
-}
-
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-func (g *gate) limit(c *Check, r *Requirement, x target, a *compare.Arm, fail float64) {
-	c.Outcome, c.Measured = stats.Inconclusive, "not measured"
-	if a == nil {
-		c.Why = "the arm has no trial yet"
-		return
-	}
-	if r.Metric == NotScored {
-		g.count(c, r, a)
-		return
-	}
-	if l, ok := metric.FindLatency(r.Metric); ok {
-		g.latency(c, r, a, l, fail)
-		return
-	}
-	m, _ := metric.Find(r.Metric)
-	tally := g.t.Count(a, m, x.slice)
+func percent(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) }
+
+// limit holds a rate against its limit.
+func (g *gate) limit(c *Check, a *compare.Arm, m *metric.Metric, s compare.Slice, fail float64) {
+	tally := g.t.Count(a, m, s)
 	pass := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(g.o.Confidence))
 	broken := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(fail))
 	c.Rate = &pass
 	v, ok := pass.Value()
 	if !ok {
-		c.Why = fmt.Sprintf("no trial was scored that %s is about: %d not scored, %d excluded", r.Metric, tally.NotScored,
+		c.Why = fmt.Sprintf("no trial was scored that %s is about: %d not scored, %d excluded", m.Name, tally.NotScored,
 			tally.Excluded)
 		return
 	}
-	c.Measured = fmt.Sprintf("%d/%d %.2f%%", pass.K, pass.N, 100*v)
-	c.Bound = fmt.Sprintf("[%.2f%%, %.2f%%]", 100*pass.Lo, 100*pass.Hi)
+	c.Measured = fmt.Sprintf("%d/%d %s", pass.K, pass.N, percent(v))
+	c.judge(span{pass.Lo, pass.Hi}, span{broken.Lo, broken.Hi}, percent)
+	// Trials that nobody knows the outcome of could all have gone against it.
 	unknown := tally.NotScored + g.missing(a)
 	lo, hi, _ := stats.WorstCase(pass.K, pass.N, unknown)
+	worst, best := hi, lo
+	if c.requirement.AtLeast {
+		worst, best = lo, hi
+	}
+	if c.Outcome == stats.Pass && c.requirement.broken(worst) || c.Outcome == stats.Fail && !c.requirement.broken(best) {
+		c.Outcome = stats.Inconclusive
+		c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the rate lies between %s and %s", unknown,
+			percent(lo), percent(hi))
+	}
+}
+
+// span is an interval.
+type span struct{ lo, hi float64 }
+
+// judge holds an interval against the limit of the check: pass where its end meets the
+// limit, fail where that of broken, which is wider, breaks it from the other side.
+func (c *Check) judge(pass, broken span, figure func(float64) string) {
+	r := c.requirement
+	good, bad, side := pass.hi, broken.lo, [2]string{"upper", "lower"}
 	if r.AtLeast {
-		c.Outcome = either(pass.Lo >= r.Limit, broken.Hi < r.Limit)
-		c.explain(c.Outcome, fmt.Sprintf("lower bound %.2f%%", 100*pass.Lo), fmt.Sprintf("upper bound %.2f%%", 100*broken.Hi))
-		if c.Outcome == stats.Pass && lo < r.Limit || c.Outcome == stats.Fail && hi >= r.Limit {
-			c.hidden(unknown, lo, hi)
-		}
-		return
+		good, bad, side = pass.lo, broken.hi, [2]string{"lower", "upper"}
 	}
-	c.Outcome = either(pass.Hi <= r.Limit, broken.Lo > r.Limit)
-	c.explain(c.Outcome, fmt.Sprintf("upper bound %.2f%%", 100*pass.Hi), fmt.Sprintf("lower bound %.2f%%", 100*broken.Lo))
-	if c.Outcome == stats.Pass && hi > r.Limit || c.Outcome == stats.Fail && lo <= r.Limit {
-		c.hidden(unknown, lo, hi)
-	}
-}
-
-func either(pass, fail bool) stats.Outcome {
+	c.Bound = fmt.Sprintf("[%s, %s]", figure(pass.lo), figure(pass.hi))
 	switch {
-	case pass:
-		return stats.Pass
-	case fail:
-		return stats.Fail
-	}
-	return stats.Inconclusive
-}
-
-// explain says which bound decided.
-func (c *Check) explain(o stats.Outcome, pass, fail string) {
-	switch o {
-	case stats.Pass:
-		c.Why = pass + " meets the limit"
-	case stats.Fail:
-		c.Why = fail + " breaks the limit"
+	case !r.broken(good):
+		c.Outcome, c.Why = stats.Pass, side[0]+" bound "+figure(good)+" meets the limit"
+	case r.broken(bad):
+		c.Outcome, c.Why = stats.Fail, side[1]+" bound "+figure(bad)+" breaks the limit"
 	default:
-		c.Why = "the limit lies within the bounds: more cases would decide"
+		c.Outcome, c.Why = stats.Inconclusive, "the limit lies within the bounds: more cases would decide"
 	}
 }
 
-// hidden makes a check inconclusive because of the trials that nobody knows the
-// outcome of.
-func (c *Check) hidden(unknown int, lo, hi float64) {
-	c.Outcome = stats.Inconclusive
-	c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the rate lies between %.2f%% and %.2f%%", unknown,
-		100*lo, 100*hi)
-}
-
-func (g *gate) count(c *Check, r *Requirement, a *compare.Arm) {
+// count holds the number of trials that failed against its limit.
+func (g *gate) count(c *Check, a *compare.Arm) {
 	c.Measured = fmt.Sprintf("%d of %d", a.NotScored, a.Scored+a.NotScored)
 	switch {
-	case float64(a.NotScored) > r.Limit:
+	case c.requirement.broken(float64(a.NotScored)):
 		c.Outcome, c.Why = stats.Fail, "more trials failed than allowed"
 	case a.Scored == 0:
 		c.Why = "no trial was scored"
@@ -380,15 +347,13 @@ func (g *gate) calibration() (us float64, ok bool) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(fmt.Sprint(g.t.Run.Host[CalibrationKey]), 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return 0, false
-	}
-	return v / 1e3, true
+	return v / 1e3, err == nil && v > 0 && !math.IsInf(v, 0)
 }
 
-func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latency, fail float64) {
+// latency holds a quantile of the time inside a gate against its limit.
+func (g *gate) latency(c *Check, a *compare.Arm, l metric.Latency, fail float64) {
 	scale, unit := 1.0, "µs"
-	if !r.Absolute {
+	if !c.requirement.Absolute {
 		us, ok := g.calibration()
 		if !ok {
 			c.Why = "the run has no calibration value, so a multiple of it means nothing; give a time (" + c.Name +
@@ -399,8 +364,7 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latenc
 	}
 	s, ok := a.Latency(l.Gate)
 	if !ok {
-		c.Why = "no decision of that gate was timed"
-		return
+		s = new(stats.Sketch)
 	}
 	pass, broken := s.Quantile(l.Quantile, stats.OneSided(g.o.Confidence)), s.Quantile(l.Quantile, stats.OneSided(fail))
 	v, ok := pass.Value()
@@ -412,12 +376,10 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latenc
 		if math.IsInf(v, 0) {
 			return "unbounded"
 		}
-		return strconv.FormatFloat(v*scale, 'g', 4, 64)
+		return strconv.FormatFloat(v, 'g', 4, 64)
 	}
-	c.Measured = fmt.Sprintf("%s %s of %d", figure(v), unit, pass.N)
-	c.Bound = fmt.Sprintf("[%s, %s]", figure(pass.Lo), figure(pass.Hi))
-	c.Outcome = either(pass.Hi*scale <= r.Limit, broken.Lo*scale > r.Limit)
-	c.explain(c.Outcome, "upper bound "+figure(pass.Hi), "lower bound "+figure(broken.Lo))
+	c.Measured = fmt.Sprintf("%s %s of %d", figure(v*scale), unit, pass.N)
+	c.judge(span{pass.Lo * scale, pass.Hi * scale}, span{broken.Lo * scale, broken.Hi * scale}, figure)
 	if g.missing(a) > 0 && c.Outcome == stats.Pass {
 		c.Outcome, c.Why = stats.Inconclusive, fmt.Sprintf("%d trials have not run", g.missing(a))
 	}
@@ -427,18 +389,17 @@ func (g *gate) latency(c *Check, r *Requirement, a *compare.Arm, l metric.Latenc
 // statistical.
 func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 	b := g.o.Baseline
-	var common []*compare.Arm
+	var common [][2]*compare.Arm
 	for _, a := range g.t.Arms() {
-		if b.Arm(a.Agent, a.Defense) != nil {
-			common = append(common, a)
+		if old := b.Arm(a.Agent, a.Defense); old != nil {
+			common = append(common, [2]*compare.Arm{a, old})
 		} else {
-			g.res.Notes = append(g.res.Notes, fmt.Sprintf("arm %s is not judged: the baseline does not have it", a.Name()))
+			g.note("arm %s is not judged: the baseline does not have it", a.Name())
 		}
 	}
 	for _, a := range b.Arms() {
 		if g.t.Arm(a.Agent, a.Defense) == nil {
-			g.res.Notes = append(g.res.Notes, fmt.Sprintf("arm %s of the baseline is not judged: the run does not have it",
-				a.Name()))
+			g.note("arm %s of the baseline is not judged: the run does not have it", a.Name())
 		}
 	}
 	if len(common) == 0 {
@@ -446,47 +407,36 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 			"%s and %s have no arm in common", g.t.Name, b.Name)
 	}
 	g.res.Notes = append(g.res.Notes, compare.Differences(g.t, b)...)
-	for _, a := range common {
+	for _, arms := range common {
+		a, old := arms[0], arms[1]
 		for _, name := range slices.Sorted(maps.Keys(g.o.Margins)) {
 			m, _ := metric.Find(name)
 			if a.Defense == compare.Undefended && m.Lands {
 				continue // what lands undefended is headroom, not a defect
 			}
-			old := b.Arm(a.Agent, a.Defense)
-			if empty(b.Count(old, m, compare.Slice{})) && empty(g.t.Count(a, m, compare.Slice{})) {
-				g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s.%s is not judged: the question did not arise in either run",
-					a.Name(), m.Name))
+			if !b.Count(old, m, compare.Slice{}).Arose() && !g.t.Count(a, m, compare.Slice{}).Arose() {
+				g.note("%s.%s is not judged: the question did not arise in either run", a.Name(), m.Name)
 				continue
 			}
 			n++
 			plans = append(plans, func(fail float64) Check { return g.nonInferior(a, old, m, fail) })
 		}
 		if g.o.Exact {
-			plans = append(plans, func(float64) Check { return g.replay(a, b.Arm(a.Agent, a.Defense)) })
+			plans = append(plans, func(float64) Check { return g.replay(a, old) })
 		}
 	}
 	return plans, n, nil
 }
 
-func empty(t compare.Tally) bool {
-	return t.NotScored == 0 && !slices.ContainsFunc(t.Families, func(c stats.Count) bool { return c.N > 0 })
-}
-
 // difference estimates run − baseline: paired where cases match, else as two
 // samples.
-func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, level float64) (e stats.Estimate,
-	p compare.Paired) {
-	p = compare.Pair(g.t, a, g.o.Baseline, old, m, s)
+func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, confidence float64) (stats.Estimate,
+	compare.Paired) {
+	level, p := stats.OneSided(confidence), compare.Pair(g.t, a, g.o.Baseline, old, m, s)
 	if p.Pairs.N() > 0 {
 		return p.Estimate(level, g.o.Seed), p
 	}
-	sum := func(t compare.Tally) (c stats.Count) {
-		for _, f := range t.Families {
-			c.K, c.N = c.K+f.K, c.N+f.N
-		}
-		return c
-	}
-	return stats.NewcombeIndependent(sum(g.t.Count(a, m, s)), sum(g.o.Baseline.Count(old, m, s)), level), p
+	return stats.NewcombeIndependent(g.t.Count(a, m, s).Sum(), g.o.Baseline.Count(old, m, s).Sum(), level), p
 }
 
 // repeats reports whether an arm of a deterministic model did exactly what the
@@ -503,20 +453,23 @@ func (g *gate) repeats(a, old *compare.Arm) bool {
 	return r.Same > 0 && len(r.Changed) == 0 && r.NotScored == 0 && r.OnlyA == 0 && r.OnlyB == 0 && g.missing(a) == 0
 }
 
+// worse turns a difference of run − baseline, and the ends of its interval, into how
+// much worse the run is.
+func worse(m *metric.Metric, v float64, x span) (float64, span) {
+	if m.Better == stats.LowerIsBetter {
+		return v, x
+	}
+	return -v, span{-x.hi, -x.lo}
+}
+
 func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) Check {
 	margin := g.o.Margins[m.Name]
 	c := Check{Kind: KindBaseline, Name: a.Name() + "." + m.Name, Agent: a.Agent, Defense: a.Defense, Metric: m.Name,
 		Outcome: stats.Inconclusive, Measured: "not measured",
 		Require: fmt.Sprintf("worse than the baseline by less than %s", short(margin))}
-	e, p := g.difference(a, old, m, compare.Slice{}, stats.OneSided(g.o.Confidence))
-	broken, _ := g.difference(a, old, m, compare.Slice{}, stats.OneSided(fail))
+	e, p := g.difference(a, old, m, compare.Slice{}, g.o.Confidence)
+	broken, _ := g.difference(a, old, m, compare.Slice{}, fail)
 	c.Difference = &e
-	if g.repeats(a, old) && e.Measured() {
-		c.Outcome, c.Measured = stats.Pass, fmt.Sprintf("+0.00 points on %d cases", e.N)
-		c.Bound = fmt.Sprintf("[%+.2f, %+.2f]", 100*e.Lo, 100*e.Hi)
-		c.Why = "every case ended exactly as in the baseline, and the model is deterministic"
-		return c
-	}
 	v, ok := e.Value()
 	if !ok {
 		c.Why = "the run and the baseline have no scored trial in common"
@@ -524,37 +477,36 @@ func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) 
 	}
 	c.Measured = fmt.Sprintf("%+.2f points on %d cases", 100*v, e.N)
 	c.Bound = fmt.Sprintf("[%+.2f, %+.2f]", 100*e.Lo, 100*e.Hi)
+	if g.repeats(a, old) {
+		c.Outcome, c.Why = stats.Pass, "every case ended exactly as in the baseline, and the model is deterministic"
+		return c
+	}
 	if p.Pairs.N() == 0 {
-		g.res.Notes = append(g.res.Notes, c.Name+": the run and the baseline have no case in common; they are compared as "+
-			"two samples")
+		g.note("%s: the run and the baseline have no case in common; they are compared as two samples", c.Name)
 	}
-	c.Outcome = either(stats.NonInferior(e, margin, m.Better) == stats.Pass,
-		stats.NonInferior(broken, margin, m.Better) == stats.Fail)
-	worst, best := -e.Lo, -broken.Hi
-	if m.Better == stats.LowerIsBetter {
-		worst, best = e.Hi, broken.Lo
-	}
-	switch c.Outcome {
-	case stats.Pass:
-		c.Why = fmt.Sprintf("worse by at most %.2f points", 100*max(worst, 0))
-	case stats.Fail:
-		c.Why = fmt.Sprintf("worse by at least %.2f points", 100*best)
-		c.Regressed = g.regressed(a, old, m, margin)
+	harm, within := worse(m, v, span{e.Lo, e.Hi})
+	_, least := worse(m, v, span{broken.Lo, broken.Hi})
+	switch {
+	case stats.NonInferior(e, margin, m.Better) == stats.Pass:
+		c.Outcome, c.Why = stats.Pass, fmt.Sprintf("worse by at most %.2f points", 100*max(within.hi, 0))
+	case stats.NonInferior(broken, margin, m.Better) == stats.Fail:
+		c.Outcome, c.Why = stats.Fail, fmt.Sprintf("worse by at least %.2f points", 100*least.lo)
 	default:
 		c.Why = "the margin lies within the bounds: more cases or a wider margin would decide"
+		return c
 	}
 	// Cases that failed or are missing could all have gone against the outcome.
 	// What only one run has because a filter differs is no such case.
-	if unknown := p.Dropped.NotScored + g.missing(a); unknown > 0 && c.Outcome != stats.Inconclusive {
-		total := float64(e.N + unknown)
-		lo, hi := (v*float64(e.N)-float64(unknown))/total, (v*float64(e.N)+float64(unknown))/total
-		if m.Better == stats.HigherIsBetter {
-			lo, hi = -hi, -lo
-		}
-		if c.Outcome == stats.Pass && hi >= margin || c.Outcome == stats.Fail && lo < margin {
-			c.Outcome, c.Regressed = stats.Inconclusive, nil
-			c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the run is worse by between %.2f and %.2f points", unknown, 100*lo, 100*hi)
-		}
+	unknown := p.Dropped.NotScored + g.missing(a)
+	total := float64(e.N + unknown)
+	lo, hi := (harm*float64(e.N)-float64(unknown))/total, (harm*float64(e.N)+float64(unknown))/total
+	switch {
+	case unknown > 0 && (c.Outcome == stats.Pass && hi >= margin || c.Outcome == stats.Fail && lo < margin):
+		c.Outcome = stats.Inconclusive
+		c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the run is worse by between %.2f and %.2f points",
+			unknown, 100*lo, 100*hi)
+	case c.Outcome == stats.Fail:
+		c.Regressed = g.regressed(a, old, m)
 	}
 	return c
 }
@@ -562,31 +514,27 @@ func (g *gate) nonInferior(a, old *compare.Arm, m *metric.Metric, fail float64) 
 // regressed finds the classes that a failed check is due to: those that got
 // worse by more than chance explains at the gate's confidence, else the one that
 // got worst.
-func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric, margin float64) []Regression {
-	var out []Regression
-	var worst Regression
-	most := math.Inf(-1)
+func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric) []Regression {
+	var out, worst []Regression
+	most := 0.
 	for _, class := range g.t.Values("class") {
-		e, p := g.difference(a, old, m, compare.Slice{By: "class", Name: class}, stats.OneSided(g.o.Confidence))
+		e, p := g.difference(a, old, m, compare.Slice{By: "class", Name: class}, g.o.Confidence)
 		v, ok := e.Value()
 		if !ok {
 			continue
 		}
-		harm, least := -v, -e.Hi
-		if m.Better == stats.LowerIsBetter {
-			harm, least = v, e.Lo
-		}
+		harm, within := worse(m, v, span{e.Lo, e.Hi})
 		x := Regression{Class: class, Text: fmt.Sprintf("%s.%s is worse by %.2f points on %d cases of %s [%+.2f, %+.2f]",
 			a.Name(), m.Name, 100*harm, p.Pairs.N(), class, 100*e.Lo, 100*e.Hi)}
-		if least > 0 {
+		if within.lo > 0 {
 			out = append(out, x)
 		}
 		if harm > most {
-			most, worst = harm, x
+			most, worst = harm, []Regression{x}
 		}
 	}
-	if len(out) == 0 && most > 0 {
-		out = append(out, worst)
+	if len(out) == 0 {
+		return worst
 	}
 	return out
 }
@@ -595,33 +543,28 @@ func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric, margin float64) 
 const mostCases = 10
 
 func (g *gate) replay(a, old *compare.Arm) Check {
-	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense,
-		Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive}
 	r := compare.Replay(g.t, a, g.o.Baseline, old)
-	c.Measured = fmt.Sprintf("%d of %d cases changed", len(r.Changed), r.Same+len(r.Changed))
-	byClass := map[string]*Regression{}
-	var order []string
+	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense,
+		Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive, Changed: r.Changed,
+		Measured: fmt.Sprintf("%d of %d cases changed", len(r.Changed), r.Same+len(r.Changed))}
 	for _, k := range r.Changed {
-		c.Changed = append(c.Changed, Changed{Case: k.Case, Epoch: k.Epoch, Class: k.Class, What: k.What})
-		x := byClass[k.Class]
-		if x == nil {
-			x = &Regression{Class: k.Class}
-			byClass[k.Class] = x
-			order = append(order, k.Class)
+		i := slices.IndexFunc(c.Regressed, func(x Regression) bool { return x.Class == k.Class })
+		if i < 0 {
+			i = len(c.Regressed)
+			c.Regressed = append(c.Regressed, Regression{Class: k.Class})
 		}
-		x.Changed++
-		if len(x.Cases) < mostCases {
+		x := &c.Regressed[i]
+		if x.Changed++; x.Changed <= mostCases {
 			x.Cases = append(x.Cases, k.Case)
 		}
 	}
-	for _, class := range order {
-		x := byClass[class]
-		x.Text = fmt.Sprintf("%s: %d cases of %s ended otherwise than in the baseline: %s", a.Name(), x.Changed, class,
+	for i := range c.Regressed {
+		x := &c.Regressed[i]
+		x.Text = fmt.Sprintf("%s: %d cases of %s ended otherwise than in the baseline: %s", a.Name(), x.Changed, x.Class,
 			strings.Join(x.Cases, ", "))
 		if x.Changed > len(x.Cases) {
 			x.Text += ", …"
 		}
-		c.Regressed = append(c.Regressed, *x)
 	}
 	switch {
 	case len(r.Changed) > 0:
@@ -636,8 +579,7 @@ func (g *gate) replay(a, old *compare.Arm) Check {
 		c.Outcome, c.Why = stats.Pass, fmt.Sprintf("all %d cases ended as in the baseline", r.Same)
 	}
 	if r.OnlyA > 0 {
-		g.res.Notes = append(g.res.Notes, fmt.Sprintf("%s: %d cases are not in the baseline and were not replayed", c.Name,
-			r.OnlyA))
+		g.note("%s: %d cases are not in the baseline and were not replayed", c.Name, r.OnlyA)
 	}
 	return c
 }

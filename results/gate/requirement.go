@@ -26,6 +26,16 @@ type Requirement struct {
 	// Absolute: the limit of a latency is in microseconds. Otherwise it is a
 	// multiple of the run's calibration loop, so that it holds on any machine.
 	Absolute bool
+
+	words string // operator and limit
+}
+
+// broken reports whether a figure breaks the limit.
+func (r *Requirement) broken(v float64) bool {
+	if r.AtLeast {
+		return v < r.Limit
+	}
+	return v > r.Limit
 }
 
 // File and Line give the place of a requirement that stands in a file.
@@ -126,7 +136,13 @@ func Parse(text, where string) (Requirement, error) {
 			return r, problem(where, "give a limit that a rate can break", "%q can never fail", text)
 		}
 	}
-	r.Limit = v
+	r.Limit, r.words = v, op+" "+short(v)
+	switch {
+	case latency && r.Absolute:
+		r.words += " µs"
+	case latency:
+		r.words += " × calibration loop"
+	}
 	return r, nil
 }
 
@@ -139,36 +155,34 @@ type target struct {
 // resolve finds the arms of a selector: with no agent every agent that has the
 // defense.
 func (r *Requirement) resolve(t *compare.Table) ([]target, error) {
-	type arm struct{ agent, defense string }
-	var arms []arm
-	add := func(a arm) {
-		if !slices.Contains(arms, a) {
-			arms = append(arms, a)
+	var arms []target // whole
+	add := func(agent, defense string) {
+		if x := (target{agent: agent, defense: defense}); !slices.Contains(arms, x) {
+			arms = append(arms, x)
 		}
 	}
 	for _, a := range t.Arms() {
-		add(arm{a.Agent, a.Defense})
+		add(a.Agent, a.Defense)
 	}
 	if t.Run != nil {
 		for _, agent := range t.Run.Agents {
 			for _, d := range t.Run.Defenses {
-				add(arm{agent, d})
+				add(agent, d)
 			}
 		}
 	}
 	classes := append([]string{""}, t.Classes()...)
 	var found [4][]target
-	for _, a := range arms {
+	for _, x := range arms {
 		for _, c := range classes {
-			x := target{a.agent, a.defense, compare.Slice{}}
 			suffix, kind := "", 0
 			if c != "" {
 				x.slice, suffix, kind = compare.Slice{By: "class", Name: c}, "/"+c, 2
 			}
-			if r.Selector == a.defense+suffix {
+			if r.Selector == x.defense+suffix {
 				found[kind] = append(found[kind], x)
 			}
-			if r.Selector == a.agent+"/"+a.defense+suffix {
+			if r.Selector == x.agent+"/"+x.defense+suffix {
 				found[kind+1] = append(found[kind+1], x)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/export"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
@@ -95,7 +96,7 @@ func (r *Result) say(p *render.Paper) error {
 const mostListed = 50
 
 // worse says in which classes a check failed, and which cases changed.
-func (c *Check) worse(changed []Changed) []string {
+func (c *Check) worse(changed []compare.Deviation) []string {
 	var out []string
 	for _, x := range c.Regressed {
 		out = append(out, "regressed: "+x.Text)
@@ -106,7 +107,7 @@ func (c *Check) worse(changed []Changed) []string {
 	return out
 }
 
-func changedText(c *Check, k Changed) string {
+func changedText(c *Check, k compare.Deviation) string {
 	s := "changed: " + c.Agent + "/" + c.Defense + " " + k.Case
 	if k.Epoch > 0 {
 		s += fmt.Sprintf(" epoch %d", k.Epoch)
