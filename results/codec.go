@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // A journal record is
@@ -89,17 +91,13 @@ func (l *layout) appendRow(b []byte, v reflect.Value) []byte {
 		f := v.Field(i)
 		switch l.kinds[i] {
 		case kindString:
-			b = appendField(b, validText(f.String()))
+			b = wire.AppendField(b, validText(f.String()))
 		case kindInt:
 			b = binary.AppendVarint(b, f.Int())
 		case kindBool:
 			b = append(b, bit(f.Bool()))
 		case kindOptBool:
-			if f.IsNil() {
-				b = append(b, 2)
-			} else {
-				b = append(b, bit(f.Elem().Bool()))
-			}
+			b = append(b, optional(f.Interface().(*bool)))
 		case kindOptFloat:
 			if f.IsNil() {
 				b = append(b, 0)
@@ -117,6 +115,13 @@ func bit(b bool) byte {
 		return 1
 	}
 	return 0
+}
+
+func optional(b *bool) byte {
+	if b == nil {
+		return 2
+	}
+	return bit(*b)
 }
 
 // validText replaces what is not UTF-8: a Parquet text column may hold nothing
@@ -165,8 +170,7 @@ func appendRecord(b []byte, at place, t *Trial, ds []Decision) []byte {
 
 // decoder reads the payload of one record.
 type decoder struct {
-	b      []byte
-	bad    bool
+	wire.Reader
 	shared map[string]string // texts that repeat, one copy each
 }
 
@@ -175,46 +179,8 @@ const maxShared = 1 << 16
 
 func newDecoder() *decoder { return &decoder{shared: map[string]string{}} }
 
-func (d *decoder) take(n uint64) []byte {
-	if d.bad || n > uint64(len(d.b)) {
-		d.bad = true
-		return nil
-	}
-	out := d.b[:n]
-	d.b = d.b[n:]
-	return out
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.bad = true
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.bad = true
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) byte() byte {
-	b := d.take(1)
-	if b == nil {
-		return 0
-	}
-	return b[0]
-}
-
 func (d *decoder) text(share bool) string {
-	b := d.take(d.uvarint())
+	b := d.Field()
 	if len(b) == 0 {
 		return ""
 	}
@@ -238,16 +204,16 @@ func (d *decoder) row(l *layout, v reflect.Value) {
 		case kindString:
 			f.SetString(d.text(l.dict[i]))
 		case kindInt:
-			n := d.varint()
+			n := d.Varint()
 			if f.OverflowInt(n) {
-				d.bad = true
+				d.Fail("a number that is too large")
 				return
 			}
 			f.SetInt(n)
 		case kindBool:
-			f.SetBool(d.byte() == 1)
+			f.SetBool(d.Byte() == 1)
 		case kindOptBool:
-			if c := d.byte(); c < 2 {
+			if c := d.Byte(); c < 2 {
 				b := c == 1
 				f.Set(reflect.ValueOf(&b))
 			} else {
@@ -255,8 +221,8 @@ func (d *decoder) row(l *layout, v reflect.Value) {
 			}
 		case kindOptFloat:
 			f.SetZero()
-			if d.byte() == 1 {
-				if b := d.take(8); b != nil {
+			if d.Byte() == 1 {
+				if b := d.Bytes(8); b != nil {
 					x := math.Float64frombits(binary.LittleEndian.Uint64(b))
 					f.Set(reflect.ValueOf(&x))
 				}
@@ -267,27 +233,29 @@ func (d *decoder) row(l *layout, v reflect.Value) {
 
 // place reads where the transcript is.
 func (d *decoder) place(part int) place {
-	at := place{part: part, length: int64(d.uvarint())}
+	at := place{part: part, length: int64(d.Uvarint())}
 	if at.length == 0 {
 		return place{}
 	}
-	at.offset = int64(d.uvarint())
-	if b := d.take(4); b != nil {
+	at.offset = int64(d.Uvarint())
+	if b := d.Bytes(4); b != nil {
 		at.crc = binary.LittleEndian.Uint32(b)
 	}
-	at.start, at.size = int64(d.uvarint()), int64(d.uvarint())
-	d.bad = d.bad || at.length < 0 || at.offset < 0 || at.start < 0 || at.size <= 0
+	at.start, at.size = int64(d.Uvarint()), int64(d.Uvarint())
+	if at.length < 0 || at.offset < 0 || at.start < 0 || at.size <= 0 {
+		d.Fail("a transcript that stands nowhere")
+	}
 	return at
 }
 
 // record decodes a payload into e, whose decisions are reused.
 func (d *decoder) record(payload []byte, part int, e *Entry) error {
-	d.b, d.bad = payload, false
+	d.Reader = wire.Reader{Rest: payload}
 	e.at = d.place(part)
 	d.row(&trialLayout, reflect.ValueOf(&e.Trial).Elem())
-	n := d.uvarint()
+	n := d.Uvarint()
 	// A field has a byte at least: a count that is only claimed costs no memory.
-	if d.bad || n > uint64(len(d.b)/(len(decisionLayout.kinds)-decisionLayout.skip)) {
+	if d.Err != nil || n > uint64(len(d.Rest)/(len(decisionLayout.kinds)-decisionLayout.skip)) {
 		return errBadRecord
 	}
 	e.Decisions = resize(e.Decisions, int(n))
@@ -296,7 +264,7 @@ func (d *decoder) record(payload []byte, part int, e *Entry) error {
 		d.row(&decisionLayout, v.Index(i))
 		e.Decisions[i].Trial, e.Decisions[i].Index = e.Trial.ID, e.Trial.Index
 	}
-	if d.bad || len(d.b) > 0 {
+	if d.Err != nil || len(d.Rest) > 0 {
 		return errBadRecord
 	}
 	return nil

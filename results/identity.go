@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // TrialID returns the id of a trial: the first 64 bits, in hexadecimal, of
@@ -14,7 +16,7 @@ func TrialID(caseID, agent, defense, spec, model string, epoch int) string {
 	b := make([]byte, 0, 256)
 	b = append(b, "memtox trial 1\x00"...)
 	for _, s := range [...]string{caseID, agent, defense, spec, model} {
-		b = appendField(b, s)
+		b = wire.AppendField(b, s)
 	}
 	b = binary.AppendVarint(b, int64(epoch))
 	h := sha256.Sum256(b)
@@ -32,46 +34,28 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 	b := make([]byte, 0, 256+64*len(ds))
 	b = append(b, "memtox outcome 1\x00"...)
 	for _, s := range [...]string{t.Dataset, t.Case, t.Agent, t.Status, t.WrittenRoute, t.WrittenChannel} {
-		b = appendField(b, s)
+		b = wire.AppendField(b, s)
 	}
 	b = binary.AppendVarint(b, int64(t.Epoch))
 	for _, f := range [...]bool{t.Proposed, t.Written, t.Held, t.Exposed, t.Acted, t.Asserted, t.Influenced,
 		t.InfluencedUnwritten} {
-		if f {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
+		b = append(b, bit(f))
 	}
 	for _, f := range [...]*bool{t.Detected, t.DetectedInput, t.DetectedWrite, t.DetectedRead, t.Deferred, t.LegitStopped,
 		t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone, t.Utility, t.OtherTaskDone, t.OwnTaskDone, t.MemoriesSurvived,
 		t.UtilityUnderAttack} {
-		switch {
-		case f == nil:
-			b = append(b, 2)
-		case *f:
-			b = append(b, 1)
-		default:
-			b = append(b, 0)
-		}
+		b = append(b, optional(f))
 	}
 	b = binary.AppendUvarint(b, uint64(len(ds)))
 	for i := range ds {
 		d := &ds[i]
 		b = binary.AppendVarint(b, int64(d.Session))
 		for _, s := range [...]string{d.Gate, d.Route, d.Op, d.Action, d.State} {
-			b = appendField(b, s)
+			b = wire.AppendField(b, s)
 		}
 	}
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:16])
-}
-
-// appendField appends a text with its length, so that no two lists of texts are
-// the same bytes.
-func appendField(b []byte, s string) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s)))
-	return append(b, s...)
 }
 
 // idNumber is the trial id as a number. ok is false where it is not 16 lower

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/internal/disk"
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // entries yields entries in the order of the plan, and after an error nothing. Texts
@@ -148,11 +149,11 @@ func (j *journalFile) scan(run File) (good, synced int64, err error) {
 // head reads the beginning of a payload: where the transcript is, and which
 // trial it is.
 func (d *decoder) head(payload []byte, part int, s *slot) bool {
-	d.b, d.bad = payload, false
+	d.Reader = wire.Reader{Rest: payload}
 	s.at = d.place(part)
-	id, ok := idNumber(string(d.take(d.uvarint()))) // the first field of Trial
-	s.id, s.index = id, d.varint()                  // the second
-	return ok && !d.bad
+	id, ok := idNumber(string(d.Field())) // the first field of Trial
+	s.id, s.index = id, d.Varint()        // the second
+	return ok && d.Err == nil
 }
 
 // entries reads the records.

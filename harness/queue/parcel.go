@@ -2,9 +2,10 @@ package queue
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
+
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // parcel is a message of finished trials: for each a byte that says what follows,
@@ -33,10 +34,7 @@ func objectName(trial string, data []byte) string {
 }
 
 func (p *parcel) add(kind byte, row, packed []byte) {
-	p.data = binary.AppendUvarint(append(p.data, kind), uint64(len(row)))
-	p.data = append(p.data, row...)
-	p.data = binary.AppendUvarint(p.data, uint64(len(packed)))
-	p.data = append(p.data, packed...)
+	p.data = wire.AppendField(wire.AppendField(append(p.data, kind), row), packed)
 	p.n++
 }
 
@@ -51,21 +49,10 @@ var errParcel = errors.New("it is malformed")
 
 // unpack calls yield for each trial of a parcel. What it is given is a part of b.
 func unpack(b []byte, yield func(kind byte, row, packed []byte) error) error {
-	field := func() ([]byte, bool) {
-		n, k := binary.Uvarint(b)
-		if k <= 0 || n > uint64(len(b)-k) {
-			return nil, false
-		}
-		f := b[k : k+int(n)]
-		b = b[k+int(n):]
-		return f, true
-	}
-	for len(b) > 0 {
-		kind := b[0]
-		b = b[1:]
-		row, ok := field()
-		packed, ok2 := field()
-		if !ok || !ok2 || kind > object || kind != inside && len(packed) > 0 {
+	r := wire.Reader{Rest: b}
+	for len(r.Rest) > 0 {
+		kind, row, packed := r.Byte(), r.Field(), r.Field()
+		if r.Err != nil || kind > object || kind != inside && len(packed) > 0 {
 			return errParcel
 		}
 		if err := yield(kind, row, packed); err != nil {

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"math/bits"
 	"slices"
+
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // multiset is a digest of digests that does not depend on their order: the
@@ -51,8 +53,7 @@ func runDigest(arms []Arm) string {
 	b := []byte("memtox run 1\x00")
 	for _, a := range order {
 		for _, s := range []string{a.Agent, a.Defense, a.Digest} {
-			b = binary.AppendUvarint(b, uint64(len(s)))
-			b = append(b, s...)
+			b = wire.AppendField(b, s)
 		}
 	}
 	h := sha256.Sum256(b)

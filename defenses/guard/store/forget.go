@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/wire"
 	"time"
 )
 
@@ -81,10 +82,10 @@ func SumContent(salt []byte, seq uint64, text string) Digest {
 func (t *Tombstone) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, "memtox tombstone 1\x00"...)
 	dst = binary.AppendUvarint(dst, t.Seq)
-	dst = appendString(dst, t.Record)
-	dst = appendTime(dst, t.At)
-	dst = appendString(dst, t.By)
-	dst = appendString(dst, t.Why)
+	dst = wire.AppendField(dst, t.Record)
+	dst = wire.AppendTime(dst, t.At)
+	dst = wire.AppendField(dst, t.By)
+	dst = wire.AppendField(dst, t.Why)
 	dst = binary.AppendUvarint(dst, uint64(len(t.Erased)))
 	for _, e := range t.Erased {
 		dst = binary.AppendUvarint(dst, e.Seq)

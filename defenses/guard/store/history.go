@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/internal/wire"
 	"time"
 )
 
@@ -166,10 +167,10 @@ func (a *Audit) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, "memtox audit 1\x00"...)
 	dst = binary.AppendUvarint(dst, a.Seq)
 	dst = binary.AppendUvarint(dst, a.Group)
-	dst = appendTime(dst, a.At)
+	dst = wire.AppendTime(dst, a.At)
 	dst = append(dst, byte(a.Cause), byte(a.Route))
 	for _, s := range [...]string{a.By, a.Why, a.Record, a.Snapshot} {
-		dst = appendString(dst, s)
+		dst = wire.AppendField(dst, s)
 	}
 	dst = binary.AppendUvarint(dst, a.Target)
 	return append(dst, a.Digest[:]...)
@@ -209,14 +210,4 @@ func entries(b *memory.Batch, first uint64, at time.Time, snapshot string) (snap
 		rest = append(rest, base)
 	}
 	return snap, rest
-}
-
-func appendString(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-// appendTime writes an instant as seconds and nanoseconds, as a record has it.
-func appendTime(dst []byte, t time.Time) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(t.Unix()))
-	return binary.BigEndian.AppendUint32(dst, uint32(t.Nanosecond()))
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/memtox/memtox/internal/wire"
 )
 
 // Mark says what the entries of a journal behind After, up to Entry, were.
@@ -18,7 +20,7 @@ type Mark struct {
 func (m *Mark) Follow(a *Audit, snapshot string) {
 	var space [512]byte
 	b := append(append(space[:0], "memtox tail 1\x00"...), m.Chain[:]...)
-	m.Chain, m.Entry = sha256.Sum256(a.AppendCanonical(appendString(b, snapshot))), a.Seq
+	m.Chain, m.Entry = sha256.Sum256(a.AppendCanonical(wire.AppendField(b, snapshot))), a.Seq
 }
 
 // Text is what a signature of a mark is made of.
