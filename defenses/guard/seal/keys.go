@@ -89,10 +89,7 @@ func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Sign
 			Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
-		text, err := VerifierKey(strings.TrimSpace(string(b)))
-		if err == nil {
-			err = store.WriteKey(k.Path(k.verifier()), text, 0o644)
-		}
+		err := store.WriteKey(k.Path(k.verifier()), verifierKey(s, strings.TrimSpace(string(b))), 0o644)
 		// One that is there already was made by another process with the same key, or
 		// before a crash.
 		if err != nil && !errors.Is(err, fs.ErrExist) {

@@ -39,7 +39,8 @@ func ParseEntry(data []byte) (*Entry, error) {
 		return nil, fmt.Errorf("reading a snapshot's entry: %w", err)
 	}
 	if _, offset := e.Time.Zone(); offset != 0 || e.Number < 0 {
-		return nil, fmt.Errorf("reading a snapshot's entry: number %d, time %s: the number counts from 0 and the time is in UTC", e.Number, e.Time.Format(time.RFC3339Nano))
+		return nil, fmt.Errorf("reading a snapshot's entry: number %d, time %s: the number counts from 0 and the time is "+
+			"in UTC", e.Number, e.Time.Format(time.RFC3339Nano))
 	}
 	return &e, nil
 }
@@ -104,11 +105,8 @@ func (l *Log) Root(n int64) (Hash, error) {
 
 // ProveEntry shows that entry i is in the log as it stands.
 func (l *Log) ProveEntry(i int64) ([]Hash, error) {
-	if i < 0 || i >= l.size {
-		return nil, fmt.Errorf("the log has %d snapshots and no number %d", l.size, i)
-	}
 	p, err := tlog.ProveRecord(l.size, i, l.hashes)
-	return fromLog(p), err
+	return hashes[Hash](p), err
 }
 
 // CheckEntry checks what ProveEntry gave against a checkpoint that the caller
@@ -118,10 +116,7 @@ func CheckEntry(e *Entry, proof []Hash, size int64, root Hash) error {
 	if err != nil {
 		return err
 	}
-	if e.Number < 0 || e.Number >= size {
-		return fmt.Errorf("%w: snapshot %d is not in a log of %d", ErrProof, e.Number, size)
-	}
-	if err := tlog.CheckRecord(toLog(proof), size, tlog.Hash(root), e.Number, tlog.RecordHash(data)); err != nil {
+	if err := tlog.CheckRecord(hashes[tlog.Hash](proof), size, tlog.Hash(root), e.Number, tlog.RecordHash(data)); err != nil {
 		return fmt.Errorf("%w: snapshot %d is not in the log of %d with root %s: %w", ErrProof, e.Number, size, root, err)
 	}
 	return nil
@@ -129,14 +124,11 @@ func CheckEntry(e *Entry, proof []Hash, size int64, root Hash) error {
 
 // ProveConsistency shows that the log's first n entries have not changed since.
 func (l *Log) ProveConsistency(n int64) ([]Hash, error) {
-	if n < 0 || n > l.size {
-		return nil, fmt.Errorf("the log has %d snapshots, fewer than %d", l.size, n)
-	}
 	if n == 0 {
 		return nil, nil
 	}
 	p, err := tlog.ProveTree(l.size, n, l.hashes)
-	return fromLog(p), err
+	return hashes[Hash](p), err
 }
 
 // CheckConsistency checks that the log of one checkpoint is a prefix of that of
@@ -153,24 +145,17 @@ func CheckConsistency(proof []Hash, old, new Checkpoint) error {
 		}
 		return nil
 	}
-	if err := tlog.CheckTree(toLog(proof), new.Size, tlog.Hash(new.Root), old.Size, tlog.Hash(old.Root)); err != nil {
+	if err := tlog.CheckTree(hashes[tlog.Hash](proof), new.Size, tlog.Hash(new.Root), old.Size, tlog.Hash(old.Root)); err != nil {
 		return fmt.Errorf("%w: the first %d snapshots are not those of the earlier checkpoint: %w", ErrProof, old.Size, err)
 	}
 	return nil
 }
 
-func fromLog(p []tlog.Hash) []Hash {
-	out := make([]Hash, len(p))
+// hashes are those of a proof as another package calls them.
+func hashes[To, From ~[sha256.Size]byte](p []From) []To {
+	out := make([]To, len(p))
 	for i, h := range p {
-		out[i] = Hash(h)
-	}
-	return out
-}
-
-func toLog(p []Hash) []tlog.Hash {
-	out := make([]tlog.Hash, len(p))
-	for i, h := range p {
-		out[i] = tlog.Hash(h)
+		out[i] = To(h)
 	}
 	return out
 }

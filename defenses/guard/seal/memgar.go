@@ -1,9 +1,7 @@
 package seal
 
 import (
-	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -34,17 +32,18 @@ type Memgar struct {
 
 // NewMemgar builds the tree of a snapshot. It keeps no reference to the entries.
 func NewMemgar(entries []MemgarEntry) *Memgar {
-	m := &Memgar{entries: make([]MemgarEntry, 0, len(entries))}
-	order := byID(entries)
-	for i, at := range order {
-		if i+1 == len(order) || entries[order[i+1]].ID != entries[at].ID {
-			m.entries = append(m.entries, entries[at])
-		}
-	}
-	level := make([]Hash, len(m.entries))
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(a, b MemgarEntry) int { return strings.Compare(a.ID, b.ID) })
+	m := &Memgar{entries: sorted[:0]}
+	var level []Hash
 	var space []byte
-	for i, e := range m.entries {
-		level[i], space = memgarLeaf(space[:0], e.ID, e.ContentHash)
+	for i, e := range sorted {
+		if i+1 < len(sorted) && sorted[i+1].ID == e.ID {
+			continue
+		}
+		var leaf Hash
+		leaf, space = memgarLeaf(space[:0], e.ID, e.ContentHash)
+		m.entries, level = append(m.entries, e), append(level, leaf)
 	}
 	m.levels = [][]Hash{level}
 	for len(level) > 1 {
@@ -57,33 +56,6 @@ func NewMemgar(entries []MemgarEntry) *Memgar {
 		level = next
 	}
 	return m
-}
-
-// byID is the order of the entries by id, equal ids as they came. Most
-// comparisons are settled by the first eight bytes, which is what makes a million
-// of them fast.
-func byID(entries []MemgarEntry) []int {
-	type rank struct {
-		head uint64
-		at   int
-	}
-	ranks := make([]rank, len(entries))
-	for i := range entries {
-		var head [8]byte
-		copy(head[:], entries[i].ID)
-		ranks[i] = rank{binary.BigEndian.Uint64(head[:]), i}
-	}
-	slices.SortFunc(ranks, func(a, b rank) int {
-		if c := cmp.Compare(a.head, b.head); c != 0 {
-			return c
-		}
-		return cmp.Or(strings.Compare(entries[a.at].ID, entries[b.at].ID), cmp.Compare(a.at, b.at))
-	})
-	out := make([]int, len(ranks))
-	for i, r := range ranks {
-		out[i] = r.at
-	}
-	return out
 }
 
 func memgarLeaf(space []byte, id, contentHash string) (Hash, []byte) {
@@ -178,15 +150,11 @@ func (p *MemgarProof) Verify(expect MemgarExpect) (bool, error) {
 // between bytes, and digits have any case.
 func pythonHex(s string) ([]byte, error) {
 	var out []byte
-	for {
-		s = strings.TrimLeft(s, " \t\n\r\v\f")
-		if s == "" {
-			return out, nil
+	var err error
+	for _, digits := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n\r\v\f", r) }) {
+		if out, err = hex.AppendDecode(out, []byte(digits)); err != nil {
+			return nil, fmt.Errorf("%q is not hexadecimal", digits)
 		}
-		b, err := hex.DecodeString(s[:min(2, len(s))])
-		if err != nil {
-			return nil, fmt.Errorf("%q is not hexadecimal", s[:min(2, len(s))])
-		}
-		out, s = append(out, b...), s[2:]
 	}
+	return out, nil
 }
