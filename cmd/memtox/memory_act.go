@@ -136,8 +136,9 @@ their history stays: undo and rollback bring them back.`,
 				return err
 			}
 		}
+		named := store.Globs(args)
 		rule := store.Retirement{Protected: *protect, If: func(r memory.Record) (bool, error) {
-			return store.Glob(args[0], r.Key) && (until.IsZero() || r.Created.Before(until)), nil
+			return named(r.Key) && (until.IsZero() || r.Created.Before(until)), nil
 		}}
 		return m.change(cmd.Context(), *key, "acted", func(_ *store.History, by *store.Curator) (any, error) {
 			return by.RetireIf(cmd.Context(), rule, *why)

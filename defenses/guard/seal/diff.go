@@ -49,28 +49,22 @@ func (r *Replay) Diff(ctx context.Context, from, to store.Snapshot) ([]Differenc
 			return nil, fmt.Errorf("comparing snapshots %s and %s: %w", from.ID, to.ID, err)
 		}
 		a, b := asOf(chain, from.Seq), asOf(chain, to.Seq)
-		d := Difference{Record: id, From: r.side(a), To: r.side(b)}
-		was, is := a != nil && present(a), b != nil && present(b)
+		d := Difference{Record: id, From: side(a), To: side(b)}
 		if a != nil && b != nil {
 			d.New = news(a, b)
 		}
-		switch {
-		case !was && is:
-			d.Type = Appear
-		case was && !is:
-			d.Type = Disappear
-		case !was && !is, len(d.New) == 0:
-			continue
-		case contentHash(a) != contentHash(b):
-			d.Type = Mutate
-		case a.Record.State != b.Record.State:
-			d.Type = Restate
-		default:
-			d.Type = Relabel
+		if d.Type = change(ifPresent(a), ifPresent(b)); d.Type != "" {
+			out = append(out, d)
 		}
-		out = append(out, d)
 	}
 	return out, nil
+}
+
+func ifPresent(v *store.Version) *store.Version {
+	if v != nil && present(v) {
+		return v
+	}
+	return nil
 }
 
 // asOf is the version that stood when an entry of the journal was the last.
@@ -83,10 +77,10 @@ func asOf(chain []store.Version, seq uint64) *store.Version {
 	return nil
 }
 
-func (r *Replay) side(v *store.Version) *Side {
+func side(v *store.Version) *Side {
 	if v == nil {
 		return nil
 	}
 	return &Side{Seq: v.Seq, State: v.Record.State, Origin: v.Record.Origin, ContentHash: contentHash(v),
-		Preview: r.preview(v), Forgotten: v.Forgotten}
+		Preview: preview(v), Forgotten: v.Forgotten}
 }

@@ -125,37 +125,26 @@ func Respond(ctx context.Context, st *store.History, curator *store.Curator, by 
 	if why == "" {
 		why = "incident"
 	}
-	if out.Quarantine, err = withhold(ctx, st, curator, s, bad, out.Pinpoint.Began.At, why); err != nil {
+	if out.Quarantine, err = r.withhold(ctx, curator, s, bad, out.Pinpoint.Began.At, why); err != nil {
 		return nil, fmt.Errorf("quarantining: %w", err)
 	}
 	var ids []string
 	for _, d := range derived {
 		ids = append(ids, d.Record)
 	}
-	if out.Isolate, err = withhold(ctx, st, curator, s, ids, out.Pinpoint.Began.At,
+	if out.Isolate, err = r.withhold(ctx, curator, s, ids, out.Pinpoint.Began.At,
 		why+": derives from a quarantined record"); err != nil {
 		return out, fmt.Errorf("isolating: %w", err)
 	}
 	for _, d := range derived {
-		rec, ok, err := current(ctx, st, d.Record)
-		if err != nil || !ok {
-			return out, fmt.Errorf("listing what is to be derived again: record %q: %w", d.Record, errors.Join(err))
+		v, _, err := r.current(ctx, d.Record)
+		if err != nil {
+			return out, fmt.Errorf("listing what is to be derived again: %w", err)
 		}
-		d.State, d.Preview = rec.State, clip(rec.Text, DefaultPreview)
+		d.State, d.Preview = v.Record.State, preview(&v)
 		out.Rederive = append(out.Rederive, d)
 	}
 	return out, nil
-}
-
-// current is a record as it stands, even where it was changed from outside.
-func current(ctx context.Context, st *store.History, id string) (rec memory.Record, ok bool, err error) {
-	for v, err := range st.Versions(ctx, store.Filter{ID: id, Current: true}) {
-		if err != nil && v.Seq == 0 {
-			return rec, false, err
-		}
-		rec, ok = v.Record, true
-	}
-	return rec, ok, nil
 }
 
 // pinpoint finds the bad records and when they came.
@@ -204,7 +193,7 @@ func (out *Incident) pinpoint(ctx context.Context, r *Replay, s Suspects) ([]str
 		at := Moment{Seq: first.Seq, At: first.At}
 		p.Bad = append(p.Bad, Suspect{Record: id, First: at, Cause: first.Cause, Route: first.Route, By: first.By,
 			Origin: last.Record.Origin, State: last.Record.State,
-			Because: because[id], ContentHash: contentHash(last), Preview: r.preview(last), Snapshots: a.Snapshots})
+			Because: because[id], ContentHash: contentHash(last), Preview: preview(last), Snapshots: a.Snapshots})
 		if p.Began.Seq == 0 || at.Seq < p.Began.Seq {
 			p.Began = at
 		}
@@ -284,37 +273,33 @@ func (r *Replay) taint(ctx context.Context, bad []string) ([]Rederivate, error) 
 		depth[id] = 0
 	}
 	touches := map[string][]string{}
-	var found []string
-	for at, d := bad, 1; len(at) > 0; d++ {
-		var then []string
-		for _, via := range at {
-			nodes, err := r.derived(ctx, via)
-			if err != nil {
-				return nil, err
+	found := slices.Clone(bad)
+	for i := 0; i < len(found); i++ { // found grows while it is read
+		via := found[i]
+		nodes, err := r.derived(ctx, via)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			far, known := depth[n.Record]
+			if n.Relation != Derives || known && far == 0 { // a bad one itself
+				continue
 			}
-			for _, n := range nodes {
-				far, known := depth[n.Record]
-				if n.Relation != Derives || known && far == 0 { // a bad one itself
-					continue
-				}
-				touches[n.Record] = append(touches[n.Record], via)
-				if !known {
-					depth[n.Record] = d
-					found = append(found, n.Record)
-					then = append(then, n.Record)
-				}
+			touches[n.Record] = append(touches[n.Record], via)
+			if !known {
+				depth[n.Record] = depth[via] + 1
+				found = append(found, n.Record)
 			}
 		}
-		at = then
 	}
-	out := make([]Rederivate, 0, len(found))
-	for _, id := range found {
-		rec, _, err := current(ctx, r.store, id)
+	var out []Rederivate
+	for _, id := range found[len(bad):] {
+		v, _, err := r.current(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		d := Rederivate{Record: id, Touches: touches[id], Depth: depth[id], Remains: memory.Lineage{}}
-		for _, l := range rec.Lineage {
+		for _, l := range v.Record.Lineage {
 			if _, tainted := depth[l.Record]; !tainted || l.Record == "" {
 				d.Remains = append(d.Remains, l)
 			}
@@ -325,43 +310,32 @@ func (r *Replay) taint(ctx context.Context, bad []string) ([]Rederivate, error) 
 }
 
 // withhold quarantines records, and says which no session could see anyway.
-func withhold(ctx context.Context, st *store.History, curator *store.Curator, s Suspects, ids []string, began time.Time,
+func (r *Replay) withhold(ctx context.Context, curator *store.Curator, s Suspects, ids []string, began time.Time,
 	why string) (Act, error) {
 	a := Act{Records: []string{}}
-	var todo []string
-	for _, id := range ids {
-		rec, ok, err := current(ctx, st, id)
-		switch {
-		case err != nil || !ok:
-			return a, fmt.Errorf("record %q: %w", id, errors.Join(err, memory.ErrNotFound))
-		case !rec.State.Visible() && rec.State != memory.Held:
-			a.Already = append(a.Already, id)
-		case slices.ContainsFunc(s.Protected, func(g string) bool { return store.Glob(g, rec.Key) }):
-			a.Kept = append(a.Kept, id)
-		default:
-			todo = append(todo, id)
-		}
-	}
-	if len(todo) == 0 {
+	if len(ids) == 0 {
 		return a, nil
 	}
-	if s.DryRun {
-		a.Records = todo
-		return a, nil
+	what := store.Suspicion{IDs: ids, Since: began, Protected: s.Protected, Restore: true, DryRun: true}
+	done, err := curator.Quarantine(ctx, what, why)
+	if err == nil && !s.DryRun && len(done.Changed) > 0 {
+		what.DryRun = false
+		done, err = curator.Quarantine(ctx, what, why)
 	}
-	done, err := curator.Quarantine(ctx, store.Suspicion{IDs: todo, Since: began, Protected: s.Protected, Restore: true},
-		why)
 	if err != nil {
 		return a, err
 	}
 	a.Seq, a.Snapshot, a.Restored = done.Seq, done.Snapshot, done.Revived
-	wanted := make(map[string]bool, len(todo))
-	for _, id := range todo {
-		wanted[id] = true
+	for _, k := range done.Kept {
+		a.Kept = append(a.Kept, k.Record)
 	}
-	for _, id := range done.Changed {
-		if wanted[id] {
+	for _, id := range ids {
+		if slices.Contains(done.Changed, id) {
 			a.Records = append(a.Records, id)
+		} else if v, _, err := r.current(ctx, id); err != nil {
+			return a, err
+		} else if !v.Record.State.Visible() && v.Record.State != memory.Held {
+			a.Already = append(a.Already, id)
 		}
 	}
 	return a, nil

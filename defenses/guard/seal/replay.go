@@ -17,30 +17,24 @@ import (
 // Attr names an attribute of records by which a cohort or a timeline is formed.
 type Attr string
 
-type attr struct {
-	name   Attr
-	has    func(*store.Version, string) bool
-	filter func(string) store.Filter // where a store can look it up by itself
-}
-
-// attrs says whether a version has a value of an attribute.
-var attrs = [...]attr{
-	{"source", func(v *store.Version, s string) bool { return v.Record.From(s) },
-		func(s string) store.Filter { return store.Filter{AnySource: s} }},
-	{"class", func(v *store.Version, s string) bool { return v.Record.Origin.Class.String() == s }, nil},
-	{"medium", func(v *store.Version, s string) bool { return string(v.Record.Origin.Medium) == s }, nil},
-	{"principal", func(v *store.Version, s string) bool { return v.Record.Principal == s },
-		func(s string) store.Filter { return store.Filter{Principal: s} }},
-	{"store", func(v *store.Version, s string) bool { return v.Record.Store == s },
-		func(s string) store.Filter { return store.Filter{Store: s} }},
-	{"key", func(v *store.Version, s string) bool { return v.Record.Key == s },
-		func(s string) store.Filter { return store.Filter{Key: s} }},
-	{"state", func(v *store.Version, s string) bool { return v.Record.State.String() == s }, nil},
-	{"scope", func(v *store.Version, s string) bool { return v.Record.Scope.String() == s }, nil},
-	{"signed-by", func(v *store.Version, s string) bool { return v.Record.SignedBy == s }, nil},
-	{"route", func(v *store.Version, s string) bool { return v.Route.String() == s }, nil},
-	{"cause", func(v *store.Version, s string) bool { return v.Cause.String() == s }, nil},
-	{"by", func(v *store.Version, s string) bool { return v.By == s }, nil},
+// attrs are the attributes, with what a version has as a value of each; it has several
+// sources.
+var attrs = [...]struct {
+	name Attr
+	of   func(*store.Version) string
+}{
+	{"source", nil},
+	{"class", func(v *store.Version) string { return v.Record.Origin.Class.String() }},
+	{"medium", func(v *store.Version) string { return string(v.Record.Origin.Medium) }},
+	{"principal", func(v *store.Version) string { return v.Record.Principal }},
+	{"store", func(v *store.Version) string { return v.Record.Store }},
+	{"key", func(v *store.Version) string { return v.Record.Key }},
+	{"state", func(v *store.Version) string { return v.Record.State.String() }},
+	{"scope", func(v *store.Version) string { return v.Record.Scope.String() }},
+	{"signed-by", func(v *store.Version) string { return v.Record.SignedBy }},
+	{"route", func(v *store.Version) string { return v.Route.String() }},
+	{"cause", func(v *store.Version) string { return v.Cause.String() }},
+	{"by", func(v *store.Version) string { return v.By }},
 }
 
 // Attrs lists the attributes.
@@ -60,21 +54,27 @@ type Match struct {
 }
 
 // compile returns the condition, and what a store can look up of it by itself.
-func (m Match) compile() (holds func(*store.Version) bool, f *store.Filter, err error) {
+func (m Match) compile() (holds func(*store.Version) bool, f store.Filter, err error) {
 	if m == (Match{}) {
-		return func(*store.Version) bool { return true }, nil, nil
+		return func(*store.Version) bool { return true }, f, nil
 	}
-	for _, a := range attrs {
-		if a.name != m.Attr {
-			continue
-		}
-		if a.filter != nil {
-			own := a.filter(m.Value)
-			f = &own
-		}
-		return func(v *store.Version) bool { return m.Value != "" && a.has(v, m.Value) }, f, nil
+	at := slices.Index(Attrs(), string(m.Attr))
+	if at < 0 {
+		return nil, f, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
 	}
-	return nil, nil, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
+	switch m.Attr {
+	case "source":
+		f = store.Filter{AnySource: m.Value, Whole: true}
+	case "principal":
+		f = store.Filter{Principal: m.Value, Whole: true}
+	case "store":
+		f = store.Filter{Store: m.Value, Whole: true}
+	case "key":
+		f = store.Filter{Key: m.Value, Whole: true}
+	}
+	return func(v *store.Version) bool {
+		return m.Value != "" && (at == 0 && v.Record.From(m.Value) || at > 0 && attrs[at].of(v) == m.Value)
+	}, f, nil
 }
 
 // Moment is a point of the past: a snapshot, or the change that made a version.
@@ -84,17 +84,13 @@ type Moment struct {
 	Snapshot string    `json:"snapshot,omitempty"` // its id
 }
 
-// DefaultPreview is how many characters of a content stand in results.
-const DefaultPreview = 80
+// previewSize is how many characters of a content stand in results.
+const previewSize = 80
 
 // Replay reads a store's past. Where it is over snapshots, it sees what they saw:
 // a change that the next snapshot no longer shows did not happen. Otherwise each
 // version is a moment of its own.
 type Replay struct {
-	// Preview is how many characters of a content stand in results; 0 is
-	// DefaultPreview.
-	Preview int
-
 	store     *store.History
 	snapshots []store.Snapshot
 	over      bool
@@ -120,8 +116,7 @@ func (r *Replay) after(seq uint64) int {
 	return i
 }
 
-// sawFrom and sawTo bound the snapshots that show a version: from, included, to
-// excluded.
+// saw bounds the snapshots that show a version: from, included, to excluded.
 func (r *Replay) saw(v *store.Version) (from, to int) {
 	from, to = r.after(v.Seq), len(r.snapshots)
 	if v.UntilSeq != 0 {
@@ -158,18 +153,16 @@ func contentHash(v *store.Version) string {
 	return hex.EncodeToString(h[:])
 }
 
-func (r *Replay) preview(v *store.Version) string { return clip(v.Record.Text, r.previewSize()) }
-
-func (r *Replay) previewSize() int { return cmp.Or(r.Preview, DefaultPreview) }
-
-func clip(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
+// preview is the beginning of a version's text.
+func preview(v *store.Version) string {
+	n := 0
+	for i := range v.Record.Text {
+		if n == previewSize {
+			return v.Record.Text[:i]
 		}
-		n--
+		n++
 	}
-	return s
+	return v.Record.Text
 }
 
 func (r *Replay) chain(ctx context.Context, id string) ([]store.Version, error) {
@@ -230,50 +223,19 @@ func (r *Replay) appearance(chain []store.Version) (Appearance, bool) {
 	return a, seen
 }
 
-// visit shows every version of every record of which some version may match,
-// each record's oldest first, with the entry of the record's first version and
-// whether this one matches.
-func (r *Replay) visit(ctx context.Context, m Match,
-	yield func(v *store.Version, first uint64, matches bool) error) error {
-	holds, filter, err := m.compile()
-	if err != nil {
-		return err
-	}
-	if filter == nil {
-		first := map[string]uint64{}
-		for v, err := range r.store.Versions(ctx, store.Filter{}) {
-			if err != nil && !torn(&v) {
-				return fmt.Errorf("reading versions: %w", err)
-			}
-			if _, ok := first[v.Record.ID]; !ok {
-				first[v.Record.ID] = v.Seq
-			}
-			if err := yield(&v, first[v.Record.ID], holds(&v)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	seen := map[string]bool{}
-	var ids []string
-	for v, err := range r.store.Versions(ctx, *filter) {
+// visit shows the versions that a filter names, oldest first, with the entry of the
+// first version that it names of the same record, until yield returns false.
+func (r *Replay) visit(ctx context.Context, f store.Filter, yield func(v *store.Version, first uint64) bool) error {
+	first := map[string]uint64{}
+	for v, err := range r.store.Versions(ctx, f) {
 		if err != nil && !torn(&v) {
 			return fmt.Errorf("reading versions: %w", err)
 		}
-		if id := v.Record.ID; !seen[id] && holds(&v) {
-			seen[id] = true
-			ids = append(ids, id)
+		if _, ok := first[v.Record.ID]; !ok {
+			first[v.Record.ID] = v.Seq
 		}
-	}
-	for _, id := range ids {
-		chain, err := r.chain(ctx, id)
-		if err != nil {
-			return err
-		}
-		for i := range chain {
-			if err := yield(&chain[i], chain[0].Seq, holds(&chain[i])); err != nil {
-				return err
-			}
+		if !yield(&v, first[v.Record.ID]) {
+			return nil
 		}
 	}
 	return nil
@@ -294,35 +256,32 @@ type Member struct {
 // Cohort lists the records that ever had a value of an attribute, in the order in
 // which they were first seen with it: what else did this source write?
 func (r *Replay) Cohort(ctx context.Context, m Match) ([]Member, error) {
-	byID := map[string]*Member{}
-	var out []*Member
-	err := r.visit(ctx, m, func(v *store.Version, first uint64, matches bool) error {
-		if !matches || !present(v) {
-			return nil
-		}
-		at, ok := r.moment(v)
-		if !ok {
-			return nil
-		}
-		c := byID[v.Record.ID]
-		if c == nil {
-			c = &Member{Record: v.Record.ID, Value: m.Value, First: at, order: first}
-			byID[v.Record.ID] = c
-			out = append(out, c)
-		}
-		c.ContentHash, c.Preview, c.State = contentHash(v), r.preview(v), v.Record.State
-		return nil
-	})
+	members := []Member{}
+	index := map[string]int{}
+	holds, filter, err := m.compile()
+	if err == nil {
+		err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
+			at, ok := r.moment(v)
+			if !ok || !holds(v) || !present(v) {
+				return true
+			}
+			i, known := index[v.Record.ID]
+			if !known {
+				i = len(members)
+				index[v.Record.ID] = i
+				members = append(members, Member{Record: v.Record.ID, Value: m.Value, First: at, order: first})
+			}
+			c := &members[i]
+			c.ContentHash, c.Preview, c.State = contentHash(v), preview(v), v.Record.State
+			return true
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("forming the cohort of %s %q: %w", m.Attr, m.Value, err)
 	}
-	slices.SortFunc(out, func(a, b *Member) int {
+	slices.SortFunc(members, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.First.Seq, b.First.Seq), cmp.Compare(a.order, b.order))
 	})
-	members := make([]Member, len(out))
-	for i, c := range out {
-		members[i] = *c
-	}
 	return members, nil
 }
 
@@ -338,6 +297,8 @@ type Hit struct {
 	// Snapshots that show it: the first and the last.
 	From string `json:"from_snapshot,omitempty"`
 	To   string `json:"to_snapshot,omitempty"`
+
+	order uint64
 }
 
 // Search finds a text in everything that was ever stored: once a version, or,
@@ -345,62 +306,45 @@ type Hit struct {
 // case unless exact. At most limit hits are returned; 0 is no limit. More says
 // that there are others.
 func (r *Replay) Search(ctx context.Context, part string, exact bool, limit int) (hits []Hit, more bool, err error) {
-	filter := store.Filter{}
-	found := func(s string) bool { return strings.Contains(strings.ToLower(s), part) }
+	var filter store.Filter
+	plain := strings.ToLower
 	if exact {
+		plain = strings.Clone
 		if !r.over { // else the first version of each record counts
 			filter.Contains = part
 		}
-		found = func(s string) bool { return strings.Contains(s, part) }
-	} else {
-		part = strings.ToLower(part)
 	}
+	part = plain(part)
 	hits = []Hit{}
-	type ordered struct {
-		Hit
-		first uint64
-	}
-	var list []ordered
-	first := map[string]uint64{}
-	for v, err := range r.store.Versions(ctx, filter) {
-		if err != nil && !torn(&v) {
-			return nil, false, fmt.Errorf("searching every version: %w", err)
+	err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
+		if v.Forgotten || !present(v) || !strings.Contains(plain(v.Record.Text), part) {
+			return true
 		}
-		if _, ok := first[v.Record.ID]; !ok {
-			first[v.Record.ID] = v.Seq
-		}
-		if v.Forgotten || !present(&v) || !found(v.Record.Text) {
-			continue
-		}
-		h := Hit{Record: v.Record.ID, Moment: Moment{Seq: v.Seq, At: v.At}, ContentHash: contentHash(&v),
-			Preview: r.preview(&v), State: v.Record.State, Until: v.Until}
-		from, to := r.saw(&v)
+		h := Hit{Record: v.Record.ID, Moment: Moment{Seq: v.Seq, At: v.At}, ContentHash: contentHash(v),
+			Preview: preview(v), State: v.Record.State, Until: v.Until, order: first}
+		from, to := r.saw(v)
 		if from < to {
 			h.From, h.To = r.snapshots[from].ID, r.snapshots[to-1].ID
 		}
 		if !r.over {
-			list = append(list, ordered{h, v.Seq})
-		} else {
-			for i := from; i < to; i++ {
-				h.Moment = snapshotMoment(&r.snapshots[i])
-				list = append(list, ordered{h, first[v.Record.ID]})
-			}
+			hits = append(hits, h)
+			return limit == 0 || len(hits) <= limit
 		}
-		// Over versions the hits come in order; over snapshots all are needed
-		// before they can be cut.
-		if limit > 0 && !r.over && len(list) > limit {
-			break
+		// Over snapshots hits do not come in order: all are needed before they are cut.
+		for i := from; i < to; i++ {
+			h.Moment = snapshotMoment(&r.snapshots[i])
+			hits = append(hits, h)
 		}
-	}
-	slices.SortStableFunc(list, func(a, b ordered) int {
-		return cmp.Or(cmp.Compare(a.Seq, b.Seq),
-			cmp.Compare(a.first, b.first))
+		return true
 	})
-	for _, h := range list {
-		if limit > 0 && len(hits) == limit {
-			return hits, true, nil
-		}
-		hits = append(hits, h.Hit)
+	if err != nil {
+		return nil, false, fmt.Errorf("searching: %w", err)
+	}
+	slices.SortStableFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.order, b.order))
+	})
+	if limit > 0 && len(hits) > limit {
+		return hits[:limit], true, nil
 	}
 	return hits, false, nil
 }
@@ -434,42 +378,29 @@ type Event struct {
 // disappeared, by id. At most the newest limit events are returned; 0 is no
 // limit. More says that there are older ones.
 func (r *Replay) Timeline(ctx context.Context, m Match, limit int) (events []Event, more bool, err error) {
-	type state struct {
-		version store.Version
-		there   bool
+	last := map[string]*store.Version{} // those that matched, and were present
+	holds, filter, err := m.compile()
+	if err == nil {
+		err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
+			at, ok := r.moment(v)
+			if !ok {
+				return true
+			}
+			is := v
+			if !holds(v) || !present(v) {
+				is = nil
+			}
+			e := Event{Moment: at, Record: v.Record.ID, Type: change(last[v.Record.ID], is), ContentHash: contentHash(v),
+				Preview: preview(v), State: v.Record.State, Cause: v.Cause, By: v.By, Why: v.Why, order: first}
+			if last[v.Record.ID] = is; e.Type == Disappear {
+				e.ContentHash, e.Preview = "", ""
+			}
+			if e.Type != "" {
+				events = append(events, e)
+			}
+			return true
+		})
 	}
-	last := map[string]*state{}
-	err = r.visit(ctx, m, func(v *store.Version, first uint64, matches bool) error {
-		at, ok := r.moment(v)
-		if !ok {
-			return nil
-		}
-		was := last[v.Record.ID]
-		if was == nil {
-			was = &state{}
-			last[v.Record.ID] = was
-		}
-		is := matches && present(v)
-		e := Event{Moment: at, Record: v.Record.ID, ContentHash: contentHash(v), Preview: r.preview(v), State: v.Record.State,
-			Cause: v.Cause, By: v.By, Why: v.Why, order: first}
-		switch {
-		case is && !was.there:
-			e.Type = Appear
-		case !is && was.there:
-			e.Type, e.ContentHash, e.Preview = Disappear, "", ""
-		case is && contentHash(&was.version) != e.ContentHash:
-			e.Type = Mutate
-		case is && was.version.Record.State != v.Record.State:
-			e.Type = Restate
-		case is && relabelled(&was.version.Record, &v.Record):
-			e.Type = Relabel
-		}
-		was.version, was.there = *v, is
-		if e.Type != "" {
-			events = append(events, e)
-		}
-		return nil
-	})
 	if err != nil {
 		return nil, false, fmt.Errorf("drawing a timeline: %w", err)
 	}
@@ -492,8 +423,22 @@ func (r *Replay) Timeline(ctx context.Context, m Match, limit int) (events []Eve
 	return events, false, nil
 }
 
-func relabelled(a, b *memory.Record) bool {
-	return a.Origin != b.Origin || a.Principal != b.Principal || a.Scope != b.Scope || a.Asked != b.Asked ||
-		a.SignedBy != b.SignedBy || !slices.Equal(a.Signature, b.Signature) || !slices.Equal(a.Lineage, b.Lineage) ||
-		!slices.Equal(a.Intents, b.Intents)
+// change is what happened between two versions of a record, nil where it was not
+// there; "" is nothing.
+func change(was, is *store.Version) string {
+	switch {
+	case was == nil && is == nil:
+		return ""
+	case was == nil:
+		return Appear
+	case is == nil:
+		return Disappear
+	case contentHash(was) != contentHash(is):
+		return Mutate
+	case was.Record.State != is.Record.State:
+		return Restate
+	case len(news(was, is)) > 0:
+		return Relabel
+	}
+	return ""
 }

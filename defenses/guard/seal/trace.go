@@ -81,7 +81,7 @@ func (r *Replay) TraceRecord(ctx context.Context, id string, reach int) (Trace, 
 		v := &chain[i]
 		t.Changes = append(t.Changes, Change{Seq: v.Seq, At: v.At, Cause: v.Cause, Route: v.Route, By: v.By, Why: v.Why,
 			State:       v.Record.State,
-			ContentHash: contentHash(v), Preview: r.preview(v), New: news(before, v), Forgotten: v.Forgotten,
+			ContentHash: contentHash(v), Preview: preview(v), New: news(before, v), Forgotten: v.Forgotten,
 			Damaged: !v.Intact()})
 		before = v
 	}
@@ -133,29 +133,26 @@ func (r *Replay) walk(ctx context.Context, id string, reach int,
 	next func(context.Context, string) ([]Node, error)) (out []Node, more bool, err error) {
 	out = []Node{}
 	seen := map[string]bool{id: true}
-	for at, depth := []string{id}, 1; len(at) > 0; depth++ {
-		var then []string
-		for _, via := range at {
-			nodes, err := next(ctx, via)
-			if err != nil {
-				return nil, false, err
+	for queue := []Node{{Record: id}}; len(queue) > 0; queue = queue[1:] {
+		via := queue[0]
+		nodes, err := next(ctx, via.Record)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, n := range nodes {
+			if n.Record != "" && seen[n.Record] {
+				continue
 			}
-			for _, n := range nodes {
-				if n.Record != "" && seen[n.Record] {
-					continue
-				}
-				if len(out) == reach {
-					return out, true, nil
-				}
-				n.Depth, n.Via = depth, via
-				out = append(out, n)
-				if n.Record != "" {
-					seen[n.Record] = true
-					then = append(then, n.Record)
-				}
+			if len(out) == reach {
+				return out, true, nil
+			}
+			n.Depth, n.Via = via.Depth+1, via.Record
+			out = append(out, n)
+			if n.Record != "" {
+				seen[n.Record] = true
+				queue = append(queue, n)
 			}
 		}
-		at = then
 	}
 	return out, false, nil
 }
@@ -175,25 +172,23 @@ func (r *Replay) sources(ctx context.Context, id string) ([]Node, error) {
 	seen := map[link]bool{}
 	for i := range chain {
 		rec := &chain[i].Record
+		var nodes []Node
 		for _, l := range rec.Lineage {
-			k := link{l.Segment, l.Record}
+			nodes = append(nodes, Node{Record: l.Record, Segment: l.Segment, Relation: Derives, Origin: l.Origin})
+		}
+		if rec.Parent != "" {
+			nodes = append(nodes, Node{Record: rec.Parent, Relation: Supersedes})
+		}
+		for _, n := range nodes {
+			k := link{n.Segment, n.Record}
 			if seen[k] {
 				continue
 			}
 			seen[k] = true
-			n := Node{Record: l.Record, Segment: l.Segment, Relation: Derives, Origin: l.Origin}
-			if l.Record != "" {
+			if n.Record != "" {
 				if err := r.describe(ctx, &n); err != nil {
 					return nil, err
 				}
-			}
-			out = append(out, n)
-		}
-		if k := (link{record: rec.Parent}); rec.Parent != "" && !seen[k] {
-			seen[k] = true
-			n := Node{Record: rec.Parent, Relation: Supersedes}
-			if err := r.describe(ctx, &n); err != nil {
-				return nil, err
 			}
 			out = append(out, n)
 		}
@@ -203,16 +198,24 @@ func (r *Replay) sources(ctx context.Context, id string) ([]Node, error) {
 
 // describe fills in what the store knows of a node's record now.
 func (r *Replay) describe(ctx context.Context, n *Node) error {
-	n.Missing = true
-	// Not Get, which refuses a record that was changed from outside.
-	for v, err := range r.store.Versions(ctx, store.Filter{ID: n.Record, Current: true}) {
-		if err != nil && v.Seq == 0 {
-			return fmt.Errorf("reading record %q: %w", n.Record, err)
-		}
-		n.Origin, n.State, n.Preview = v.Record.Origin, v.Record.State, r.preview(&v)
-		n.Missing, n.Forgotten, n.Damaged = false, v.Forgotten, err != nil || !v.Intact()
+	v, intact, err := r.current(ctx, n.Record)
+	if n.Missing = v.Seq == 0; n.Missing || err != nil {
+		return err
 	}
+	n.Origin, n.State, n.Preview, n.Forgotten, n.Damaged = v.Record.Origin, v.Record.State, preview(&v), v.Forgotten, !intact
 	return nil
+}
+
+// current is a record as it stands, even where it was changed from outside, and
+// whether it is what was committed. One that is not there has no Seq.
+func (r *Replay) current(ctx context.Context, id string) (v store.Version, intact bool, err error) {
+	for have, err := range r.store.Versions(ctx, store.Filter{ID: id, Current: true}) {
+		if err != nil && have.Seq == 0 {
+			return v, false, fmt.Errorf("reading record %q: %w", id, err)
+		}
+		v, intact = have, err == nil && have.Intact()
+	}
+	return v, intact, nil
 }
 
 // derived are the records that derive from a record or superseded it, over all

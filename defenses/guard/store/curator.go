@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/internal/text"
-	"slices"
-	"time"
 )
 
 // Curator does what a person or an incident response does to a store. Every act
@@ -74,13 +77,17 @@ func (c *Curator) act(ctx context.Context, cause memory.Cause, why string, targe
 		return Outcome{}, fmt.Errorf("%s: %w", cause, err)
 	}
 	out.Seq, out.Snapshot = done.First, done.Snapshot
+	out.change(steps)
+	return out, nil
+}
+
+func (o *Outcome) change(steps []step) {
 	for _, s := range steps {
-		out.Changed = append(out.Changed, s.now.ID)
+		o.Changed = append(o.Changed, s.now.ID)
 		if s.now.State.Visible() && !s.prior.State.Visible() {
-			out.Revived = append(out.Revived, s.now.ID)
+			o.Revived = append(o.Revived, s.now.ID)
 		}
 	}
-	return out, nil
 }
 
 // Snapshot gives the state of the store a name.
@@ -110,6 +117,20 @@ func (c *Curator) version(ctx context.Context, id string, to uint64) (last Versi
 func never(r memory.Record) memory.Record {
 	r.State, r.ValidTo = memory.Retired, r.ValidFrom
 	return r
+}
+
+// back is the step that makes a record again what it was as of an entry of the log, and
+// what it is now. One that came later counts as never having held.
+func (c *Curator) back(ctx context.Context, id string, seq uint64) (s step, now Version, err error) {
+	now, _, err = c.version(ctx, id, 0)
+	s = step{&now.Record, never(now.Record)}
+	if err == nil && seq > 0 {
+		then, known, failed := c.version(ctx, id, seq)
+		if err = failed; known {
+			s.now = then.Record
+		}
+	}
+	return s, now, err
 }
 
 // Rollback brings the store back to the state as of a point in system time (its
@@ -149,27 +170,14 @@ func (c *Curator) Rollback(ctx context.Context, p Point, why string) (Outcome, e
 			continue
 		}
 		seen[id] = struct{}{}
-		now, _, err := c.version(ctx, id, 0)
-		if err != nil {
+		s, now, err := c.back(ctx, id, p.Seq)
+		switch {
+		case err != nil:
 			return Outcome{}, fmt.Errorf("rollback: %w", err)
-		}
-		if now.Forgotten {
+		case now.Forgotten:
 			out.keep(id, "it was forgotten")
-			continue
-		}
-		var then Version
-		known := false
-		if p.Seq > 0 {
-			if then, known, err = c.version(ctx, id, p.Seq); err != nil {
-				return Outcome{}, fmt.Errorf("rollback: %w", err)
-			}
-		}
-		want := then.Record
-		if !known {
-			want = never(now.Record)
-		}
-		if !sameRecord(&want, &now.Record) {
-			steps = append(steps, step{&now.Record, want})
+		case !sameRecord(&s.now, s.prior):
+			steps = append(steps, s)
 		}
 	}
 	return c.act(ctx, memory.CauseRollback, why, p.Seq, steps, out)
@@ -198,25 +206,15 @@ func (c *Curator) Undo(ctx context.Context, group uint64, why string) (Outcome, 
 		if a.Record == "" {
 			continue
 		}
-		now, _, err := c.version(ctx, a.Record, 0)
-		if err != nil {
+		s, now, err := c.back(ctx, a.Record, a.Seq-1)
+		switch {
+		case err != nil:
 			return Outcome{}, fmt.Errorf("undo: %w", err)
-		}
-		if now.Seq != a.Seq {
+		case now.Seq != a.Seq:
 			out.keep(a.Record, "it has changed since, by entry %d (%s)", now.Seq, now.Cause)
-			continue
+		default:
+			steps = append(steps, s)
 		}
-		before, known := Version{}, false
-		if a.Seq > 1 {
-			if before, known, err = c.version(ctx, a.Record, a.Seq-1); err != nil {
-				return Outcome{}, fmt.Errorf("undo: %w", err)
-			}
-		}
-		want := before.Record
-		if !known {
-			want = never(now.Record)
-		}
-		steps = append(steps, step{&now.Record, want})
 	}
 	if !found {
 		return Outcome{}, fmt.Errorf("undo: no group of changes begins at entry %d: %w", group, memory.ErrNotFound)
@@ -238,55 +236,52 @@ type Suspicion struct {
 	// Restore brings back what the quarantined records superseded, where it is
 	// from before Since and nothing else is live under the key.
 	Restore bool
+	// DryRun says what would be done, and does nothing.
+	DryRun bool
 }
 
 // Quarantine withholds records from every session and keeps them for review.
 func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outcome, error) {
 	var out Outcome
 	var steps []step
-	taken := make(map[string]bool)
-	consider := func(v Version) error {
-		id := v.Record.ID
-		if taken[id] {
-			return nil
-		}
-		taken[id] = true
-		now, _, err := c.version(ctx, id, 0)
-		if err != nil {
-			return err
-		}
-		switch st := now.Record.State; {
-		case !st.Visible() && st != memory.Held:
-			return nil
-		case s.If != nil && !s.If(now):
-			return nil
-		case protected(s.Protected, now.Record.Key):
-			out.keep(id, "its key %q is protected", text.Clip(now.Record.Key, 80))
-			return nil
-		}
-		want := now.Record
-		want.State = memory.Quarantined
-		steps = append(steps, step{&now.Record, want})
-		return nil
-	}
 	came := []memory.Cause{memory.CauseWrite, memory.CauseSeed, memory.CauseInject, memory.CauseApprove}
 	filters := []Filter{{Since: s.Since, Causes: came}}
 	if len(s.IDs) > 0 {
 		filters = filters[:0]
 		for _, id := range s.IDs {
-			if _, ok, err := c.version(ctx, id, 0); err != nil || !ok {
-				return Outcome{}, fmt.Errorf("quarantine: record %q: %w", text.Clip(id, 80), errors.Join(err, notFound(ok)))
+			_, ok, err := c.version(ctx, id, 0)
+			if err == nil && !ok {
+				err = memory.ErrNotFound
+			}
+			if err != nil {
+				return Outcome{}, fmt.Errorf("quarantine: record %q: %w", text.Clip(id, 80), err)
 			}
 			filters = append(filters, Filter{ID: id, Since: s.Since, Causes: came})
 		}
 	}
+	protected := Globs(s.Protected)
+	taken := make(map[string]bool)
 	for _, f := range filters {
 		for v, err := range c.store.Versions(ctx, f) {
-			if err == nil {
-				err = consider(v)
+			id := v.Record.ID
+			if err == nil && taken[id] {
+				continue
 			}
-			if err != nil {
+			taken[id] = true
+			var now Version
+			if err == nil {
+				now, _, err = c.version(ctx, id, 0)
+			}
+			switch st := now.Record.State; {
+			case err != nil:
 				return Outcome{}, fmt.Errorf("quarantine: %w", err)
+			case !st.Visible() && st != memory.Held, s.If != nil && !s.If(now):
+			case protected(now.Record.Key):
+				out.keep(id, "its key %q is protected", text.Clip(now.Record.Key, 80))
+			default:
+				want := now.Record
+				want.State = memory.Quarantined
+				steps = append(steps, step{&now.Record, want})
 			}
 		}
 	}
@@ -297,14 +292,11 @@ func (c *Curator) Quarantine(ctx context.Context, s Suspicion, why string) (Outc
 		}
 		steps = append(steps, back...)
 	}
-	return c.act(ctx, memory.CauseQuarantine, why, 0, steps, out)
-}
-
-func notFound(ok bool) error {
-	if ok {
-		return nil
+	if s.DryRun {
+		out.change(steps)
+		return out, nil
 	}
-	return memory.ErrNotFound
+	return c.act(ctx, memory.CauseQuarantine, why, 0, steps, out)
 }
 
 // superseded finds what to bring back for live records that are taken away: the
@@ -370,12 +362,12 @@ func (c *Curator) RetireIf(ctx context.Context, rule Retirement, why string) (Ou
 	}
 	var out Outcome
 	var steps []step
-	now := c.now()
+	now, protected := c.now(), Globs(rule.Protected)
 	err := c.store.Each(ctx, func(r *memory.Record) bool {
 		if r.State == memory.Retired {
 			return true
 		}
-		if protected(rule.Protected, r.Key) {
+		if protected(r.Key) {
 			out.keep(r.ID, "its key %q is protected", text.Clip(r.Key, 80))
 			return true
 		}
@@ -407,35 +399,16 @@ func ask(predicate func(memory.Record) (bool, error), r memory.Record) (yes bool
 	return predicate(r)
 }
 
-func protected(globs []string, key string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool { return Glob(g, key) })
-}
-
-// Glob reports whether a pattern matches a key: "*" stands for any run of
-// characters, "/" and "." too, "?" for one character, everything else for itself.
-// It takes time in the product of the lengths, at most.
-func Glob(pattern, key string) bool {
-	p, k := []rune(pattern), []rune(key)
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(k) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == k[j]):
-			i, j = i+1, j+1
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
+// Globs returns what tells whether a key matches one of the patterns: "*" stands for any
+// run of characters, "/" and "." too, "?" for one character, everything else for itself.
+func Globs(patterns []string) func(key string) bool {
+	wild := strings.NewReplacer(`\*`, `.*`, `\?`, `.`)
+	exprs := make([]string, len(patterns))
+	for i, p := range patterns {
+		exprs[i] = wild.Replace(regexp.QuoteMeta(strings.ToValidUTF8(p, "\uFFFD")))
 	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
+	expr := regexp.MustCompile(`(?s)^(?:` + strings.Join(exprs, "|") + `)$`)
+	return func(key string) bool { return len(patterns) > 0 && expr.MatchString(key) }
 }
 
 // Pending lists the records that wait for a decision: staged and held, oldest
@@ -468,74 +441,69 @@ type Approval struct {
 // Approve makes a record live that is staged, held or quarantined. If it was to
 // replace another, it does so now.
 func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Record, error) {
-	now, err := c.undecided(ctx, id)
-	if err != nil {
-		return memory.Record{}, fmt.Errorf("approving record %q: %w", text.Clip(id, 80), err)
-	}
-	want := now
-	want.State = memory.Live
-	if a.Amend != nil {
-		if err := a.Amend(&want); err != nil {
-			return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
-		}
-		other := want
-		other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust,
-			now.Signature, now.SignedBy
-		if want.State != memory.Live || !sameRecord(&other, &now) {
-			return memory.Record{}, fmt.Errorf("approving record %q: amending may change its scope, trust and signature alone",
-				id)
-		}
-	}
-	b := memory.Batch{At: c.now(), Cause: memory.CauseApprove, Route: memory.RouteOperator, By: c.by, Why: a.Why}
-	if now.Parent != "" {
-		cur, ok, err := c.store.ByKey(ctx, now.Store, now.Key)
-		if err != nil {
-			return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
-		}
-		if ok && cur.State == memory.Live && cur.ID != id {
-			if cur.ID != now.Parent && !a.Anyway {
-				return memory.Record{}, fmt.Errorf("approving record %q: %w: it was to replace record %q, but %q is live now; "+
-					"reject it, or approve it anyway",
-					id, memory.ErrMovedOn, now.Parent, cur.ID)
+	return c.decide(ctx, "approving", memory.CauseApprove, id, a.Why, func(now memory.Record) ([]memory.Record, error) {
+		want := now
+		want.State = memory.Live
+		if a.Amend != nil {
+			if err := a.Amend(&want); err != nil {
+				return nil, err
 			}
-			cur.State, cur.ValidTo = memory.Retired, want.ValidFrom
-			b.Records = append(b.Records, cur)
+			other := want
+			other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust,
+				now.Signature, now.SignedBy
+			if want.State != memory.Live || !sameRecord(&other, &now) {
+				return nil, errors.New("amending may change its scope, trust and signature alone")
+			}
 		}
-	}
-	b.Records = append(b.Records, want)
-	if _, err := c.store.Commit(ctx, &b); err != nil {
-		return memory.Record{}, fmt.Errorf("approving record %q: %w", id, err)
-	}
-	return want, nil
+		if now.Parent == "" {
+			return []memory.Record{want}, nil
+		}
+		cur, ok, err := c.store.ByKey(ctx, now.Store, now.Key)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok || cur.State != memory.Live || cur.ID == id:
+			return []memory.Record{want}, nil
+		case cur.ID != now.Parent && !a.Anyway:
+			return nil, fmt.Errorf("%w: it was to replace record %q, but %q is live now; reject it, or approve it anyway",
+				memory.ErrMovedOn, now.Parent, cur.ID)
+		}
+		cur.State, cur.ValidTo = memory.Retired, want.ValidFrom
+		return []memory.Record{cur, want}, nil
+	})
 }
 
 // Reject turns a record down that is staged, held or quarantined. It is retired and
 // counts as never having held; its history keeps it.
 func (c *Curator) Reject(ctx context.Context, id, why string) (memory.Record, error) {
-	now, err := c.undecided(ctx, id)
-	if err != nil {
-		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", text.Clip(id, 80), err)
-	}
-	want := never(now)
-	b := memory.Batch{At: c.now(), Cause: memory.CauseReject, Route: memory.RouteOperator, By: c.by, Why: why,
-		Records: []memory.Record{want}}
-	if _, err := c.store.Commit(ctx, &b); err != nil {
-		return memory.Record{}, fmt.Errorf("rejecting record %q: %w", id, err)
-	}
-	return want, nil
+	return c.decide(ctx, "rejecting", memory.CauseReject, id, why, func(now memory.Record) ([]memory.Record, error) {
+		return []memory.Record{never(now)}, nil
+	})
 }
 
-func (c *Curator) undecided(ctx context.Context, id string) (memory.Record, error) {
-	r, ok, err := c.store.Get(ctx, id)
+// decide commits what becomes of a record that waits for a decision, the last of what
+// decision returns.
+func (c *Curator) decide(ctx context.Context, doing string, cause memory.Cause, id, why string,
+	decision func(now memory.Record) ([]memory.Record, error)) (memory.Record, error) {
+	var records []memory.Record
+	now, ok, err := c.store.Get(ctx, id)
 	switch {
 	case err != nil:
-		return r, err
 	case !ok:
-		return r, memory.ErrNotFound
-	case r.State == memory.Live || r.State == memory.Retired:
-		return r, fmt.Errorf("it is %s: %w", r.State, ErrDecided)
+		err = memory.ErrNotFound
+	case now.State == memory.Live || now.State == memory.Retired:
+		err = fmt.Errorf("it is %s: %w", now.State, ErrDecided)
+	default:
+		records, err = decision(now)
 	}
-	return r, nil
+	if err == nil {
+		_, err = c.store.Commit(ctx, &memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why,
+			Records: records})
+	}
+	if err != nil {
+		return memory.Record{}, fmt.Errorf("%s record %q: %w", doing, text.Clip(id, 80), err)
+	}
+	return records[len(records)-1], nil
 }
 
 // Forget erases records for good. The receipt has the openings of their tombstones,

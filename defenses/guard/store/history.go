@@ -157,7 +157,10 @@ type Filter struct {
 	// Since ≤ At < Until.
 	Since, Until time.Time
 	Current      bool // only versions that nothing has replaced
-	Limit        int  // at most so many; 0 is no limit
+	// Whole names every version of the records of which one is named by the rest; a part
+	// of the content or a source then counts wherever it stands in the record.
+	Whole bool
+	Limit int // at most so many; 0 is no limit
 }
 
 // AppendCanonical appends the canonical encoding of an entry, as a log with

@@ -367,7 +367,11 @@ func (s *History) conditions(ctx context.Context, f *Filter, seq string) (where 
 	if f.Current {
 		and("v.until = 9223372036854775807")
 	}
-	return " WHERE " + strings.Join(conds, " AND ") + " ORDER BY " + seq, args, nil
+	where = " WHERE " + strings.Join(conds, " AND ")
+	if f.Whole {
+		where = " WHERE v.id IN (SELECT v.id FROM version v JOIN entry e ON e.seq = v.seq" + where + ")"
+	}
+	return where + " ORDER BY " + seq, args, nil
 }
 
 // list visits what a filter names of allVersions or allEntries, oldest first.
@@ -380,7 +384,8 @@ func (s *History) list(ctx context.Context, all, seq string, f Filter) iter.Seq2
 		}
 		n := 0
 		for v, err := range s.versions(s.read.QueryContext(ctx, all+where, args...)) {
-			if err == nil && !(strings.Contains(v.Record.Text, f.Contains) && (f.AnySource == "" || v.Record.From(f.AnySource))) {
+			if err == nil && !f.Whole &&
+				(!strings.Contains(v.Record.Text, f.Contains) || f.AnySource != "" && !v.Record.From(f.AnySource)) {
 				continue // SQL found the words in another field
 			}
 			if n++; !yield(v, err) || n == f.Limit {
