@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -296,24 +297,9 @@ func untag(s string) (out string, start, end int, ok bool) {
 	var b strings.Builder
 	at := 0
 	start = -1
-	open := false // a comment is never closed
-	for i := 0; i < len(s); {
-		n := strings.IndexByte(s[i:], '<')
-		if n < 0 {
-			break
-		}
-		from := i + n
-		to := from
-		if !open && strings.HasPrefix(s[from:], "<!--") {
-			n := strings.Index(s[from:], "-->")
-			if open = n < 0; !open {
-				to = from + n + 3
-			}
-		} else if n := strings.IndexAny(s[from+1:min(len(s), from+maxTag)], "<>"); n >= 0 && s[from+1+n] == '>' {
-			to = from + n + 2
-		}
-		if to == from {
-			i = from + 1
+	for _, m := range tagForm.FindAllStringIndex(s, -1) {
+		from, to := m[0], m[1]
+		if to-from > maxTag && !strings.HasPrefix(s[from:], "<!--") {
 			continue
 		}
 		joined := start >= 0 && from == at // right behind what was taken out
@@ -325,7 +311,6 @@ func untag(s string) (out string, start, end int, ok bool) {
 			b.WriteString(s[at:from])
 			at, end = to, to+1
 		}
-		i = to
 	}
 	if start < 0 {
 		return "", 0, 0, false
@@ -333,6 +318,8 @@ func untag(s string) (out string, start, end int, ok bool) {
 	b.WriteString(s[at:])
 	return b.String(), start, min(end, len(s)), true
 }
+
+var tagForm = regexp.MustCompile(`(?s)<!--.*?-->|<[^<>]*>`)
 
 // maxTag bounds a tag, in bytes.
 const maxTag = 512

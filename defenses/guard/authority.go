@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -188,21 +189,6 @@ func names(words, source string) bool {
 
 // holdsWord reports whether s holds w and it is no part of a longer name there.
 func holdsWord(s, w string) bool {
-	for from := 0; ; {
-		i := strings.Index(s[from:], w)
-		if i < 0 {
-			return false
-		}
-		i += from
-		j := i + len(w)
-		if (i == 0 || !partOfName(s[i-1])) && (j == len(s) || !partOfName(s[j]) ||
-			s[j] == '.' && (j+1 == len(s) || s[j+1] == ' ')) {
-			return true
-		}
-		from = i + 1
-	}
-}
-
-func partOfName(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 0x80 || strings.IndexByte("._-@/:#", c) >= 0
+	const other = `[^a-z0-9\x{80}-\x{10FFFF}._@/:#-]`
+	return regexp.MustCompile(`(?:^|` + other + `)` + regexp.QuoteMeta(w) + `(?:\.?$|\. |` + other + `)`).MatchString(s)
 }

@@ -1,8 +1,11 @@
 package guard
 
 import (
+	_ "embed"
+	"fmt"
+
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/defenses/keyword"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Check names one thing that the guard looks for: what the key on of a rule
@@ -44,39 +47,13 @@ type CheckInfo struct {
 	Families []string
 }
 
+//go:embed checks.yaml
+var checksYAML []byte
+
+var allChecks = text.Lists[[]CheckInfo]("guard: checks.yaml", checksYAML)
+
 // Checks lists what a rule can name.
-func Checks() []CheckInfo {
-	return []CheckInfo{
-		{ProtectedKeyCheck, "write", "The key is protected, and the record is not the operator's. Removals count.", nil},
-		{ImmutableKeyCheck, "write", "The key is immutable and has a value, or somebody other than the operator and the " +
-			"user gives it the first.", nil},
-		{SourceClassCheck, "write", "The record claims class SYSTEM, and its principal is not system.", nil},
-		{SizeCheck, "write", "The content is too long, in all or for what its key usually holds.",
-			[]string{tooLong, tooLongHere}},
-		{BurstCheck, "write", "More writes than the rate allows.", nil},
-		{RapidChangeCheck, "write", "The key changes more often than the limit allows.", nil},
-		{RepetitionCheck, "write", "An external content says again what was stored within the cooldown, under whatever " +
-			"key and in other words.", nil},
-		{SelfReinforcementCheck, "write", "The agent has said nearly the same too often with nobody else saying it.", nil},
-		{DecoyCheck, "write", "The content names a decoy endpoint.", nil},
-		{InjectionCheck, "write, read", "Threat patterns in a content or a key, also where they are wrapped.",
-			[]string{keyword.PromptInjection, keyword.Exfiltration, PersistenceFamily}},
-		{HiddenTextCheck, "write, read", "Characters that no reader sees, or that make a text read otherwise. A redaction " +
-			"takes them out.", []string{keyword.Invisible, keyword.Bidirectional, keyword.Terminal}},
-		{SensitiveDataCheck, "write", "Secrets and personal data.", []string{SecretFamily, PersonalFamily}},
-		{HighRiskCheck, "write", "A record of little trust bears on a high-risk intent.", nil},
-		{StandingRuleCheck, "write", "A record of little trust says how to behave from now on.", nil},
-		{ContradictionCheck, "write", "An external claim against a trusted fact.", nil},
-		{OverrideCheck, "write", "The record would replace or remove one of more trust.", nil},
-		{PrincipalCheck, "read", "The record belongs to another principal. Without a rule it is quarantined.", nil},
-		{CapCheck, "read", "More external records than retrieval.max_external. Without a rule it is left out of this recall.",
-			nil},
-		{SignatureCheck, "read", "The record has no signature, or is not what was signed. Without a rule it is quarantined.",
-			[]string{"signature_missing", "signature_wrong"}},
-		{LowTrustCheck, "read", "The record is trusted too little for the high-risk intent of the query.", nil},
-		{FillsCheck, "act", "An external record fills an argument that decides what the call does.", nil},
-	}
-}
+func Checks() []CheckInfo { return *allChecks() }
 
 // onNames is every name that a rule may be for.
 func onNames() []string {
@@ -145,6 +122,18 @@ func (s *subject) sketch() *sketch {
 }
 
 func (s *subject) add(f Finding) { s.findings = append(s.findings, f) }
+
+// find notes what a check found in the content as a whole.
+func (s *subject) find(on Check, severity Severity, note string, args ...any) {
+	s.add(found(on, severity, string(on), fmt.Sprintf(note, args...)))
+}
+
+// findKey notes what a check found out about the record besides its content, out of
+// which nothing can be taken then.
+func (s *subject) findKey(on Check, severity Severity, note string, args ...any) {
+	s.find(on, severity, note, args...)
+	s.findings[len(s.findings)-1].key = true
+}
 
 // writeChecks lists the checks of the write gate, cheap ones first: the first
 // block ends the questions.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/keyword"
-	"github.com/memtox/memtox/defenses/provenance"
 )
 
 // Mode says what the guard does with what its checks find.
@@ -184,31 +183,6 @@ func (p *Policy) decide(f *Finding, k *keys) (memory.Action, string) {
 	return p.DefaultAction, ""
 }
 
-// base is what a policy file that sets nothing gets: limits for the checks, and
-// no rule.
-func base() *Policy {
-	return &Policy{
-		Mode: Enforce,
-		Scan: keyword.Strict,
-
-		Authority:         Authority{Held: true, Asked: Told, Named: Told, Corroboration: 2},
-		Retrieval:         Retrieval{StaleAfter: 90 * 24 * time.Hour},
-		Size:              Size{MaxBytes: 32 << 10, Growth: 10, Floor: 4 << 10},
-		Rate:              Rate{50, time.Minute},
-		RapidChange:       Rate{5, time.Minute},
-		Cooldown:          Cooldown{5 * time.Minute, 0.8},
-		SelfReinforcement: SelfReinforcement{time.Minute, 3, 0.85},
-		DecoyEndpoints:    []string{"canary-internal-dns.local"},
-		HighRisk: HighRisk{
-			Intents: []string{string(provenance.Payment), string(provenance.Identity), string(provenance.Deployment),
-				string(provenance.Security)},
-			TrustedSources: []string{"system_policy", "admin_policy", "engineering_runbook"},
-			TrustFloor:     0.8,
-			WriteFloor:     0.5,
-		},
-	}
-}
-
 //go:embed presets/*.yaml
 var presets embed.FS
 
@@ -230,4 +204,18 @@ func Preset(name string) (*Policy, error) {
 	}
 	p.Name = name
 	return p, nil
+}
+
+// base is what a policy file that sets nothing gets: limits for the checks, and
+// no rule.
+func base() *Policy {
+	data, err := presets.ReadFile("presets/base.yaml")
+	f := new(policyFile)
+	if err == nil {
+		err = keysOfPolicy().Load("base.yaml", data, f)
+	}
+	if err != nil {
+		panic("guard: " + err.Error()) // it is part of the program
+	}
+	return &f.Policy
 }

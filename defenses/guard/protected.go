@@ -7,13 +7,8 @@ import (
 // protectedKeys finds writes to keys that only the operator may write, their
 // removal included.
 func protectedKeys(g *gate, s *subject) {
-	if s.class == memory.System {
-		return
-	}
-	if s.key.match(g.policy.ProtectedKeys) {
-		f := found(ProtectedKeyCheck, High, string(ProtectedKeyCheck), "only the operator may write this key")
-		f.key = true
-		s.add(f)
+	if s.class < memory.System && s.key.match(g.policy.ProtectedKeys) {
+		s.findKey(ProtectedKeyCheck, High, "only the operator may write this key")
 	}
 }
 
@@ -33,19 +28,14 @@ func immutableKeys(g *gate, s *subject) {
 			why = "only the operator or the user may give the key its first value"
 		}
 	}
-	f := found(ImmutableKeyCheck, High, string(ImmutableKeyCheck), why)
-	f.key = true
-	s.add(f)
+	s.findKey(ImmutableKeyCheck, High, "%s", why)
 }
 
 // sourceClass finds records that claim a class which whoever writes them cannot
 // have: SYSTEM is the operator's alone.
 func sourceClass(_ *gate, s *subject) {
 	if s.Record.Origin.Class == memory.System && s.Record.Principal != operator {
-		f := found(SourceClassCheck, High, string(SourceClassCheck),
-			"only the principal "+operator+" writes records of class SYSTEM")
-		f.key = true
-		s.add(f)
+		s.findKey(SourceClassCheck, High, "only the principal %s writes records of class SYSTEM", operator)
 	}
 }
 

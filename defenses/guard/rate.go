@@ -1,10 +1,6 @@
 package guard
 
-import (
-	"fmt"
-
-	"github.com/memtox/memtox/agents/memory"
-)
+import "github.com/memtox/memtox/agents/memory"
 
 // burst finds writes that come too fast, whatever they say. What the user or the
 // operator removes is no flood.
@@ -13,9 +9,7 @@ func burst(g *gate, s *subject) {
 		return
 	}
 	if r := g.policy.Rate; g.trial.writes.full(g.now, r) {
-		f := found(BurstCheck, Medium, string(BurstCheck), fmt.Sprintf("%d writes within %s already", r.Writes, r.Window))
-		f.key = true
-		s.add(f)
+		s.findKey(BurstCheck, Medium, "%d writes within %s already", r.Writes, r.Window)
 	}
 }
 
@@ -29,9 +23,6 @@ func rapidChange(g *gate, s *subject) {
 	}
 	r := g.policy.RapidChange
 	if h := g.trial.history(slot{s.Record.Store, s.Record.Key}); h != nil && h.changes.full(g.now, r) {
-		f := found(RapidChangeCheck, Medium, string(RapidChangeCheck),
-			fmt.Sprintf("the key changed %d times within %s already", r.Writes, r.Window))
-		f.key = true
-		s.add(f)
+		s.findKey(RapidChangeCheck, Medium, "the key changed %d times within %s already", r.Writes, r.Window)
 	}
 }

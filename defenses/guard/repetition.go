@@ -1,10 +1,6 @@
 package guard
 
-import (
-	"fmt"
-
-	"github.com/memtox/memtox/agents/memory"
-)
+import "github.com/memtox/memtox/agents/memory"
 
 // repetition finds external contents that say again what was stored a short time
 // ago: nearly in the same words, or the same value about the same thing in other
@@ -37,8 +33,7 @@ func repetition(g *gate, s *subject) {
 		return true
 	})
 	if said != nil {
-		s.add(found(RepetitionCheck, severity, string(RepetitionCheck),
-			fmt.Sprintf("record %q said it %s ago", said.id, g.now.Sub(said.at))))
+		s.find(RepetitionCheck, severity, "record %q said it %s ago", said.id, g.now.Sub(said.at))
 	}
 }
 
@@ -62,7 +57,7 @@ func selfReinforcement(g *gate, s *subject) {
 		return said+1 < limit.Writes
 	})
 	if said+1 >= limit.Writes {
-		s.add(found(SelfReinforcementCheck, Medium, string(SelfReinforcementCheck),
-			fmt.Sprintf("the agent has said so %d times within %s, and nobody else", said, limit.Window)))
+		s.find(SelfReinforcementCheck, Medium, "the agent has said so %d times within %s, and nobody else", said,
+			limit.Window)
 	}
 }

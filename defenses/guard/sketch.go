@@ -1,9 +1,10 @@
 package guard
 
 import (
-	"math/bits"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/text"
@@ -16,7 +17,6 @@ type sketch struct {
 	words   []uint64 // sorted, each once
 	values  []uint64 // of them, those that a statement can hardly share by accident
 	numbers []uint64 // of them, those with digits
-	bloom   [2]uint64
 }
 
 // Bounds of a sketch. Of a long content the words with the least hashes are kept,
@@ -29,39 +29,24 @@ const (
 
 // read sketches a folded content into buffers of its own.
 func (k *sketch) read(s string) {
-	k.words, k.values, k.numbers, k.bloom = k.words[:0], k.values[:0], k.numbers[:0], [2]uint64{}
-	for i := 0; i < len(s); {
-		for i < len(s) && s[i] == ' ' {
-			i++
+	k.words, k.values, k.numbers = k.words[:0], k.values[:0], k.numbers[:0]
+	for w := range strings.SplitSeq(s, " ") {
+		w = strings.TrimFunc(w, isSign)
+		if w == "" {
+			continue
 		}
-		from := i
-		digits, signs, letters := 0, 0, 0
-		for i < len(s) && s[i] != ' ' {
-			switch c := classes[s[i]]; {
+		digits, letters := 0, 0
+		for i := range len(w) {
+			switch c := classes[w[i]]; {
 			case c&isDigit != 0:
 				digits++
 			case c&isLetter != 0:
 				letters++
-			default:
-				signs++
 			}
-			i++
 		}
-		to := i
-		for from < to && classes[s[from]]&(isLetter|isDigit) == 0 {
-			from++
-			signs--
-		}
-		for to > from && classes[s[to-1]]&(isLetter|isDigit) == 0 {
-			to--
-			signs--
-		}
-		if from == to {
-			continue
-		}
-		w := s[from:to]
+		signs := len(w) - digits - letters
 		switch {
-		case digits == 0 && signs <= 0:
+		case digits == 0 && signs == 0:
 			k.word(w)
 		case distinctive(w, letters, digits, signs):
 			k.value(hash(w), true)
@@ -78,9 +63,6 @@ func (k *sketch) read(s string) {
 		}
 	}
 	k.cut()
-	for _, h := range k.words {
-		k.bloom[h>>6&1] |= 1 << (h & 63)
-	}
 	slices.Sort(k.values)
 	k.values = slices.Compact(k.values)
 	slices.Sort(k.numbers)
@@ -96,16 +78,13 @@ func (k *sketch) cut() {
 
 // parts takes a compound apart: cross-site, he'll, and/or.
 func (k *sketch) parts(w string) {
-	from := 0
-	for i := 0; i <= len(w); i++ {
-		if i == len(w) || classes[w[i]]&(isLetter|isDigit) == 0 {
-			if i > from {
-				k.word(w[from:i])
-			}
-			from = i + 1
-		}
+	for part := range strings.FieldsFuncSeq(w, isSign) {
+		k.word(part)
 	}
 }
+
+// isSign reports whether r is neither letter nor digit.
+func isSign(r rune) bool { return r < utf8.RuneSelf && classes[r]&(isLetter|isDigit) == 0 }
 
 func (k *sketch) word(w string) {
 	if len(w) < 2 || text.IsStopword(w) {
@@ -170,12 +149,6 @@ func (k *sketch) like(o *sketch, least float64) float64 {
 		small, large = large, small
 	}
 	if small == 0 || float64(small) < least*float64(large) {
-		return 0
-	}
-	// Words share a place of the filter now and then, so this counts too many
-	// for few words and is never far below for many.
-	if shared := bits.OnesCount64(k.bloom[0]&o.bloom[0]) + bits.OnesCount64(k.bloom[1]&o.bloom[1]); large < 40 &&
-		float64(shared) < least*float64(small)/2 {
 		return 0
 	}
 	both := text.Shared(k.words, o.words)

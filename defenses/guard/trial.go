@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -95,14 +96,8 @@ func (h *history) median() int {
 	if n == 0 {
 		return 0
 	}
-	var sorted [len(h.sizes)]int32
-	for i, v := range h.sizes[:n] {
-		j := i
-		for ; j > 0 && sorted[j-1] > v; j-- {
-			sorted[j] = sorted[j-1]
-		}
-		sorted[j] = v
-	}
+	sorted := h.sizes
+	slices.Sort(sorted[:n])
 	return int(sorted[n/2])
 }
 
