@@ -20,13 +20,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
@@ -97,7 +99,7 @@ func Scan(ctx context.Context, g *guard.Guard, o Options, paths ...string) (*Rep
 	var done []string
 	for _, p := range paths {
 		p = filepath.Clean(p)
-		info, err := os.Stat(p) // who names a link means what it leads to
+		info, err := os.Stat(p)
 		if err != nil {
 			return nil, fmt.Errorf("scanning: %w", err)
 		}
@@ -106,7 +108,7 @@ func Scan(ctx context.Context, g *guard.Guard, o Options, paths ...string) (*Rep
 		}
 		done = append(done, p)
 		if !info.IsDir() {
-			s.file(p, info, true)
+			s.file(p, true)
 		} else if err := s.directory(p); err != nil {
 			return nil, err
 		}
@@ -142,7 +144,8 @@ func (s *scanner) directory(dir string) error {
 			name = filepath.Join(dir, rel)
 		}
 		if err != nil {
-			s.report.Failed = append(s.report.Failed, Skipped{name, reason(err)})
+			s.name, s.failed = name, false
+			s.fail(reason(err))
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -158,12 +161,7 @@ func (s *scanner) directory(dir string) error {
 		case !d.Type().IsRegular():
 			s.skip(name, "not a regular file")
 		default:
-			info, err := d.Info()
-			if err != nil {
-				s.report.Failed = append(s.report.Failed, Skipped{name, reason(err)})
-				return nil
-			}
-			s.file(name, info, false)
+			s.file(name, false)
 		}
 		return nil
 	})
@@ -194,62 +192,68 @@ var sqliteMagic = []byte("SQLite format 3\x00")
 
 // file scans one file. One that was named, or whose name says that it is text, is
 // scanned as text whatever it holds: a NUL byte must not hide an entry.
-func (s *scanner) file(name string, info fs.FileInfo, named bool) {
+func (s *scanner) file(name string, named bool) {
 	s.name, s.failed, s.checks = name, false, make(map[string]int)
+	if err := s.read(named); err != nil {
+		s.fail(reason(err))
+	}
+}
+
+func (s *scanner) read(named bool) error {
+	name := s.name
+	info, err := os.Stat(name) // who names a link means what it leads to
+	if err != nil {
+		return err
+	}
 	if !info.Mode().IsRegular() {
 		s.skip(name, "not a regular file")
-		return
+		return nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		s.fail(reason(err))
-		return
+		return err
 	}
 	defer f.Close()
 	head := make([]byte, 8<<10)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		s.fail(reason(err))
-		return
+		return err
 	}
 	head = head[:n]
 	if bytes.HasPrefix(head, sqliteMagic) {
 		s.report.Files++
-		s.database()
-		return
+		return s.database()
 	}
 	for _, part := range []string{"-wal", "-shm", "-journal"} {
 		if base, ok := strings.CutSuffix(name, part); ok && isDatabase(base) {
-			return // belongs to the database, and is read with it
+			return nil // belongs to the database, and is read with it
 		}
 	}
-	utf16le, utf16be := bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff})
+	wide := bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) // UTF-16
 	ext := strings.ToLower(filepath.Ext(name))
 	isText := slices.Contains([]string{".md", ".markdown", ".txt", ".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".toml",
 		".csv", ".org", ".rst"}, ext)
-	if !named && !isText && !utf16le && !utf16be && isBinary(head) {
+	if !named && !isText && !wide && isBinary(head) {
 		s.skip(name, "a binary file")
-		return
+		return nil
 	}
 	if info.Size() > s.maxText {
-		s.fail(fmt.Sprintf("larger than %d bytes: raise --max-bytes", s.maxText))
-		return
+		return fmt.Errorf("larger than %d bytes: raise --max-bytes", s.maxText)
 	}
 	var all bytes.Buffer // of the file's size at once: growing would take it twice
 	all.Grow(int(max(info.Size(), int64(n))) + bytes.MinRead)
 	all.Write(head)
 	_, err = all.ReadFrom(io.LimitReader(f, s.maxText-int64(n)+1))
 	data := all.Bytes()
-	switch {
-	case err != nil:
-		s.fail(reason(err))
-		return
-	case int64(len(data)) > s.maxText:
-		s.fail("it grew while it was read")
-		return
+	if err == nil && int64(len(data)) > s.maxText {
+		err = errors.New("it grew while it was read")
 	}
-	if utf16le || utf16be {
-		data = fromUTF16(data[2:], utf16be)
+	if err != nil {
+		return err
+	}
+	if wide {
+		// Half a pair becomes U+FFFD.
+		data, _ = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder().Bytes(data)
 	}
 	s.report.Files++
 	s.report.Bytes += int64(len(data))
@@ -261,6 +265,7 @@ func (s *scanner) file(name string, info fs.FileInfo, named bool) {
 	default:
 		s.text(data)
 	}
+	return nil
 }
 
 func isDatabase(name string) bool {
@@ -296,28 +301,6 @@ func firstByte(data []byte) byte {
 	return 0
 }
 
-func fromUTF16(b []byte, big bool) []byte {
-	unit := func(i int) rune {
-		switch {
-		case i+1 >= len(b):
-			return utf8.RuneError
-		case big:
-			return rune(b[i])<<8 | rune(b[i+1])
-		}
-		return rune(b[i]) | rune(b[i+1])<<8
-	}
-	out := make([]byte, 0, len(b))
-	for i := 0; i+1 < len(b); i += 2 {
-		r := unit(i)
-		if pair := utf16.DecodeRune(r, unit(i+2)); pair != utf8.RuneError {
-			r = pair
-			i += 2
-		}
-		out = utf8.AppendRune(out, r) // half a pair becomes U+FFFD
-	}
-	return out
-}
-
 // text scans a file by its lines, so that each entry has findings of its own, and
 // then across them, for what is parted by line ends.
 func (s *scanner) text(data []byte) {
@@ -330,10 +313,7 @@ func (s *scanner) text(data []byte) {
 			entry(s, l, "", "", func(int) int { return line }, nil)
 		}
 	}
-	alone := make(map[string]int, len(s.checks))
-	for k, v := range s.checks {
-		alone[k] = v
-	}
+	alone := maps.Clone(s.checks)
 	at, counted := 1, 0
 	windows(s, data, "", "", func(offset int) int {
 		if offset < counted {

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +22,7 @@ import (
 
 // database scans the text of a SQLite database: the records of a durable store of
 // memtox, and of any other file every column of every table.
-func (s *scanner) database() {
+func (s *scanner) database() error {
 	st, err := store.Open(s.ctx, s.name, store.Options{ReadOnly: true})
 	switch {
 	case err == nil:
@@ -28,9 +31,10 @@ func (s *scanner) database() {
 	case errors.Is(err, store.ErrForeign):
 		err = s.tables()
 	}
-	if err != nil && s.ctx.Err() == nil {
-		s.fail(err.Error())
+	if s.ctx.Err() != nil {
+		return nil // it was broken off
 	}
+	return err
 }
 
 func (s *scanner) store(st *store.History) error {
@@ -159,31 +163,15 @@ func (s *scanner) table(db *sql.DB, name string, columns []string, left *int64) 
 	return rows.Err()
 }
 
+var printable = regexp.MustCompile(`[^\x00-\x08\x0b-\x1f\x7f\x{FFFD}]+`)
+
 // words is what can be read in a blob: all of it where it is text, else its runs of
 // printable characters, as serialised objects have them.
 func words(b []byte) string {
-	if utf8.Valid(b) && !strings.Contains(string(b), "\x00") {
+	if utf8.Valid(b) && !bytes.Contains(b, []byte{0}) {
 		return string(b)
 	}
 	const least = 8
-	var out strings.Builder
-	from := 0
-	run := func(to int) {
-		if to-from >= least {
-			if out.Len() > 0 {
-				out.WriteByte('\n')
-			}
-			out.Write(b[from:to])
-		}
-	}
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 || r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			run(i)
-			from = i + n
-		}
-		i += n
-	}
-	run(len(b))
-	return out.String()
+	runs := slices.DeleteFunc(printable.FindAll(b, -1), func(run []byte) bool { return len(run) < least })
+	return string(bytes.Join(runs, []byte{'\n'}))
 }
