@@ -1,6 +1,7 @@
 package anomaly
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -34,18 +35,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.K == 0 {
-		o.K = DefaultK
-	}
-	if o.Quantile == 0 {
-		o.Quantile = DefaultQuantile
-	}
-	if o.MinObservations == 0 {
-		o.MinObservations = DefaultMinObservations
-	}
-	if o.MaxBaseline == 0 {
-		o.MaxBaseline = DefaultMaxBaseline
-	}
+	o.K, o.Quantile = cmp.Or(o.K, DefaultK), cmp.Or(o.Quantile, DefaultQuantile)
+	o.MinObservations = cmp.Or(o.MinObservations, DefaultMinObservations)
+	o.MaxBaseline = cmp.Or(o.MaxBaseline, DefaultMaxBaseline)
 	switch {
 	case o.K < 1 || o.K > maxK:
 		return o, fmt.Errorf("anomaly: k is %d: from 1 to %d", o.K, maxK)

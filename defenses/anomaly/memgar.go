@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -160,7 +159,7 @@ func (c *memgarCluster) threshold(q float64) (float64, bool) {
 		return 0, false
 	}
 	s := slices.Clone(c.history)
-	sort.Float64s(s)
+	slices.Sort(s)
 	return s[int(q*float64(len(s)-1))], true
 }
 
@@ -174,7 +173,7 @@ func (c *memgarCluster) neighbours(v []float64, k int) float64 {
 	for i, s := range c.samples {
 		d[i] = cosineDistance(v, s)
 	}
-	sort.Float64s(d)
+	slices.Sort(d)
 	d = d[:min(k, len(d))]
 	sum := 0.0
 	for _, x := range d {

@@ -77,7 +77,7 @@ func Conformance(t *testing.T, d defenses.Defense, removable bool) {
 			p := tr.Proposal(classes[i%len(classes)](text))
 			first := tr.Judge(p)
 			for range 3 {
-				if again := tr.Judge(p); !sameVerdict(first, again) {
+				if again := tr.Judge(p); !reflect.DeepEqual(first, again) {
 					t.Fatalf("judging %.60q again gives %+v, first %+v, though nothing was committed", text, again, first)
 				}
 			}
@@ -126,22 +126,17 @@ func Conformance(t *testing.T, d defenses.Defense, removable bool) {
 			}
 			return
 		}
-		check := func(at string, err error) {
+		r := External("Some text.")
+		_, input := g.Input(done, memory.Segment{Text: "x"})
+		_, write := g.Write(done, memory.Proposal{Record: r})
+		_, read := g.Read(done, memory.Query{}, []memory.Candidate{{Record: r}})
+		_, act := g.Act(done, memory.Call{Tool: "x"})
+		_, seed := g.Seed(done, []memory.Record{r})
+		for at, err := range map[string]error{"input": input, "write": write, "read": read, "act": act, "seed": seed} {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("%s under a cancelled context: %v", at, err)
 			}
 		}
-		r := External("Some text.")
-		_, err = g.Input(done, memory.Segment{Text: "x"})
-		check("input", err)
-		_, err = g.Write(done, memory.Proposal{Record: r})
-		check("write", err)
-		_, err = g.Read(done, memory.Query{}, []memory.Candidate{{Record: r}})
-		check("read", err)
-		_, err = g.Act(done, memory.Call{Tool: "x"})
-		check("act", err)
-		_, err = g.Seed(done, []memory.Record{r})
-		check("seed", err)
 	})
 
 	if removable {
@@ -199,8 +194,6 @@ func script(t *testing.T, d defenses.Defense) []memory.Action {
 	}
 	return out
 }
-
-func sameVerdict(a, b memory.Verdict) bool { return reflect.DeepEqual(a, b) }
 
 func clone(r memory.Record) memory.Record {
 	r.Lineage = append(memory.Lineage(nil), r.Lineage...)

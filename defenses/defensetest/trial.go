@@ -18,7 +18,7 @@ import (
 // Start is where the clock of a View begins.
 var Start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
 
-// View is a trial's view over records that a test puts in. Its clock stands
+// View is a trial's [memory.View] over records that a test puts in. Its clock stands
 // still unless the test moves it.
 type View struct {
 	Clock   time.Time
@@ -53,22 +53,12 @@ func (v *View) Put(r memory.Record) {
 	}
 }
 
-// Now implements [memory.View].
-func (v *View) Now() time.Time { return v.Clock }
-
-// Seed implements [memory.View].
-func (v *View) Seed() uint64 { return v.TheSeed }
-
-// Trial implements [memory.View].
-func (v *View) Trial() uint64 { return 1 }
-
-// Principal implements [memory.View].
+func (v *View) Now() time.Time    { return v.Clock }
+func (v *View) Seed() uint64      { return v.TheSeed }
+func (v *View) Trial() uint64     { return 1 }
 func (v *View) Principal() string { return "user-1" }
+func (v *View) Len() int          { return len(v.Records) }
 
-// Len implements [memory.View].
-func (v *View) Len() int { return len(v.Records) }
-
-// Get implements [memory.View].
 func (v *View) Get(id string) (memory.Record, bool) {
 	if i, ok := v.byID[id]; ok {
 		return v.Records[i], true
@@ -76,7 +66,6 @@ func (v *View) Get(id string) (memory.Record, bool) {
 	return memory.Record{}, false
 }
 
-// ByKey implements [memory.View].
 func (v *View) ByKey(store, key string) (memory.Record, bool) {
 	if i, ok := v.byKey[[2]string{store, key}]; ok {
 		return v.Records[i], true
@@ -84,7 +73,6 @@ func (v *View) ByKey(store, key string) (memory.Record, bool) {
 	return memory.Record{}, false
 }
 
-// Each implements [memory.View].
 func (v *View) Each(yield func(memory.Record) bool) {
 	for _, r := range v.Records {
 		if !yield(r) {

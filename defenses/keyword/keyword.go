@@ -72,15 +72,6 @@ type Hit struct {
 	Start, End int
 }
 
-// ids are the ids of the patterns of hits.
-func ids(hits []Hit) []string {
-	out := make([]string, len(hits))
-	for i := range hits {
-		out[i] = hits[i].Threat.ID
-	}
-	return out
-}
-
 // Finding is the hit as a verdict reports it.
 func (h *Hit) Finding() memory.Finding {
 	return memory.Finding{Check: h.Threat.ID, Note: h.Threat.Message(), Start: h.Start, End: h.End}
@@ -161,7 +152,11 @@ func (g *gate) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([
 		if len(g.scanner.scan(r.Key)) > 0 {
 			out[i].Action, out[i].Findings = memory.Quarantine, g.scanner.findings()
 		} else if hits := g.scanner.scan(r.Text); len(hits) > 0 {
-			out[i].Verdict = memory.Verdict{Action: memory.Redact, Text: Placeholder(ids(hits)), Findings: g.scanner.findings()}
+			var ids []string
+			for _, h := range hits {
+				ids = append(ids, h.Threat.ID)
+			}
+			out[i].Verdict = memory.Verdict{Action: memory.Redact, Text: Placeholder(ids), Findings: g.scanner.findings()}
 		}
 	}
 	return out, nil

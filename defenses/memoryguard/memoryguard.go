@@ -88,19 +88,17 @@ const (
 	frequencyRefusal    = "FREQUENCY_ANOMALY: burst write"
 	canaryRefusal       = "CANARY_TRIPWIRE: entry references decoy endpoint"
 	contradictionObject = "__root__"
+	canary              = "canary-internal-dns.local"
 )
 
-var (
-	markers = [...]string{
-		"ignore previous instructions",
-		"you are now",
-		"system prompt override",
-		"for future sessions, remember",
-		"always record that",
-		"from now on, treat",
-	}
-	canaries = [...]string{"canary-internal-dns.local"}
-)
+var markers = []string{
+	"ignore previous instructions",
+	"you are now",
+	"system prompt override",
+	"for future sessions, remember",
+	"always record that",
+	"from now on, treat",
+}
 
 // New returns the defense.
 func New() defenses.Defense {
@@ -158,10 +156,9 @@ func (g *gate) validate(r *memory.Record) (check, note string) {
 	g.raw = appendDumps(g.raw[:0], r.Text)
 	g.low = append(g.low[:0], g.raw...)
 	lower(g.low)
-	for _, m := range markers {
-		if bytes.Contains(g.low, []byte(m)) {
-			return InjectionPattern, InjectionPattern + ": " + r.Key
-		}
+	holds := func(phrase string) bool { return bytes.Contains(g.low, []byte(phrase)) }
+	if slices.ContainsFunc(markers, holds) {
+		return InjectionPattern, InjectionPattern + ": " + r.Key
 	}
 	if len(g.raw) > maxJSON {
 		return SizeAnomaly, SizeAnomaly + ": " + r.Key
@@ -183,10 +180,8 @@ func (g *gate) validate(r *memory.Record) (check, note string) {
 				cooldown.Seconds())
 		}
 	}
-	for _, c := range canaries {
-		if bytes.Contains(g.low, []byte(c)) {
-			return CanaryTripwire, canaryRefusal
-		}
+	if holds(canary) {
+		return CanaryTripwire, canaryRefusal
 	}
 	for _, t := range triples(r.Text) {
 		if have, ok := g.facts[t.key]; ok && have.equal != t.object.equal {

@@ -2,19 +2,19 @@ package memoryguard
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // The published checks look at what Python's json.dumps(str(value)) and
 // datetime.isoformat() make of an entry; what they miss follows from that. This
 // file does the same.
-
-const hexDigits = "0123456789abcdef"
 
 // appendDumps appends json.dumps(s): a JSON string in ASCII, with a space, a
 // tilde and all between as they are and everything else escaped. Bytes that are
@@ -24,21 +24,13 @@ func appendDumps(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
-			switch {
+			switch letter := strings.IndexByte("\n\r\t\f\b", c); {
 			case c == '"' || c == '\\':
 				dst = append(dst, '\\', c)
 			case c >= ' ' && c <= '~':
 				dst = append(dst, c)
-			case c == '\n':
-				dst = append(dst, `\n`...)
-			case c == '\r':
-				dst = append(dst, `\r`...)
-			case c == '\t':
-				dst = append(dst, `\t`...)
-			case c == '\f':
-				dst = append(dst, `\f`...)
-			case c == '\b':
-				dst = append(dst, `\b`...)
+			case letter >= 0:
+				dst = append(dst, '\\', "nrtfb"[letter])
 			default:
 				dst = appendEscape(dst, uint16(c))
 			}
@@ -46,12 +38,8 @@ func appendDumps(dst []byte, s string) []byte {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if r >= 0x10000 {
-			r -= 0x10000
-			dst = appendEscape(dst, uint16(0xD800+r>>10))
-			dst = appendEscape(dst, uint16(0xDC00+r&0x3FF))
-		} else {
-			dst = appendEscape(dst, uint16(r))
+		for _, unit := range utf16.AppendRune(nil, r) {
+			dst = appendEscape(dst, unit)
 		}
 		i += n
 	}
@@ -59,7 +47,7 @@ func appendDumps(dst []byte, s string) []byte {
 }
 
 func appendEscape(dst []byte, u uint16) []byte {
-	return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
+	return fmt.Appendf(dst, `\u%04x`, u)
 }
 
 // lower is str.lower() of what appendDumps returns, which is ASCII.

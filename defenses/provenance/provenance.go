@@ -103,7 +103,7 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 		switch {
 		case g.policy.low(r, g.policy.floor):
 			out[i].Action, out[i].Findings = memory.Quarantine, low
-		case r.Intents != nil && !allows(r.Intents, high):
+		case r.Intents != nil && len(missing(r.Intents, high)) > 0:
 			out[i].Action = memory.Quarantine
 			out[i].Findings = reasons(notAllowed, missing(r.Intents, high), "the record may not govern this intent")
 		default:
@@ -121,16 +121,8 @@ func reasons(prefix string, high []Intent, note string) []memory.Finding {
 	return out
 }
 
-func allows(own []string, high []Intent) bool { return len(missing(own, high)) == 0 }
-
 func missing(own []string, high []Intent) []Intent {
-	var out []Intent
-	for _, in := range high {
-		if !slices.Contains(own, string(in)) {
-			out = append(out, in)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(high), func(in Intent) bool { return slices.Contains(own, string(in)) })
 }
 
 // These never change, so that a plain decision costs nothing.

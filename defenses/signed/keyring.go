@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 )
 
@@ -42,12 +43,10 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 			return nil, fmt.Errorf("the secret of key %q has %d bytes: draw at least %d at random", k.ID, len(k.Secret),
 				minSecret)
 		}
-		for _, o := range r.keys {
-			if o.ID == k.ID {
-				return nil, fmt.Errorf("two keys have the id %q: give each one of its own", k.ID)
-			}
+		if slices.ContainsFunc(r.keys, func(o Key) bool { return o.ID == k.ID }) {
+			return nil, fmt.Errorf("two keys have the id %q: give each one of its own", k.ID)
 		}
-		r.keys = append(r.keys, Key{k.ID, append([]byte(nil), k.Secret...)})
+		r.keys = append(r.keys, Key{k.ID, slices.Clone(k.Secret)})
 	}
 	return r, nil
 }
@@ -102,10 +101,7 @@ func (s *Signer) other(by string) hash.Hash {
 	}
 	for i := range s.ring.keys {
 		if k := &s.ring.keys[i]; k.ID == id {
-			if len(s.others) >= maxOthers {
-				s.others = nil
-			}
-			if s.others == nil {
+			if s.others == nil || len(s.others) >= maxOthers {
 				s.others = make(map[string]hash.Hash)
 			}
 			mac := k.of(agent)
