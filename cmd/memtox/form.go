@@ -4,11 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
-	"text/template/parse"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -23,49 +21,12 @@ import (
 //go:embed forms/memory.txt
 var formSource string
 
-var formControls = regexp.MustCompile(`(?m)^(\{\{(?:if|else|end|range|with|define|template|fields|\$)[^}\n]*\}\})\n`)
-
 // forms parses the templates, once for each command that prints one.
 func forms() *template.Template {
-	source := formControls.ReplaceAllString(strings.ReplaceAll(formSource, " | ", "\t"), "$1")
-	t := template.Must(template.New("").Funcs(template.FuncMap{
-		"inert": cell, "instant": instant, "shown": shown, "state": state, "many": many, "called": called,
+	return inert.Template(strings.ReplaceAll(formSource, " | ", "\t"), cell, template.FuncMap{
+		"instant": instant, "shown": shown, "state": state, "many": many, "called": called,
 		"join": strings.Join, "fields": pairs,
-	}).Parse(source))
-	for _, x := range t.Templates() {
-		if x.Tree != nil {
-			makeInert(x.Tree, x.Root)
-		}
-	}
-	return t
-}
-
-// makeInert pipes whatever a template prints through the function inert.
-func makeInert(t *parse.Tree, node parse.Node) {
-	branch := func(b *parse.BranchNode) {
-		makeInert(t, b.List)
-		if b.ElseList != nil {
-			makeInert(t, b.ElseList)
-		}
-	}
-	switch n := node.(type) {
-	case *parse.ListNode:
-		for _, x := range n.Nodes {
-			makeInert(t, x)
-		}
-	case *parse.ActionNode:
-		if len(n.Pipe.Decl) == 0 {
-			last := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos,
-				Args: []parse.Node{parse.NewIdentifier("inert").SetPos(n.Pos).SetTree(t)}}
-			n.Pipe.Cmds = append(n.Pipe.Cmds, last)
-		}
-	case *parse.IfNode:
-		branch(&n.BranchNode)
-	case *parse.RangeNode:
-		branch(&n.BranchNode)
-	case *parse.WithNode:
-		branch(&n.BranchNode)
-	}
+	})
 }
 
 // lines are what pairs makes, inert already.
@@ -92,7 +53,7 @@ func pairs(list ...any) lines {
 			fmt.Fprintf(&b, "  %-12s %s\n", list[i], value)
 		}
 	}
-	return lines(b.String())
+	return lines(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // printForm prints a value by a form.

@@ -83,7 +83,7 @@ func latency(l summary.Latency) string {
 	return strings.Join(parts, "/") + " " + unit
 }
 
-func thousands(n int64) string {
+func thousands(n any) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -91,9 +91,10 @@ func thousands(n int64) string {
 	return s
 }
 
-func count(n int64, what string) string {
-	if n != 1 {
+func count(n any, what string) string {
+	s := thousands(n)
+	if s != "1" {
 		what += "s"
 	}
-	return thousands(n) + " " + what
+	return s + " " + what
 }

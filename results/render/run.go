@@ -85,7 +85,7 @@ func ofRun(p *Paper, s *summary.Summary) {
 		tables = append(tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
 			metric.EndToEnd), byMutation(s, "TPR, by mutation", metric.TPR))
 	}
-	p.page(heading(s), tables, footnotes(s))
+	p.page(notes("heading", s), tables, notes("footnotes", s))
 	p.options = Options{} // what a sweep chose is said in one line
 	for i := range s.Sweeps {
 		p.Gap()

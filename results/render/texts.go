@@ -67,7 +67,7 @@ func ofTexts(p *Paper, s *summary.Summary) {
 	if len(curve.Rows) > 0 {
 		tables = append(tables, curve)
 	}
-	p.page(textHeading(s), append(tables, textLatency(s)), textNotes(s))
+	p.page(notes("heading of texts", s), append(tables, textLatency(s)), notes("footnotes of texts", s))
 }
 
 // mostRows bounds a table of slices; JSON has them all.
@@ -158,47 +158,4 @@ func sizeName(upTo int) string {
 		return fmt.Sprintf("≤ %d kB", upTo/1000)
 	}
 	return fmt.Sprintf("≤ %d B", upTo)
-}
-
-func textHeading(s *summary.Summary) []string {
-	store := "nothing is stored"
-	if s.Texts.Stored > 0 {
-		store = fmt.Sprintf("%d memories are stored", s.Texts.Stored)
-	}
-	lines := []string{fmt.Sprintf("%s: %d attacks, %d benign cases, %d texts; %s. Defenses alone, no agent: these are "+
-		"no rates of memtox run.",
-		s.Dataset.Name, s.Dataset.Attacks, s.Dataset.Benign, s.Texts.Texts, store)}
-	switch o := s.Texts.Origin; {
-	case o.Without > 0:
-		lines = append(lines, fmt.Sprintf("%d of %d texts name no origin: rules on origin did not fire on them "+
-			"(--origin external|user|agent|system says what they are).", o.Without, s.Texts.Texts))
-	case o.Given != "":
-		lines = append(lines, fmt.Sprintf("Texts that name no origin are taken for %s (--origin).", o.Given))
-	}
-	return lines
-}
-
-func textNotes(s *summary.Summary) []string {
-	out := []string{"Stopped is a block, a quarantine, or a redaction that removes the payload (where a case names " +
-		"none: that changes the text). " +
-		"Intervals: 95%, Wilson, wider where cases share a family."}
-	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.Texts.ROC != nil }) {
-		out = append(out, "The AUC's interval is DeLong's, which takes cases for independent: it is too narrow where "+
-			"cases share a family.")
-	}
-	for i := range s.Arms {
-		a := &s.Arms[i]
-		if a.NotScored > 0 {
-			worst, n := s.MostFrequentError(a)
-			out = append(out, fmt.Sprintf("%s: %d cases ended in an error and are in no rate; the most frequent (%d times): %s",
-				a.Defense, a.NotScored, n, worst))
-		}
-		if a.Verdicts.Redact > 0 {
-			out = append(out, fmt.Sprintf("%s redacted %d texts.", a.Defense, a.Verdicts.Redact))
-		}
-		for _, w := range a.Warnings {
-			out = append(out, a.Defense+": "+w)
-		}
-	}
-	return out
 }

@@ -30,15 +30,15 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // HTML writes the page. It needs nothing else: no script, no font, no request.
 func (r *Report) HTML(w io.Writer) error {
-	status, banners := r.lead()
+	lead := r.section("lead")
 	style := "\n" + styleText
 	hash := sha256.Sum256([]byte(style))
 	out := bufio.NewWriterSize(w, 1<<16)
 	err := page.Execute(out, map[string]any{
 		"Title":    "memtox report " + r.run.ID,
 		"Run":      r.run,
-		"Status":   status,
-		"Banners":  banners,
+		"Status":   lead.Title,
+		"Banners":  lead.Notes,
 		"Sections": r.sections(),
 		"Warnings": r.warnings(),
 		"Style":    template.CSS(style), // a file of this package

@@ -16,11 +16,11 @@ func (r *Report) Markdown(w io.Writer) error {
 }
 
 func (r *Report) say(p *render.Paper) error {
-	status, banners := r.lead()
+	lead := r.section("lead")
 	p.Heading(1, "memtox report")
 	p.Say("Run %s, memtox %s, started %s", r.run.ID, r.run.Version, r.run.Started.UTC().Format("2006-01-02 15:04 UTC"))
-	p.Say("%s", status)
-	for _, text := range banners {
+	p.Say("%s", lead.Title)
+	for _, text := range lead.Notes {
 		p.Note("%s", text)
 	}
 	for _, s := range r.sections() {

@@ -4,12 +4,15 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
+	htmltemplate "html/template"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"text/template"
 
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/render"
@@ -27,7 +30,7 @@ type section struct {
 // figure is a plot and the table of what is in it. Plot is empty where a table
 // says it all.
 type figure struct {
-	Plot    template.HTML
+	Plot    htmltemplate.HTML
 	Caption string
 	Table   render.Table
 }
@@ -35,16 +38,48 @@ type figure struct {
 //go:embed words.md
 var words string
 
+var wordTemplates = sync.OnceValue(func() *template.Template { return inert.Template(words, nil, nil) })
+
 // section begins a section with its title and notes, as words.md has them. One whose id
 // is not there would be a mistake of this package.
 func (r *Report) section(id string) section {
-	_, rest, ok := strings.Cut("\n"+words, "\n# "+id+": ")
+	said := said{Summary: r.summary, Finished: r.finished, Interval: r.interval(), Agents: r.agents()}
+	for _, a := range r.summary.Arms {
+		said.Scored += a.Scored
+		said.Errors += a.NotScored
+		said.Estimated = said.Estimated || a.Costs.TokensEstimated
+	}
+	var b strings.Builder
+	if err := wordTemplates().Execute(&b, said); err != nil {
+		panic("report: words.md: " + err.Error())
+	}
+	_, rest, ok := strings.Cut("\n"+b.String(), "\n# "+id+": ")
 	if !ok {
 		panic("report: words.md has no section " + id)
 	}
 	rest, _, _ = strings.Cut(rest, "\n# ")
-	notes := strings.Split(strings.TrimSpace(strings.ReplaceAll(rest, "{interval}", r.interval())), "\n")
-	return section{ID: id, Title: notes[0], Notes: slices.DeleteFunc(notes[1:], func(n string) bool { return n == "" })}
+	notes := strings.FieldsFunc(rest, func(r rune) bool { return r == '\n' })
+	return section{ID: id, Title: notes[0], Notes: notes[1:]}
+}
+
+// said is what words.md says something of.
+type said struct {
+	Summary        *summary.Summary
+	Finished       bool
+	Interval       string
+	Agents         []string
+	Scored, Errors int64
+	Estimated      bool // some tokens are
+}
+
+// Undefended is the headline's rate in an agent's arm without a defense; nil without one.
+func (s said) Undefended(agent string) *stats.Rate {
+	a := s.Summary.Arm(agent, "none")
+	if a == nil {
+		return nil
+	}
+	r := a.Rate(metric.EndToEnd)
+	return &r
 }
 
 func (s *section) note(format string, args ...any) {
@@ -103,19 +138,6 @@ func (r *Report) headline() section {
 		columns = append(columns, worst)
 		caption += " Shaded: between what the rate could lie had the trials been scored that ended in an error."
 	}
-	for _, agent := range r.agents() {
-		switch base := r.summary.Arm(agent, "none"); {
-		case base == nil:
-			s.note("There is no undefended arm of %s in this run: how many attacks would have worked without a defense is "+
-				"not known.", agent)
-		case !base.Rate(metric.EndToEnd).Measured():
-			s.note("The undefended arm of %s was not measured: how many attacks would have worked without a defense is not known.", agent)
-		case base.Rate(metric.EndToEnd).K == 0:
-			s.note("No headroom for %s: undefended, no attack worked, so the rates of its defenses say nothing.", agent)
-		default:
-			s.note("Undefended, %s: %s.", agent, base.Rate(metric.EndToEnd))
-		}
-	}
 	s.Figures = []figure{{Plot: forest("headline", "End-to-end rate by arm",
 		"share of attacks that worked from end to end", r.of(""), metric.EndToEnd, true),
 		Caption: caption, Table: table(r.of(""), columns...)}}
@@ -166,10 +188,6 @@ func (r *Report) swept() section {
 		return section{}
 	}
 	s := r.section("sweep")
-	for i := range r.summary.Sweeps {
-		sw := &r.summary.Sweeps[i]
-		s.note("%s, %s: %s.", sw.Agent, sw.Name, sw.Why)
-	}
 	for _, split := range []string{"tune", "report"} {
 		t := render.Table{Labels: 2, Header: []string{"agent", "defense", "TPR", "FPR", "end to end", r.interval(), "utility",
 			r.interval(), "chosen"}}
@@ -480,9 +498,6 @@ func (r *Report) notScored() section {
 
 func (r *Report) costs() section {
 	s := r.section("costs")
-	if slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool { return a.Costs.TokensEstimated }) {
-		s.note("At least some tokens are memtox's estimate, not a provider's count.")
-	}
 	s.Figures = []figure{{Caption: "Calls, tokens and verdicts of the write gate by arm.", Table: table(r.of(""),
 		number("model calls", func(a *summary.Arm) int64 { return a.Costs.ModelCalls }),
 		number("retries", func(a *summary.Arm) int64 { return a.Costs.Retries }),
@@ -548,39 +563,4 @@ func (r *Report) warnings() []string {
 		}
 	}
 	return out
-}
-
-// notLLM is the sentence that every page of the reference model carries.
-const notLLM = "The model of this run is memtox's reference model: it is deterministic and is not an LLM. Its " +
-	"figures tell defenses apart on the same cases; undefended rates are properties of its construction and say " +
-	"nothing about how often a real model is poisoned."
-
-// lead are the sentences at the top.
-func (r *Report) lead() (status string, banners []string) {
-	s := r.summary
-	status = fmt.Sprintf("%d trials of %d planned, %s %s (%d attacks, %d benign cases), model %s.", s.Trials, s.Planned,
-		s.Dataset.Name, s.Dataset.Version, s.Dataset.Attacks, s.Dataset.Benign, s.Model)
-	switch {
-	case s.Model == "none":
-		banners = append(banners, "The run has texts alone, without an agent or a model: defenses were asked about each. "+
-			"Only what is detected, how long that took and what was not scored was measured.")
-	case !s.LLM:
-		banners = append(banners, notLLM)
-	}
-	if !r.finished {
-		banners = append(banners, fmt.Sprintf("The run is not finished: %d of %d planned trials have rows. Every figure "+
-			"may still change.", s.Trials, s.Planned))
-	}
-	var scored, errors int64
-	for _, a := range s.Arms {
-		scored += a.Scored
-		errors += a.NotScored
-	}
-	if scored == 0 {
-		banners = append(banners, "Nothing was scored: this run says nothing about any defense.")
-	} else if errors > 0 {
-		banners = append(banners, fmt.Sprintf("%d trials ended in an error and are not scored; see the worst-case bounds.",
-			errors))
-	}
-	return status, banners
 }
