@@ -71,7 +71,12 @@ INSERT INTO tombstone VALUES (?, ?, ?)
 -- write cite
 INSERT OR IGNORE INTO cite VALUES (?, ?)
 
--- Of these each row of an answer is a fault of the file; the name says which.
+-- Of these each row of an answer is a version, or a place in the file, at fault; the name says why.
+
+-- index the index says another thing than which version of the record was the first and which one replaced it
+SELECT seq, id FROM (SELECT seq, id, first, until, first_value(seq) OVER w AS began,
+	lead(seq, 1, 9223372036854775807) OVER w AS next FROM version WINDOW w AS (PARTITION BY id ORDER BY seq))
+WHERE first <> began OR until <> next
 
 -- fault pages of the file are damaged
 SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'

@@ -204,21 +204,12 @@ func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.R
 	if err != nil {
 		return err
 	}
-	for _, l := range r.Lineage {
-		if err := s.cite(ctx, l.Record, a.Seq); err != nil {
+	for id := range citationsOf(r) {
+		if _, err := s.w["cite"].ExecContext(ctx, []byte(id), int64(a.Seq)); err != nil {
 			return err
 		}
 	}
-	return s.cite(ctx, r.Parent, a.Seq)
-}
-
-// cite notes that a version names a record.
-func (s *History) cite(ctx context.Context, id string, seq uint64) error {
-	if id == "" {
-		return nil
-	}
-	_, err := s.w["cite"].ExecContext(ctx, []byte(id), int64(seq))
-	return err
+	return nil
 }
 
 // block is how many ids are reserved at a time: a blocked proposal uses one up and
