@@ -65,6 +65,15 @@ SELECT v.seq, v.salt, v.record, e.digest FROM version v JOIN entry e USING (seq)
 -- write blank
 UPDATE version SET key = x'', source = x'', size = 0, forgotten = 1, salt = ?, record = ? WHERE seq = ?
 
+-- write seal
+UPDATE snapshot SET root = ?1 WHERE 's' || n = ?2 AND root IN (x'', ?1)
+
+-- write pageNow
+SELECT data FROM page WHERE name = ?
+
+-- write page
+INSERT INTO page VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = ?2
+
 -- write tombstone
 INSERT INTO tombstone VALUES (?, ?, ?)
 

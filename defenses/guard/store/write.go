@@ -26,8 +26,18 @@ type counters struct {
 	at                        []byte
 }
 
+// raise is a time in the log: not before that of its last entry.
+func (c *counters) raise(t time.Time) []byte {
+	if at := timeKey(t); bytes.Compare(at, c.at) > 0 {
+		return at
+	}
+	return c.at
+}
+
 // transact runs f in a transaction that writes, alone among all processes.
 func (s *History) transact(ctx context.Context, f func(context.Context, *counters) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.conn == nil {
 		return errors.New("the store is open for reading only, or closed")
 	}
@@ -93,8 +103,6 @@ func (s *History) CommitLater(ctx context.Context, b *memory.Batch) (memory.Comm
 	if err := b.Check(); err != nil {
 		return memory.Committed{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var out memory.Committed
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
 		out, err = s.put(ctx, c, b, Digest{})
@@ -108,10 +116,7 @@ func (s *History) CommitLater(ctx context.Context, b *memory.Batch) (memory.Comm
 
 // put writes a batch. The digest is that of the entry that is about no record.
 func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole Digest) (memory.Committed, error) {
-	at := timeKey(b.At)
-	if len(c.at) > 0 && string(at) < string(c.at) {
-		at = c.at
-	}
+	at := c.raise(b.At)
 	c.at = at
 	out := memory.Committed{At: keyTime(at)}
 	if b.Snapshot != nil {
@@ -162,30 +167,46 @@ func (s *History) log(ctx context.Context, a *Audit, snapshot string) error {
 	return err
 }
 
+// known is what the file has of the newest version of a record.
+type known struct {
+	seq, first, size int64
+	store, key       []byte
+	state            memory.State
+	forgotten        bool
+}
+
+func (s *History) known(ctx context.Context, id string) (k known, ok bool, err error) {
+	var state int64
+	err = s.w["known"].QueryRowContext(ctx, []byte(id)).Scan(&k.seq, &k.first, &k.store, &k.key, &state, &k.size, &k.forgotten)
+	k.state = memory.State(state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return k, false, nil
+	}
+	return k, err == nil, err
+}
+
 // change gives a record a new version.
 func (s *History) change(ctx context.Context, c *counters, a *Audit, r *memory.Record) error {
-	var seq, first, state, size int64
-	var store, key []byte
-	var forgotten bool
-	err := s.w["known"].QueryRowContext(ctx, []byte(r.ID)).Scan(&seq, &first, &store, &key, &state, &size, &forgotten)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		first = int64(a.Seq)
-		c.records++
-	case err != nil:
+	old, known, err := s.known(ctx, r.ID)
+	if err != nil {
 		return err
-	default:
-		if err := memory.SamePlace(&memory.Record{Store: string(store), Key: string(key)}, r, forgotten); err != nil {
+	}
+	first := old.first
+	if known {
+		if err := memory.SamePlace(&memory.Record{Store: string(old.store), Key: string(old.key)}, r, old.forgotten); err != nil {
 			return err
 		}
-		if _, err := s.w["until"].ExecContext(ctx, int64(a.Seq), seq); err != nil {
+		if _, err := s.w["until"].ExecContext(ctx, int64(a.Seq), old.seq); err != nil {
 			return err
 		}
-		if memory.State(state).Visible() {
-			if _, err := s.w["used"].ExecContext(ctx, store, -size); err != nil {
+		if old.state.Visible() {
+			if _, err := s.w["used"].ExecContext(ctx, old.store, -old.size); err != nil {
 				return err
 			}
 		}
+	} else {
+		first = int64(a.Seq)
+		c.records++
 	}
 	if r.State.Visible() {
 		if _, err := s.w["used"].ExecContext(ctx, []byte(r.Store), int64(len(r.Text))); err != nil {
@@ -222,13 +243,11 @@ func (s *History) NextID(ctx context.Context) (string, error) {
 	defer s.idMu.Unlock()
 	for {
 		if s.nextID == s.last {
-			s.mu.Lock()
 			err := s.transact(ctx, func(_ context.Context, c *counters) error {
 				s.nextID = int(c.ids)
 				c.ids += block
 				return nil
 			})
-			s.mu.Unlock()
 			if err != nil {
 				return "", fmt.Errorf("reserving ids: %w", err)
 			}
@@ -254,8 +273,6 @@ func (s *History) giveBackIDs() {
 	if s.nextID == s.last {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	// It is a nicety: ids that are lost are merely not used.
 	_ = s.transact(context.Background(), func(_ context.Context, c *counters) error {
 		if c.ids == int64(s.last) {
@@ -269,61 +286,47 @@ func (s *History) giveBackIDs() {
 // Seal sets the root of a snapshot, once. Another root for a snapshot that has one is
 // an error.
 func (s *History) Seal(ctx context.Context, id string, root []byte) error {
-	all, err := s.Snapshots(ctx)
-	if err != nil {
-		return err
+	snap, err := s.FindSnapshot(ctx, id)
+	if err == nil && len(root) == 0 {
+		err = errors.New("the root is empty")
 	}
-	i := slices.IndexFunc(all, func(snap Snapshot) bool { return snap.ID == id })
-	if i < 0 {
-		return fmt.Errorf("sealing snapshot %q: %w", text.Clip(id, 80), memory.ErrNotFound)
+	if err == nil {
+		err = s.transact(ctx, func(ctx context.Context, _ *counters) error {
+			done, err := s.w["seal"].ExecContext(ctx, root, snap.ID)
+			if err != nil {
+				return err
+			}
+			if n, err := done.RowsAffected(); n == 0 {
+				return errors.Join(err, fmt.Errorf("it already has another root (%x)", snap.Root))
+			}
+			return nil
+		})
 	}
-	s.mu.Lock()
-	err = s.transact(ctx, func(ctx context.Context, _ *counters) error {
-		if err := s.conn.QueryRowContext(ctx, "SELECT root FROM snapshot WHERE n = ?", i+1).Scan(&all[i].Root); err != nil {
-			return err
-		}
-		switch was := all[i].Root; {
-		case len(root) == 0:
-			return fmt.Errorf("sealing snapshot %s: the root is empty", id)
-		case len(was) > 0 && !bytes.Equal(was, root):
-			return fmt.Errorf("sealing snapshot %s: it already has another root (%x)", id, was)
-		}
-		_, err := s.conn.ExecContext(ctx, "UPDATE snapshot SET root = ? WHERE n = ?", root, i+1)
-		return err
-	})
-	s.mu.Unlock()
 	if err != nil {
-		return err
+		return fmt.Errorf("sealing snapshot %q: %w", text.Clip(id, 80), err)
 	}
 	return s.Sync(ctx)
 }
 
 // PutPages implements [Pager].
 func (s *History) PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error {
-	s.mu.Lock()
 	err := s.transact(ctx, func(ctx context.Context, _ *counters) error {
 		// On the connection that writes: no other process can write until this is done.
 		var now []byte
-		err := s.conn.QueryRowContext(ctx, "SELECT data FROM page WHERE name = ?", []byte(name)).Scan(&now)
+		err := s.w["pageNow"].QueryRowContext(ctx, []byte(name)).Scan(&now)
 		switch absent := errors.Is(err, sql.ErrNoRows); {
 		case err != nil && !absent:
 			return err
 		case absent != (was == nil) || !bytes.Equal(now, was):
 			return ErrChanged
 		}
-		put, err := s.conn.PrepareContext(ctx, "INSERT INTO page VALUES (?1, ?2) ON CONFLICT DO UPDATE SET data = ?2")
-		if err != nil {
-			return err
-		}
-		defer put.Close()
 		for name, data := range pages {
-			if _, err := put.ExecContext(ctx, []byte(name), bytesOf(data)); err != nil {
+			if _, err := s.w["page"].ExecContext(ctx, []byte(name), bytesOf(data)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("storing %d pages: %w", len(pages), err)
 	}
@@ -340,12 +343,10 @@ func (s *History) Forget(ctx context.Context, f Forgetting) (Receipt, error) {
 		return Receipt{}, errors.New("forgetting: no record is named")
 	}
 	var out Receipt
-	s.mu.Lock()
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
 		out, err = s.forget(ctx, c, f, ids)
 		return err
 	})
-	s.mu.Unlock()
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -363,54 +364,43 @@ func (s *History) forget(ctx context.Context, c *counters, f Forgetting, ids []s
 	}
 	var blank []past
 	for _, id := range ids {
-		var seq, first, state, size int64
-		var store, key []byte
-		var forgotten bool
-		switch err := s.w["known"].QueryRowContext(ctx, []byte(id)).Scan(&seq, &first, &store, &key, &state, &size,
-			&forgotten); {
-		case errors.Is(err, sql.ErrNoRows):
-			return out, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
+		old, known, err := s.known(ctx, id)
+		switch {
 		case err != nil:
 			return out, err
-		case forgotten:
+		case !known:
+			return out, fmt.Errorf("forgetting record %q: %w", text.Clip(id, 80), memory.ErrNotFound)
+		case old.forgotten:
 			return out, fmt.Errorf("forgetting record %q: it is forgotten already", id)
 		}
 		t := Tombstone{Record: id, By: f.By, Why: f.Why}
-		rows, err := s.w["history"].QueryContext(ctx, []byte(id))
-		if err != nil {
-			return out, err
-		}
 		var last memory.Record
-		for rows.Next() {
-			var seq int64
+		for row, err := range answer(s.w["history"].QueryContext(ctx, []byte(id))) {
+			var e Erased
 			var salt, enc, digest []byte
-			if err = rows.Scan(&seq, &salt, &enc, &digest); err != nil {
-				break
+			if err == nil {
+				err = row.Scan(&e.Seq, &salt, &enc, &digest)
+			}
+			if err != nil {
+				return out, err
 			}
 			// Content that cannot be read any more is erased too.
 			last, _ = memory.ParseCanonical(enc)
-			last.ID, last.Store = id, string(store)
-			e := Erased{Seq: uint64(seq), Content: SumContent(salt, uint64(seq), last.Text)}
+			last.ID, last.Store = id, string(old.store)
+			e.Content = SumContent(salt, e.Seq, last.Text)
 			copy(e.Digest[:], digest)
 			t.Erased = append(t.Erased, e)
-			out.Openings = append(out.Openings, Opening{Record: id, Seq: uint64(seq), Salt: salt})
-			blank = append(blank, past{seq, Bare(last)})
-		}
-		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
-			return out, err
+			out.Openings = append(out.Openings, Opening{Record: id, Seq: e.Seq, Salt: salt})
+			blank = append(blank, past{int64(e.Seq), Bare(last)})
 		}
 		out.Tombstones = append(out.Tombstones, t)
 		last = Bare(last)
-		last.State, last.Key = memory.Retired, string(key)
+		last.State, last.Key = memory.Retired, string(old.key)
 		b.Records = append(b.Records, last)
-	}
-	at := timeKey(b.At)
-	if len(c.at) > 0 && string(at) < string(c.at) {
-		at = c.at
 	}
 	for n := range out.Tombstones {
 		t := &out.Tombstones[n]
-		t.Seq, t.At = uint64(c.last)+2+uint64(n), keyTime(at)
+		t.Seq, t.At = uint64(c.last)+2+uint64(n), keyTime(c.raise(b.At))
 	}
 	if _, err := s.put(ctx, c, &b, SumTombstones(out.Tombstones)); err != nil {
 		return out, err
