@@ -326,9 +326,8 @@ func (s *Campaign) Open(dir string) error {
 	return nil
 }
 
-// keep remembers what was found on a case; the winner stays in the journal.
+// keep remembers what was found on a case.
 func (s *Campaign) keep(l campaignLine) {
-	l.Winner = nil
 	if s.found[l.Arm] == nil {
 		s.found[l.Arm] = map[string]campaignLine{}
 	}
@@ -620,36 +619,22 @@ func (s *Campaign) arm(arm int) CampaignArm {
 // writeWinners writes the winning variants of every arm, in the order of their
 // ids, as sets that run takes.
 func (s *Campaign) writeWinners(dir string, r *CampaignResult) error {
-	winners := map[string]map[string]json.RawMessage{}
-	if err := s.journal.Each(func(n int, line []byte) error {
-		var l campaignLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return results.Changed(fmt.Sprintf("%s:%d", filepath.Join(dir, campaignJournal), n), "%v", err)
-		}
-		if l.Winner != nil {
-			if winners[l.Arm] == nil {
-				winners[l.Arm] = map[string]json.RawMessage{}
-			}
-			winners[l.Arm][l.Found.Case] = l.Winner
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
 	if err := disk.MkdirAll(disk.OS, filepath.Join(dir, campaignWinners)); err != nil {
 		return fmt.Errorf("making the directory of the winners: %w", err)
 	}
 	taken := map[string]bool{}
 	for i := range r.Arms {
 		a := &r.Arms[i]
-		byCase := winners[a.Agent+"/"+a.Defense]
-		if len(byCase) == 0 {
-			continue
-		}
+		found := s.found[a.Agent+"/"+a.Defense]
 		var b bytes.Buffer
-		for _, id := range slices.Sorted(maps.Keys(byCase)) {
-			b.Write(byCase[id])
-			b.WriteByte('\n')
+		for _, id := range slices.Sorted(maps.Keys(found)) {
+			if w := found[id].Winner; w != nil {
+				b.Write(w)
+				b.WriteByte('\n')
+			}
+		}
+		if b.Len() == 0 {
+			continue
 		}
 		base := fileName(a.Agent + "-" + a.Defense)
 		for n := 2; taken[base]; n++ {

@@ -149,13 +149,15 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	}
 	took := time.Since(began).Seconds()
 	e.Walked = walked.all
-	all := walked.scaled(x.Plan).times(float64(c.Epochs))
+	var all takings
+	all.add(walked.scaled(x.Plan), float64(c.Epochs)*float64(x.Plan.Len())/float64(x.Plan.Whole()))
 	if x.Plan.shard.count > 0 {
-		all = all.times(float64(x.Plan.Len()) / float64(x.Plan.Whole()))
 		e.Excluded = int64(math.Round(float64(e.Excluded) / float64(x.Plan.shard.count)))
 	}
 	exactly := func(v float64) Span { return Span{v, v, v} }
-	e.Calls, e.PromptTokens, e.CompletionTokens = exactly(all.calls), exactly(all.prompt), exactly(all.completion)
+	for i, span := range e.spans() {
+		*span = exactly(all[i])
+	}
 	if !llm {
 		e.Basis = fmt.Sprintf("%d trials walked through with %s; cases of one family take the same, within some percent",
 			walked.all, name)
@@ -166,9 +168,10 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	}
 	e.Basis = fmt.Sprintf("%d trials walked through with the reference model, no call made. low: one call for each "+
 		"user turn; high: twice the calls of the reference model. An LLM may take more: --pilot N measures", walked.all)
-	least := all.turns / max(all.calls, 1)
-	widen := func(s Span) Span { return Span{s.Expected * least, s.Expected, 2 * s.Expected} }
-	e.Calls, e.PromptTokens, e.CompletionTokens = widen(e.Calls), widen(e.PromptTokens), widen(e.CompletionTokens)
+	least := all[turns] / max(all[calls], 1)
+	for _, span := range e.spans() {
+		span.Low, span.High = span.Expected*least, 2*span.Expected
+	}
 	if o.Pilot > 0 {
 		if err := e.pilot(ctx, c, cat, o.Pilot, x); err != nil {
 			return nil, err
@@ -220,42 +223,51 @@ func detectable(cases, families float64) []Detectable {
 }
 
 // takings are sums over trials.
-type takings struct{ trials, calls, prompt, completion, turns float64 }
+type takings [5]float64
 
-func (t takings) times(f float64) takings {
-	return takings{t.trials * f, t.calls * f, t.prompt * f, t.completion * f, t.turns * f}
+// The members of takings. The first three are those of [Estimate.spans].
+const (
+	calls = iota
+	prompt
+	completion
+	turns
+	trials
+)
+
+func (t *takings) add(o takings, times float64) {
+	for i := range t {
+		t[i] += o[i] * times
+	}
 }
 
-func (t takings) plus(o takings) takings {
-	return takings{t.trials + o.trials, t.calls + o.calls, t.prompt + o.prompt, t.completion + o.completion,
-		t.turns + o.turns}
-}
+func (e *Estimate) spans() []*Span { return []*Span{&e.Calls, &e.PromptTokens, &e.CompletionTokens} }
 
 // walk is what the trials of some cases took.
 type walk struct {
 	cases         []int
 	all, excluded int64
-	sum           takings            // of those that were scored
-	by            map[string]takings // the same by case
+	sum           takings             // of those that were scored
+	by            map[string]*takings // the same by case
 	seconds       float64
 	reason        string // why the last that failed was not scored
 }
 
 // walk runs some cases of the plan and keeps only what they took.
 func (x *Experiment) walk(ctx context.Context, cases []int) (*walk, error) {
-	w := &walk{cases: cases, by: map[string]takings{}}
+	w := &walk{cases: cases, by: map[string]*takings{}}
 	part := *x.Plan
 	part.Cases, part.shard = cases, shard{}
 	part.len = part.Whole()
 	y := *x
 	y.Plan = &part
-	turns := map[string]float64{}
+	said := map[string]float64{}
 	for _, i := range cases {
 		k := &x.Plan.Set.Cases[i]
-		turns[k.ID] = float64(len(k.Write))
+		said[k.ID] = float64(len(k.Write))
 		if k.Retrieval != nil {
-			turns[k.ID]++
+			said[k.ID]++
 		}
+		w.by[k.ID] = new(takings)
 	}
 	err := y.Run(ctx, SinkOf(func(f results.Finished) error {
 		t := f.Trial
@@ -268,9 +280,9 @@ func (x *Experiment) walk(ctx context.Context, cases []int) (*walk, error) {
 			w.reason = t.Reason
 			return nil
 		}
-		took := takings{1, float64(t.ModelCalls), float64(t.PromptTokens), float64(t.CompletionTokens), turns[t.Case]}
-		w.by[t.Case] = w.by[t.Case].plus(took)
-		w.sum = w.sum.plus(took)
+		took := takings{float64(t.ModelCalls), float64(t.PromptTokens), float64(t.CompletionTokens), said[t.Case], 1}
+		w.by[t.Case].add(took, 1)
+		w.sum.add(took, 1)
 		w.seconds += float64(t.WallUS) / 1e6
 		return nil
 	}), new(Progress), nil)
@@ -298,29 +310,21 @@ func (p *Plan) someOfEach(seed uint64, each, most int) []int {
 }
 
 // scaled is what all cases of the plan take, once.
-func (w *walk) scaled(p *Plan) takings {
-	type family struct {
-		walked, planned float64 // cases
-		took            takings
-	}
-	families := map[string]family{}
+func (w *walk) scaled(p *Plan) (sum takings) {
+	planned, walked := map[string]float64{}, map[string]float64{} // cases by family
 	for _, i := range p.Cases {
-		f := families[familyOf(&p.Set.Cases[i])]
-		f.planned++
-		families[familyOf(&p.Set.Cases[i])] = f
+		planned[familyOf(&p.Set.Cases[i])]++
 	}
 	for _, i := range w.cases {
-		k := &p.Set.Cases[i]
-		f := families[familyOf(k)]
-		f.walked, f.took = f.walked+1, f.took.plus(w.by[k.ID])
-		families[familyOf(k)] = f
+		walked[familyOf(&p.Set.Cases[i])]++
 	}
-	var sum takings
-	for _, f := range families {
-		if f.walked > 0 {
-			sum = sum.plus(f.took.times(f.planned / f.walked))
-		} else {
-			sum = sum.plus(w.sum.times(f.planned / float64(len(w.cases))))
+	for _, i := range w.cases {
+		f := familyOf(&p.Set.Cases[i])
+		sum.add(*w.by[p.Set.Cases[i].ID], planned[f]/walked[f])
+	}
+	for f, n := range planned {
+		if walked[f] == 0 {
+			sum.add(w.sum, n/float64(len(w.cases)))
 		}
 	}
 	return sum
@@ -343,7 +347,7 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 	}
 	wall := time.Since(began).Seconds()
 	tried := took.all - took.excluded
-	if e.Pilot = int64(took.sum.trials); e.Pilot == 0 {
+	if e.Pilot = int64(took.sum[trials]); e.Pilot == 0 {
 		return &settings.Problem{Where: "--pilot", What: fmt.Sprintf("none of the %d trials of the pilot ended well: %s",
 			tried, took.reason), Hint: "try `memtox doctor`"}
 	}
@@ -351,16 +355,15 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 	if err != nil {
 		return err
 	}
-	if e.SecondsPerCall = took.seconds / max(took.sum.calls, 1); e.SecondsPerCall == 0 {
-		e.SecondsPerCall = wall * float64(e.Concurrency) / max(took.sum.calls, 1)
+	if e.SecondsPerCall = took.seconds / max(took.sum[calls], 1); e.SecondsPerCall == 0 {
+		e.SecondsPerCall = wall * float64(e.Concurrency) / max(took.sum[calls], 1)
 	}
-	e.Calls = scaledBy(e.Calls.Expected, took.by, same.by, func(t takings) float64 { return t.calls })
-	e.PromptTokens = scaledBy(e.PromptTokens.Expected, took.by, same.by, func(t takings) float64 { return t.prompt })
-	e.CompletionTokens = scaledBy(e.CompletionTokens.Expected, took.by, same.by,
-		func(t takings) float64 { return t.completion })
+	for i, span := range e.spans() {
+		*span = scaledBy(span.Expected, took.by, same.by, i)
+	}
 	e.Basis = fmt.Sprintf("a pilot of %d trials with %s, which took %.0f calls, %.0f prompt and %.0f completion "+
 		"tokens; scaled by %d trials walked through with the reference model; low and high are a 95%% interval by cases",
-		e.Pilot, e.Model, took.sum.calls, took.sum.prompt, took.sum.completion, e.Walked)
+		e.Pilot, e.Model, took.sum[calls], took.sum[prompt], took.sum[completion], e.Walked)
 	if tried > e.Pilot {
 		e.Notes = append(e.Notes, fmt.Sprintf("%d of the pilot's %d trials were not scored: %s", tried-e.Pilot, tried,
 			took.reason))
@@ -370,11 +373,11 @@ func (e *Estimate) pilot(ctx context.Context, c Config, cat Catalog, n int, x *E
 
 // scaledBy multiplies an expectation by the ratio of what was measured to what
 // was expected of the same cases.
-func scaledBy(expected float64, measured, assumed map[string]takings, of func(takings) float64) Span {
+func scaledBy(expected float64, measured, assumed map[string]*takings, of int) Span {
 	var y, x []float64
 	for id, t := range measured {
-		if r := assumed[id]; r.trials > 0 {
-			y, x = append(y, of(t)/t.trials), append(x, of(r)/r.trials)
+		if r := assumed[id]; r != nil && r[trials] > 0 && t[trials] > 0 {
+			y, x = append(y, t[of]/t[trials]), append(x, r[of]/r[trials])
 		}
 	}
 	ratio, lo, hi, ok := stats.Ratio(y, x, stats.DefaultLevel)

@@ -61,14 +61,6 @@ func OpenLines(dir, name string, longest int, take func(n int, line []byte, whol
 	return l, nil
 }
 
-// Each hands every line to take.
-func (l *Lines) Each(take func(n int, line []byte) error) error {
-	l.mu.Lock()
-	size := l.size
-	l.mu.Unlock()
-	return l.each(io.NewSectionReader(l.f, 0, size), func(n int, line []byte, _ bool) error { return take(n, line) })
-}
-
 func (l *Lines) each(r io.Reader, take func(n int, line []byte, whole bool) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, l.longest)
