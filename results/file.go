@@ -117,11 +117,12 @@ func readFile(dir, name string) ([]byte, error) {
 	return b, err
 }
 
-// hashOf is the SHA-256 of an opened file, in hexadecimal, and its size.
-func hashOf(f disk.File) (size int64, sum string, err error) {
+// describe reads the whole of an opened file.
+func describe(f disk.File) (file File, err error) {
 	h := sha256.New()
-	size, err = io.Copy(h, io.NewSectionReader(f, 0, 1<<62))
-	return size, hex.EncodeToString(h.Sum(nil)), err
+	file.Bytes, err = io.Copy(h, io.NewSectionReader(f, 0, 1<<62))
+	file.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return file, err
 }
 
 // Changed is the error for a file of a run directory, or for a line of one, that is

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/memtox/memtox/internal/wire"
 )
@@ -61,21 +63,8 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 // idNumber is the trial id as a number. ok is false where it is not 16 lower
 // case hexadecimal digits.
 func idNumber(id string) (n uint64, ok bool) {
-	if len(id) != 16 {
-		return 0, false
-	}
-	for i := range len(id) {
-		c := id[i]
-		switch {
-		case c >= '0' && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case c >= 'a' && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return n, true
+	n, err := strconv.ParseUint(id, 16, 64)
+	return n, err == nil && len(id) == 16 && id == strings.ToLower(id)
 }
 
 func badID(id string) error {

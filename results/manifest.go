@@ -111,39 +111,38 @@ func (m *Manifest) file(name string) *File {
 
 // check compares an opened file with what a manifest says of it.
 func (want *File) check(path string, f disk.File) error {
-	size, sum, err := hashOf(f)
+	have, err := describe(f)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	return want.same(path, size, sum)
+	return want.same(path, have)
 }
 
-func (want *File) same(path string, size int64, sum string) error {
-	if size != want.Bytes || want.SHA256 != "" && sum != want.SHA256 {
-		return Changed(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", size, sum,
-			want.Bytes, want.SHA256)
+func (want *File) same(path string, have File) error {
+	if have.Bytes != want.Bytes || want.SHA256 != "" && have.SHA256 != want.SHA256 {
+		return Changed(path, "it has %d bytes and the SHA-256 %.16s…, the run wrote %d bytes and %.16s…", have.Bytes,
+			have.SHA256, want.Bytes, want.SHA256)
 	}
 	return nil
 }
 
-// about checks the run.json that was read.
-func (m *Manifest) about(dir, name string, run File) error {
-	want := m.file(runFile)
-	switch {
-	case want != nil:
-		return want.same(in(dir, runFile), run.Bytes, run.SHA256)
-	case m.Format >= sealedFormat:
-		return Changed(in(dir, name), "it does not name %s", runFile)
+// manifestFor reads a manifest and holds it to the run.json that was read.
+func manifestFor(dir, name string, run File) (*Manifest, error) {
+	m, err := readManifest(dir, name)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if want := m.file(runFile); want != nil {
+		err = want.same(in(dir, runFile), run)
+	} else if m.Format >= sealedFormat {
+		err = Changed(in(dir, name), "it does not name %s", runFile)
+	}
+	return m, err
 }
 
 // rest checks what is in the directory of a finished run beside the rows: that of
 // transcripts their number and size, for each has a checksum of its own.
-func (m *Manifest) rest(dir string, run File) error {
-	if err := m.about(dir, manifestFile, run); err != nil {
-		return err
-	}
+func (m *Manifest) rest(dir string) error {
 	if want := m.file(VerdictsFile); want != nil {
 		if err := want.Check(dir); err != nil {
 			return err
@@ -196,9 +195,10 @@ func FileOf(dir, name string) (File, error) {
 		return File{}, err
 	}
 	defer f.Close()
-	file := File{Name: name}
-	if file.Bytes, file.SHA256, err = hashOf(f); err != nil {
+	file, err := describe(f)
+	if err != nil {
 		return File{}, diskError("reading", in(dir, name), err)
 	}
+	file.Name = name
 	return file, nil
 }

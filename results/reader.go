@@ -272,16 +272,12 @@ type openedPart struct {
 // openPart opens a part of a run that is not finished. Those that a memtox before
 // format 3 wrote have no manifest.
 func openPart(d disk.FS, dir string, n int, run *Run, about File) (*openedPart, error) {
-	m, err := readManifest(dir, manifestParts.name(n))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && run.Format < sealedFormat:
-		m = nil
-	case err != nil:
+	m, err := manifestFor(dir, manifestParts.name(n), about)
+	if errors.Is(err, fs.ErrNotExist) && run.Format < sealedFormat {
+		m, err = nil, nil
+	}
+	if err != nil {
 		return nil, err
-	default:
-		if err := m.about(dir, manifestParts.name(n), about); err != nil {
-			return nil, err
-		}
 	}
 	return openTables(d, dir, [3]string{trialParts.name(n), decisionParts.name(n), indexParts.name(n)}, m)
 }
@@ -290,7 +286,7 @@ func openPart(d disk.FS, dir string, n int, run *Run, about File) (*openedPart, 
 // manifest names with it. Every trial of the plan has its row: whoever wrote a
 // manifest over fewer, or over more, did not run that plan.
 func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, error) {
-	m, err := ReadManifest(dir)
+	m, err := manifestFor(dir, manifestFile, about)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +294,7 @@ func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, err
 	if err != nil {
 		return nil, err
 	}
-	err = m.rest(dir, about)
+	err = m.rest(dir)
 	if rows := p.trials.p.NumRows(); err == nil && rows != run.Planned {
 		err = Changed(in(dir, trialsFile), "it has %d trials, and %s plans %d of a finished run", rows, runFile,
 			run.Planned)
@@ -314,24 +310,22 @@ func openFinished(d disk.FS, dir string, run *Run, about File) (*openedPart, err
 func openTables(d disk.FS, dir string, names [3]string, m *Manifest) (*openedPart, error) {
 	p := &openedPart{}
 	for i, to := range [...]**parquetFile{&p.trials, &p.decisions, &p.places} {
+		path, none := in(dir, names[i]), i == 2 // perhaps no trial has a transcript
 		var want *File
 		var err error
-		path := in(dir, names[i])
 		if m != nil {
 			want = m.file(names[i])
 		}
 		switch {
-		case m != nil && want == nil && exists(path):
-			err = Changed(path, "the run wrote no such file")
-		case m != nil && want == nil && i < 2:
-			err = Changed(path, "it is missing")
-		case m != nil && want == nil:
-			continue
-		default:
+		case m == nil || want != nil:
 			*to, err = openParquet(d, dir, names[i], want)
-		}
-		if errors.Is(err, fs.ErrNotExist) && i == 2 && m == nil {
-			err = nil // no trial has a transcript
+			if none && m == nil && errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		case exists(path):
+			err = Changed(path, "the run wrote no such file")
+		case !none:
+			err = Changed(path, "it is missing")
 		}
 		if err != nil {
 			p.close()

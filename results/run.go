@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/memtox/memtox/internal/disk"
@@ -97,15 +99,8 @@ func (r *Run) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &all); err != nil {
 		return err
 	}
-	known, err := json.Marshal(plain{Host: map[string]any{"": 0}, Whole: 1, Rejudged: &Rejudged{}})
-	if err != nil {
-		return err
-	}
-	var names map[string]json.RawMessage
-	if err := json.Unmarshal(known, &names); err != nil {
-		return err
-	}
-	for name := range names {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Run]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		delete(all, name)
 	}
 	if p.Settings == nil {
@@ -158,11 +153,7 @@ func readRun(dir string) (*Run, File, error) {
 // those of the parts and the heads of the journals. A file that went meanwhile has
 // made room for another.
 func sealed(dir string, run File) error {
-	m, err := ReadManifest(dir)
-	if err == nil {
-		return m.about(dir, manifestFile, run)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if _, err := manifestFor(dir, manifestFile, run); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	files, err := listRun(disk.OS, dir)
@@ -170,10 +161,7 @@ func sealed(dir string, run File) error {
 		return err
 	}
 	for _, n := range files.numbers[trialParts] {
-		m, err := readManifest(dir, manifestParts.name(n))
-		if err == nil {
-			err = m.about(dir, manifestParts.name(n), run)
-		}
+		_, err := manifestFor(dir, manifestParts.name(n), run)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
