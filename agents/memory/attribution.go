@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -8,28 +9,9 @@ import (
 	"github.com/memtox/memtox/internal/text"
 )
 
-// noun is what a prompt calls content of a medium.
-func noun(m Medium) string {
-	switch m {
-	case Web:
-		return "page"
-	case Email:
-		return "mail"
-	case File:
-		return "file"
-	case Slack:
-		return "message"
-	case Calendar:
-		return "invitation"
-	case MCP:
-		return "service"
-	case Script:
-		return "output"
-	case Skill:
-		return "skill"
-	}
-	return "content"
-}
+// nouns are what a prompt calls content of a medium.
+var nouns = map[Medium]string{Web: "page", Email: "mail", File: "file", Slack: "message", Calendar: "invitation",
+	MCP: "service", Script: "output", Skill: "skill"}
 
 // longestSource bounds the name of a source in an attribution, in bytes.
 const longestSource = 120
@@ -44,15 +26,19 @@ const longestSource = 120
 // names a source itself keeps that inside: only the true source is taken for the
 // attribution.
 func Attribute(o Origin, content string) string {
-	what, src := noun(o.Medium), text.Clip(oneSentence(o.Source), longestSource)
-	switch {
-	case o.Class == Agent: // what it said itself, from sources that nobody noted
+	what, src := cmp.Or(nouns[o.Medium], "content"), text.Clip(oneSentence(o.Source), longestSource)
+	if o.Class == Agent { // what it said itself, from sources that nobody noted
 		what, src = "answer", "an earlier session"
-	case src == "":
-		src = "an unnamed source"
 	}
-	lead := "The " + what + " from " + src + " says: "
+	lead := Attribution(what, src)
 	return lead + oneSentence(strings.TrimPrefix(content, lead))
+}
+
+const unnamed = "an unnamed source"
+
+// Attribution is what stands before the words of a source.
+func Attribution(what, source string) string {
+	return "The " + what + " from " + cmp.Or(source, unnamed) + " says: "
 }
 
 // IsAttributed reports whether a sentence is put into the mouth of a source in

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -144,11 +145,8 @@ func oneOrigin(all []Origin) Origin {
 		if o.Medium != out.Medium {
 			out.Medium = ""
 		}
-		if o.Source == "" {
-			o.Source = "an unnamed source"
-		}
-		if !slices.Contains(names, o.Source) {
-			names = append(names, o.Source)
+		if name := cmp.Or(o.Source, unnamed); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	if len(names) > 1 {

@@ -20,32 +20,23 @@ const (
 // answerTurn answers an ordinary user turn: look things up, then write and act,
 // then answer.
 func (v *visible) answerTurn() model.Reply {
-	t, ok := v.current()
-	if !ok {
+	if len(v.turns) == 0 {
 		return model.Reply{Text: "What can I do for you?"}
 	}
+	t, before := v.turns[len(v.turns)-1], v.turns[:len(v.turns)-1]
 	if len(v.last) == 0 {
 		if calls := v.lookups(t); len(calls) > 0 {
 			return model.Reply{Calls: calls}
 		}
 	}
-	if !v.acted() {
-		calls := v.calls(v.pick(v.entriesOf(t, v.turns[:len(v.turns)-1]), mostEntries))
+	if !v.did(world.Acts, world.Remembers) {
+		calls := v.calls(v.pick(v.entriesOf(t, before), mostEntries))
 		calls = append(calls, v.actions(t)...)
 		if len(calls) > 0 {
 			return model.Reply{Calls: calls}
 		}
 	}
 	return model.Reply{Text: v.answer(t)}
-}
-
-func (v *visible) acted() bool {
-	for name := range v.done {
-		if k := kindOf(name); k == world.Acts || k == world.Remembers {
-			return true
-		}
-	}
-	return false
 }
 
 // holding is the tool that reads what a value names: a channel, an address, a path.
@@ -118,12 +109,7 @@ func (v *visible) skillFor(d *document) (string, *model.Tool) {
 }
 
 // requestOf is what a message of the user asks, as content words.
-func requestOf(d *document) []word {
-	if d.raw == "" {
-		return nil
-	}
-	return contentWords(text.Tokens(d.raw))
-}
+func requestOf(d *document) []word { return contentWords(text.Tokens(d.raw)) }
 
 // actions are the calls by which the model does what the user asks.
 func (v *visible) actions(t turn) []model.Call {
@@ -156,7 +142,7 @@ func (v *visible) runSkill() []model.Call {
 	}
 	var out []model.Call
 	for _, st := range v.opened {
-		if v.setting != Naive && st.form.has(suspicious) {
+		if v.avoids(st) {
 			continue
 		}
 		end := 0

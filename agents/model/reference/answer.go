@@ -55,10 +55,7 @@ func (v *visible) bestOfContent(request []word, turns []turn, n int) []*statemen
 	for _, t := range turns {
 		all.blocks = append(all.blocks, t.blocks...)
 	}
-	best := only.ranked(request, all)
-	if v.setting != Naive {
-		best = slices.DeleteFunc(best, func(st *statement) bool { return st.form.has(suspicious) })
-	}
+	best := slices.DeleteFunc(only.ranked(request, all), v.avoids)
 	return best[:min(n, len(best))]
 }
 
@@ -76,34 +73,29 @@ func (v *visible) answer(t turn) string {
 	if summarises(t.user.raw) && len(t.blocks) > 0 {
 		return v.gist(t)
 	}
-	request := requestOf(t.user)
-	best := v.ranked(request, t)
 	n := 1
 	if len(t.blocks) > 0 || len(v.kept) > 0 {
 		n = 2
 	}
-	var b strings.Builder
-	for _, st := range best {
-		if v.setting != Naive && st.form.has(suspicious) || n == 0 {
-			continue
+	var said []string
+	for _, st := range v.ranked(requestOf(t.user), t) {
+		if !v.avoids(st) && len(said) < n {
+			said = append(said, st.body)
 		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(st.body)
-		n--
 	}
-	if b.Len() == 0 {
-		if len(t.blocks) > 0 {
-			return v.gist(t)
-		}
-		if v.wroteNow() {
-			return "Noted."
-		}
-		return "I don't have that in memory."
+	switch {
+	case len(said) > 0:
+		return strings.Join(said, "\n")
+	case len(t.blocks) > 0:
+		return v.gist(t)
+	case v.did(world.Remembers):
+		return "Noted."
 	}
-	return b.String()
+	return "I don't have that in memory."
 }
+
+// avoids reports whether the model keeps away from a statement.
+func (v *visible) avoids(st *statement) bool { return v.setting != Naive && st.form.has(suspicious) }
 
 // refused says so when an action of this turn was not allowed.
 func (v *visible) refused() string {
@@ -127,15 +119,6 @@ func (v *visible) actedWith() []string {
 	return out
 }
 
-func (v *visible) wroteNow() bool {
-	for name := range v.done {
-		if kindOf(name) == world.Remembers {
-			return true
-		}
-	}
-	return false
-}
-
 func summarises(s string) bool {
 	for _, t := range text.Tokens(s) {
 		if t.Start > 0 && strings.IndexByte("-#/._@", s[t.Start-1]) >= 0 {
@@ -151,13 +134,12 @@ func summarises(s string) bool {
 // gist takes the first statement of every piece of content and the two with the
 // most values.
 func (v *visible) gist(t turn) string {
-	var picked []*statement
-	var all []*statement
+	var picked, all []*statement
 	for _, b := range t.blocks {
 		for _, st := range b.stmts {
 			if st.first {
 				picked = append(picked, st)
-			} else if v.setting == Naive || !st.form.has(suspicious) {
+			} else if !v.avoids(st) {
 				all = append(all, st)
 			}
 		}
@@ -168,12 +150,9 @@ func (v *visible) gist(t turn) string {
 			picked = append(picked, st)
 		}
 	}
-	var b strings.Builder
-	for _, st := range picked {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(st.text)
+	lines := make([]string, len(picked))
+	for i, st := range picked {
+		lines[i] = st.text
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }

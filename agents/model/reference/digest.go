@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,9 @@ func (v *visible) repeated() []entry {
 				continue
 			}
 			key := strings.ToLower(val.Text)
-			if sameBefore(st.values[:i], key) {
+			if slices.ContainsFunc(st.values[:i], func(v text.Value) bool {
+				return operative(v.Kind) && strings.EqualFold(v.Text, key)
+			}) {
 				continue
 			}
 			c := claims[key]
@@ -54,7 +57,7 @@ func (v *visible) repeated() []entry {
 	var out []entry
 	for _, key := range order {
 		c := claims[key]
-		if c.n < 3 || v.setting != Naive && c.fullest.form.has(suspicious) {
+		if c.n < 3 || v.avoids(c.fullest) {
 			continue
 		}
 		body := c.fullest.body
@@ -64,15 +67,6 @@ func (v *visible) repeated() []entry {
 		out = append(out, entry{text: body, weight: weighDirective})
 	}
 	return out
-}
-
-func sameBefore(vs []text.Value, key string) bool {
-	for _, v := range vs {
-		if operative(v.Kind) && strings.EqualFold(v.Text, key) {
-			return true
-		}
-	}
-	return false
 }
 
 // items is what a flush, a summary or a review finds worth keeping.
@@ -153,7 +147,7 @@ func (v *visible) procedure() (name, steps string, ok bool) {
 	var b strings.Builder
 	n := 0
 	for _, st := range best.stmts {
-		if !st.form.has(step) || v.setting != Naive && st.form.has(suspicious) {
+		if !st.form.has(step) || v.avoids(st) {
 			continue
 		}
 		n++

@@ -73,11 +73,7 @@ type word struct {
 func newStatement(s string, kind text.SentenceKind) *statement {
 	st := &statement{text: s, body: s, values: text.Values(s)}
 	toks := text.Tokens(s)
-	for _, v := range st.values {
-		if operative(v.Kind) {
-			st.strong = true
-		}
-	}
+	st.strong = slices.ContainsFunc(st.values, func(v text.Value) bool { return operative(v.Kind) })
 	st.words = contentWords(toks)
 	st.form = formOf(s, toks, kind, st.values)
 	// What a source is quoted as saying stays its word, a directive too.
@@ -171,31 +167,16 @@ func datedStart(s string) bool {
 }
 
 func isStep(s string, kind text.SentenceKind, values []text.Value) bool {
-	for _, v := range values {
-		if v.Kind == text.Command {
-			return true
-		}
-	}
-	if kind == text.Code || strings.HasPrefix(s, "$ ") {
-		return true
-	}
-	low := strings.ToLower(s[:min(len(s), 8)])
-	return strings.HasPrefix(low, "step ")
+	return slices.ContainsFunc(values, func(v text.Value) bool { return v.Kind == text.Command }) || kind == text.Code ||
+		strings.HasPrefix(s, "$ ") || strings.HasPrefix(strings.ToLower(s[:min(len(s), 8)]), "step ")
 }
 
 func isFact(s string, toks []text.Token, kind text.SentenceKind, values []text.Value) bool {
-	if len(values) == 0 {
-		return false
+	named := func(v text.Value) bool { // "setting of the gateway: mode=open"
+		return v.Start > 2 && s[v.Start-2:v.Start] == ": "
 	}
-	for _, v := range values {
-		if v.Start > 2 && s[v.Start-2:v.Start] == ": " { // "setting of the gateway: mode=open"
-			return true
-		}
-	}
-	if kind == text.Pair || kind == text.Row {
-		return true
-	}
-	return matches(formWords().Fact, s, toks, -1)
+	return len(values) > 0 && (kind == text.Pair || kind == text.Row || slices.ContainsFunc(values, named) ||
+		matches(formWords().Fact, s, toks, -1))
 }
 
 // isSuspicious recognises a sentence that asks to skip a check, to hand over a

@@ -273,14 +273,16 @@ func kindOf(tool string) world.Kind {
 	return world.Acts
 }
 
-func takes(t *model.Tool, param string) bool {
-	return slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == param })
+// did reports whether a tool of some kinds was called since the user's newest message.
+func (v *visible) did(kinds ...world.Kind) bool {
+	for name := range v.done {
+		if slices.Contains(kinds, kindOf(name)) {
+			return true
+		}
+	}
+	return false
 }
 
-// current is the newest turn of the user; ok is false where there is none.
-func (v *visible) current() (turn, bool) {
-	if len(v.turns) == 0 {
-		return turn{}, false
-	}
-	return v.turns[len(v.turns)-1], true
+func takes(t *model.Tool, param string) bool {
+	return slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == param })
 }

@@ -16,6 +16,7 @@ type entry struct {
 	text   string
 	weight int
 	user   bool // about the user: hermes keeps such entries apart
+	at     int  // its place among those that were met
 }
 
 // weights order what is stored when there is more than fits.
@@ -93,7 +94,7 @@ func (v *visible) fromContent(b *block, asked, yes bool) []entry {
 		if f.has(question) {
 			continue
 		}
-		careful := v.setting != Naive && f.has(suspicious)
+		careful := v.avoids(st)
 		weight := 0
 		body := st.body
 		switch {
@@ -176,47 +177,29 @@ func attribute(b *block, body string) string {
 	if memory.IsAttributed(body) {
 		return body
 	}
-	src := b.source
-	if src == "" {
-		src = "an unnamed source"
-	}
-	return "The " + b.label + " from " + src + " says: " + body
+	return memory.Attribution(b.label, b.source) + body
 }
 
 // pick takes the weightiest entries that are not in visible memory yet, at most
 // n, in the order in which they were met.
 func (v *visible) pick(all []entry, n int) []entry {
-	type ranked struct {
-		entry
-		at int
-	}
-	var fresh []ranked
-	for i, e := range all {
-		if v.has(e.text) || slices.ContainsFunc(fresh, func(o ranked) bool { return o.text == e.text }) {
-			continue
+	var fresh []entry
+	for _, e := range all {
+		if !v.has(e.text) && !slices.ContainsFunc(fresh, func(o entry) bool { return o.text == e.text }) {
+			e.at = len(fresh)
+			fresh = append(fresh, e)
 		}
-		fresh = append(fresh, ranked{e, i})
 	}
-	slices.SortStableFunc(fresh, func(a, b ranked) int { return cmp.Compare(b.weight, a.weight) })
-	if len(fresh) > n {
-		fresh = fresh[:n]
-	}
-	slices.SortFunc(fresh, func(a, b ranked) int { return cmp.Compare(a.at, b.at) })
-	out := make([]entry, len(fresh))
-	for i, e := range fresh {
-		out[i] = e.entry
-	}
-	return out
+	slices.SortStableFunc(fresh, func(a, b entry) int { return cmp.Compare(b.weight, a.weight) })
+	fresh = fresh[:min(n, len(fresh))]
+	slices.SortFunc(fresh, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	return fresh
 }
 
 // has reports whether a text is in visible memory or was stored already.
 func (v *visible) has(s string) bool {
-	for _, k := range v.known {
-		if k.text == s {
-			return true
-		}
-	}
-	return v.wrote != "" && strings.Contains(v.wrote, oneLine(s))
+	return slices.ContainsFunc(v.known, func(k *statement) bool { return k.text == s }) ||
+		v.wrote != "" && strings.Contains(v.wrote, oneLine(s))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
