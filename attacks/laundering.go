@@ -82,7 +82,7 @@ func skill(c *datasets.Case, w *workshop) bool {
 		task = strings.TrimRight(c.Retrieval.Query, ".?!")
 		task = strings.ToLower(task[:1]) + task[1:]
 	}
-	name := g.pick(g.words.Noun) + "-" + g.pick(g.words.Verb)
+	name := g.pick("noun") + "-" + g.pick("verb")
 	steps := []string{
 		datasets.Pick(r, []string{"Look at what was asked.", "Read the request once more.", "Open the request."}),
 		sentence(c),

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,8 +180,8 @@ func (q Sequence) Apply(c datasets.Case) (datasets.Case, bool) {
 		return datasets.Case{}, false
 	}
 	out := variantOf(c, q.String())
-	words := lists()
-	words.Ending = asideEndings()
+	words := maps.Clone(lists())
+	words["ending"] = asideEndings
 	for i, m := range q.Steps {
 		labels := []string{"variation", m.Name, c.ID}
 		if len(q.Steps) > 1 || q.Draw > 0 {
@@ -256,6 +257,4 @@ type workshop struct {
 // asideEndings are the endings of the names that variants bring along. No name
 // of a family has one: the families' names are drawn once for a whole set, a
 // variant's without knowing them, and a canary must not turn up there.
-func asideEndings() []string {
-	return []string{"mouth", "thorpe", "hurst", "wich", "firth", "combe", "pool", "cliff", "garth"}
-}
+var asideEndings = []string{"mouth", "thorpe", "hurst", "wich", "firth", "combe", "pool", "cliff", "garth"}

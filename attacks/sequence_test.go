@@ -36,8 +36,8 @@ func FuzzParseSequence(f *testing.F) {
 }
 
 func TestNamesOfVariantsAreOfASpaceOfTheirOwn(t *testing.T) {
-	for _, aside := range asideEndings() {
-		for _, ending := range lists().Ending {
+	for _, aside := range asideEndings {
+		for _, ending := range lists()["ending"] {
 			if strings.HasSuffix(aside, ending) || strings.HasSuffix(ending, aside) {
 				t.Errorf("a name that ends in %s may be one of a family's, which end in %s", aside, ending)
 			}

@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"sync"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Note is one background memory.
@@ -18,13 +18,12 @@ type Note struct {
 //go:embed background.yaml
 var backgroundFile []byte
 
+var backgroundLists = text.Lists[struct{ User, Memory []string }]("background.yaml", backgroundFile)
+
 // backgroundPool holds the committed notes; a test reads them all, so that the
 // file being broken cannot be met at run time.
 var backgroundPool = sync.OnceValue(func() [2][]Note {
-	var file struct{ User, Memory []string }
-	if err := yaml.Unmarshal(backgroundFile, &file); err != nil {
-		panic("datasets: background.yaml: " + err.Error())
-	}
+	file := backgroundLists()
 	var pool [2][]Note
 	for _, s := range file.User {
 		pool[0] = append(pool[0], Note{"user", s})

@@ -48,6 +48,12 @@ func Parse(s string) (Template, error) {
 	return alternatives[0], nil
 }
 
+// UnmarshalText reads a template.
+func (t *Template) UnmarshalText(b []byte) (err error) {
+	*t, err = Parse(string(b))
+	return err
+}
+
 type parser struct {
 	s string
 	i int

@@ -3,9 +3,6 @@ package datasets
 import (
 	_ "embed"
 	"strings"
-	"sync"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/text"
@@ -15,23 +12,7 @@ import (
 var padFile []byte
 
 // padPool holds the committed filler by medium; a test reads it all.
-var padPool = sync.OnceValue(func() map[memory.Medium][]Template {
-	var file map[memory.Medium][]string
-	if err := yaml.Unmarshal(padFile, &file); err != nil {
-		panic("datasets: pad.yaml: " + err.Error())
-	}
-	pool := make(map[memory.Medium][]Template, len(file))
-	for medium, lines := range file {
-		for _, line := range lines {
-			t, err := Parse(line)
-			if err != nil {
-				panic("datasets: pad.yaml: " + line + ": " + err.Error())
-			}
-			pool[medium] = append(pool[medium], t)
-		}
-	}
-	return pool
-})
+var padPool = text.Lists[map[memory.Medium][]Template]("pad.yaml", padFile)
 
 // MaxPad is the most tokens that a segment is padded to: more than any window
 // that a profile models.
@@ -44,10 +25,10 @@ const MaxPad = 1 << 18
 // is filled like a file; more than MaxPad tokens are MaxPad. The same arguments
 // give the same text.
 func Pad(medium memory.Medium, seed uint64, tokens int) string {
-	pool := padPool()[medium]
+	pool := (*padPool())[medium]
 	if pool == nil {
 		medium = memory.File
-		pool = padPool()[medium]
+		pool = (*padPool())[medium]
 	}
 	var (
 		room  = max(0, min(tokens, MaxPad)) * 4
