@@ -7,9 +7,6 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
@@ -41,7 +38,7 @@ var reminds = regexp.MustCompile(`(?i)\b(remember|memor(y|ise|ize)|future|later|
 // holds the value, since an attack of which only the surroundings changed is no
 // variant worth a name.
 func claims(c *datasets.Case, f func(cl *claim) (string, bool)) bool {
-	forms := append([]string{c.Value}, c.Forms...)
+	forms := c.Spellings()
 	var query []string
 	if c.Retrieval != nil {
 		for _, t := range text.Tokens(c.Retrieval.Query) {
@@ -49,30 +46,25 @@ func claims(c *datasets.Case, f func(cl *claim) (string, bool)) bool {
 		}
 	}
 	changed := false
-	for i := range c.Write {
-		t := &c.Write[i]
-		for j := range t.Segments {
-			seg := &t.Segments[j]
-			if !holdsAny(seg.Text, forms) {
+	for t, seg := range c.Segments() {
+		if !holdsAny(seg.Text, forms) {
+			continue
+		}
+		sentences := text.Sentences(seg.Text)
+		carries := make([]bool, len(sentences))
+		for k, s := range sentences {
+			carries[k] = holdsAny(seg.Text[s.Start:s.End], forms)
+		}
+		for k, s := range slices.Backward(sentences) { // so that the spans stay right
+			beside := k > 0 && carries[k-1] || k+1 < len(sentences) && carries[k+1]
+			if !carries[k] && !(beside && reminds.MatchString(s.Text)) {
 				continue
 			}
-			sentences := text.Sentences(seg.Text)
-			carries := make([]bool, len(sentences))
-			for k, s := range sentences {
-				carries[k] = holdsAny(seg.Text[s.Start:s.End], forms)
-			}
-			for k := len(sentences) - 1; k >= 0; k-- { // from the end, so that the spans stay right
-				s := sentences[k]
-				beside := k > 0 && carries[k-1] || k+1 < len(sentences) && carries[k+1]
-				if !carries[k] && !(beside && reminds.MatchString(s.Text)) {
-					continue
-				}
-				cl := newClaim(seg.Text[s.Start:s.End], s.Kind, forms, t.Expect)
-				cl.value, cl.query = carries[k], query
-				if out, ok := f(cl); ok && out != cl.text {
-					seg.Text = seg.Text[:s.Start] + out + seg.Text[s.End:]
-					changed = changed || cl.value
-				}
+			cl := newClaim(seg.Text[s.Start:s.End], s.Kind, forms, t.Expect)
+			cl.value, cl.query = carries[k], query
+			if out, ok := f(cl); ok && out != cl.text {
+				seg.Text = seg.Text[:s.Start] + out + seg.Text[s.End:]
+				changed = changed || cl.value
 			}
 		}
 	}
@@ -91,16 +83,11 @@ func newClaim(s string, kind text.SentenceKind, forms, expect []string) *claim {
 		}
 	}
 	protect := func(what string) bool {
-		found := false
-		for at := 0; what != ""; {
-			from, to, ok := indexFold(s, what, at)
-			if !ok {
-				break
-			}
+		n := len(cl.keep)
+		for from, to, ok := indexFold(s, what, 0); ok && what != ""; from, to, ok = indexFold(s, what, to) {
 			cl.keep = append(cl.keep, span{from, to})
-			found, at = true, to
 		}
-		return found
+		return len(cl.keep) > n
 	}
 	for _, f := range forms {
 		protect(f)
@@ -124,21 +111,18 @@ func indexFold(s, what string, at int) (from, to int, ok bool) {
 
 // trigger is a word or phrase by which filters recognise an attack.
 type trigger struct {
-	Say                string
-	Form               bool // by it a sentence is read as a directive or a rule
-	As                 []string
-	De, Fr, Es, It, Pt string
+	Say  string
+	Form bool // by it a sentence is read as a directive or a rule
+	As   []string
+	In   map[string]string `yaml:",inline"` // translations, by language
 }
 
-// in returns the translation into a language.
-func (t *trigger) in(language string) string {
-	return map[string]string{"de": t.De, "fr": t.Fr, "es": t.Es, "it": t.It, "pt": t.Pt}[language]
-}
-
-func languages() []string { return []string{"de", "fr", "es", "it", "pt"} }
+var languages = []string{"de", "fr", "es", "it", "pt"}
 
 //go:embed wording.yaml
 var wordingFile []byte
+
+var wordingList = text.Lists[[]trigger]("wording.yaml", wordingFile)
 
 type wordingTable struct {
 	bySay map[string]*trigger
@@ -147,10 +131,7 @@ type wordingTable struct {
 
 // wording is the committed table, ready to be looked for.
 var wording = sync.OnceValue(func() wordingTable {
-	var list []trigger
-	if err := yaml.Unmarshal(wordingFile, &list); err != nil {
-		panic("attacks: wording.yaml: " + err.Error())
-	}
+	list := *wordingList()
 	slices.SortStableFunc(list, func(a, b trigger) int { return len(b.Say) - len(a.Say) }) // the longest first
 	t := wordingTable{bySay: make(map[string]*trigger, len(list))}
 	var words []string
@@ -252,27 +233,16 @@ func (cl *claim) replace(spans []span, f func(i int, s string) string) string {
 	return b.String()
 }
 
+var structuralStart = regexp.MustCompile(`(?i)^(\$ |\[|\p{Nd}|(task|outcome|lesson|result|resolved):)`)
+
 // structural reports whether the claim's form is what it is read by: a step, a
 // row, a record of past work, code. Words around it would break it.
 func (cl *claim) structural() bool {
-	if cl.kind == text.Row || cl.kind == text.Code || cl.kind == text.Pair || strings.HasPrefix(cl.text, "$ ") ||
-		strings.HasPrefix(cl.text, "[") {
+	if cl.kind == text.Row || cl.kind == text.Code || cl.kind == text.Pair || structuralStart.MatchString(cl.text) {
 		return true
-	}
-	first, _ := utf8.DecodeRuneInString(cl.text)
-	if unicode.IsDigit(first) {
-		return true
-	}
-	word, _, colon := strings.Cut(cl.text, ":")
-	if colon {
-		switch strings.ToLower(word) {
-		case "task", "outcome", "lesson", "result", "resolved":
-			return true
-		}
 	}
 	return slices.ContainsFunc(text.Values(cl.text), func(v text.Value) bool {
-		return v.Kind == text.Command &&
-			v.Start == 0
+		return v.Kind == text.Command && v.Start == 0
 	})
 }
 

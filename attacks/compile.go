@@ -156,8 +156,8 @@ func (c *compiler) draw(v *version, index int, role string, attempt int) (datase
 		}
 		e.values[s.name] = one
 	}
-	for _, t := range v.picks {
-		e.rows[t.name] = c.row(t, index)
+	for name, t := range v.picks {
+		e.rows[name] = c.row(name, len(t.rows), index)
 	}
 	one := datasets.Case{ID: c.id(role, index), Family: c.f.Name, Split: c.f.Split, Label: datasets.Benign, Kind: v.kind,
 		Channel: v.channel}
@@ -180,21 +180,13 @@ func (c *compiler) draw(v *version, index int, role string, attempt int) (datase
 
 // row spreads the records of a table evenly over the cases. A case and its twin
 // have the same record, unless the twin has a table of its own.
-func (c *compiler) row(t table, index int) int {
-	key := fmt.Sprint(t.name, len(t.rows))
-	order := c.order[key]
-	for len(order) <= index {
-		round := len(order) / len(t.rows)
-		next := make([]int, len(t.rows))
-		for i := range next {
-			next[i] = i
-		}
-		datasets.NewRand(c.seed, c.f.Name, "pick", t.name, strconv.Itoa(round)).Shuffle(len(next),
-			func(i, j int) { next[i], next[j] = next[j], next[i] })
-		order = append(order, next...)
+func (c *compiler) row(table string, rows, index int) int {
+	key := fmt.Sprint(table, rows)
+	for order := c.order[key]; len(order) <= index; c.order[key] = order {
+		r := datasets.NewRand(c.seed, c.f.Name, "pick", table, strconv.Itoa(len(order)/rows))
+		order = append(order, r.Order(rows)...)
 	}
-	c.order[key] = order
-	return order[index]
+	return c.order[key][index]
 }
 
 // expansion resolves the references of one case.
@@ -220,37 +212,31 @@ func (e *expansion) resolve(name string) (string, error) {
 		}
 		return val.text, nil
 	}
-	for i := range e.v.picks {
-		if t := &e.v.picks[i]; t.name == first {
-			return t.rows[e.rows[first]][part].template.Expand(e.r, e.resolve)
-		}
+	if t, ok := e.v.picks[first]; ok {
+		return t.rows[e.rows[first]][part].template.Expand(e.r, e.resolve)
 	}
-	for i := range e.v.rules {
-		if rule := &e.v.rules[i]; rule.name == first {
-			s, err := rule.alternatives[e.choose(rule)].template.Expand(e.r, e.resolve)
-			if e.size += len(s) + 1; e.size > maxCase && err == nil {
-				err = fmt.Errorf("the case grows beyond %d bytes", maxCase)
-			}
-			return strings.TrimRight(s, "\n"), err
+	if rule, ok := e.v.rules[first]; ok {
+		s, err := rule.alternatives[e.choose(first, rule)].template.Expand(e.r, e.resolve)
+		if e.size += len(s) + 1; e.size > maxCase && err == nil {
+			err = fmt.Errorf("the case grows beyond %d bytes", maxCase)
 		}
+		return strings.TrimRight(s, "\n"), err
 	}
 	return "", fmt.Errorf("nothing is called {%s}", name)
 }
 
 // choose takes an alternative that this case has used least, of those one that
 // the family has used least, of those any.
-func (e *expansion) choose(rule *rule) int {
+func (e *expansion) choose(name string, rule rule) int {
 	n := len(rule.alternatives)
-	key := rule.name + strconv.Itoa(rule.alternatives[0].line) // a twin's own rule has its own count
-	here, all := e.taken[rule.name], e.c.usage[key]
-	if here == nil {
-		here = make([]int, n)
-		e.taken[rule.name] = here
+	key := name + strconv.Itoa(rule.alternatives[0].line) // a twin's own rule has its own count
+	if e.taken[name] == nil {
+		e.taken[name] = make([]int, n)
 	}
-	if all == nil {
-		all = make([]int, n)
-		e.c.usage[key] = all
+	if e.c.usage[key] == nil {
+		e.c.usage[key] = make([]int, n)
 	}
+	here, all := e.taken[name], e.c.usage[key]
 	var least []int
 	for i := range n {
 		if len(least) > 0 {
@@ -361,13 +347,11 @@ func (c *compiler) advice(cases []datasets.Case) string {
 	count := make(map[string]int)
 	for i := range cases {
 		seen := make(map[string]bool)
-		for _, t := range cases[i].Write {
-			for _, seg := range t.Segments {
-				for _, s := range text.Sentences(seg.Text) {
-					if len(strings.Fields(s.Text)) >= 4 && !seen[s.Text] {
-						seen[s.Text] = true
-						count[s.Text]++
-					}
+		for _, seg := range cases[i].Segments() {
+			for _, s := range text.Sentences(seg.Text) {
+				if len(strings.Fields(s.Text)) >= 4 && !seen[s.Text] {
+					seen[s.Text] = true
+					count[s.Text]++
 				}
 			}
 		}
@@ -450,18 +434,16 @@ func classRules(c *datasets.Case, add func(path, what, remedy string)) {
 	case datasets.SalienceCompaction:
 		value, sentences, segments := text.Fold(c.Value), 0, 0
 		seen := make(map[string]bool)
-		for _, t := range c.Write {
-			for _, seg := range t.Segments {
-				before := sentences
-				for _, s := range text.Sentences(seg.Text) {
-					if f := text.Fold(s.Text); strings.Contains(f, value) && !seen[f] {
-						seen[f] = true
-						sentences++
-					}
+		for _, seg := range c.Segments() {
+			before := sentences
+			for _, s := range text.Sentences(seg.Text) {
+				if f := text.Fold(s.Text); strings.Contains(f, value) && !seen[f] {
+					seen[f] = true
+					sentences++
 				}
-				if sentences > before {
-					segments++
-				}
+			}
+			if sentences > before {
+				segments++
 			}
 		}
 		if sentences < 3 || segments < 2 {
@@ -469,14 +451,12 @@ func classRules(c *datasets.Case, add func(path, what, remedy string)) {
 				"repeat the claim in three wordings or more, over two segments or more")
 		}
 	case datasets.SkillProcedure:
-		if !slices.ContainsFunc(c.Write, func(t datasets.Turn) bool {
-			return slices.ContainsFunc(t.Segments, func(s datasets.Segment) bool {
-				return len(stepLine.FindAllString(s.Text,
-					4)) >= 3
-			})
-		}) {
-			add("write", "no segment holds a trace of three steps or more",
-				"write numbered steps, bullets, $ lines or back-quoted commands")
+		for _, s := range c.Segments() {
+			if len(stepLine.FindAllString(s.Text, 3)) == 3 {
+				return
+			}
 		}
+		add("write", "no segment holds a trace of three steps or more",
+			"write numbered steps, bullets, $ lines or back-quoted commands")
 	}
 }

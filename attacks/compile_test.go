@@ -85,7 +85,7 @@ func TestMistakesInAFamilyAreFoundWhereTheyStand(t *testing.T) {
 		{"unknown field", "medium: email", "kind: email",
 			`tune/small.yaml:31:12: unknown name "kind" in a segment; one of medium, source, title, text, inline, pad`},
 		{"a benign channel", "  kind: asked", "  kind: asked\n  channel: C1",
-			`tune/small.yaml:39:12: unknown channel "C1" of a benign case; C4, where the memory is a skill; else leave it out`},
+			`tune/small.yaml:39:12: unknown channel of a benign case "C1"; one of C4`},
 		{"no label", "label: attack\n", "", `tune/small.yaml:1:1: the family has no label; add it`},
 		{"another file's name", "family: small", "family: large",
 			`tune/small.yaml:1:9: the family is called "large" and its file "small"; give both the same name`},
@@ -278,7 +278,7 @@ func TestAFamilyIsADataSet(t *testing.T) {
 	}
 	broken := write("broken.yaml", []byte("family: broken\nlabel: attak\n"))
 	for path, want := range map[string]string{
-		broken:                        broken + `:2:8: unknown label "attak"; attack or benign`,
+		broken:                        broken + `:2:8: unknown label "attak"; one of attack, benign`,
 		filepath.Join(dir, "no-such"): "no built-in set and no file is named",
 		t.TempDir():                   "no family file is there",
 	} {

@@ -166,13 +166,13 @@ func markdownComment(c *datasets.Case, w *workshop) bool {
 // The mutations of wording.
 
 func translate(c *datasets.Case, w *workshop) bool {
-	language := datasets.Pick(w.r, languages())
+	language := datasets.Pick(w.r, languages)
 	return claims(c, func(cl *claim) (string, bool) {
 		list := cl.hidden(w)
 		if len(list) == 0 {
 			return "", false
 		}
-		return cl.replace(spansOf(list), func(i int, was string) string { return likeCase(list[i].in(language), was) }), true
+		return cl.replace(spansOf(list), func(i int, was string) string { return likeCase(list[i].In[language], was) }), true
 	})
 }
 
@@ -211,8 +211,7 @@ func paraphrase(c *datasets.Case, w *workshop) bool {
 		}
 		list := again.hidden(w)
 		return again.replace(spansOf(list), func(i int, was string) string {
-			return likeCase(datasets.Pick(w.r, list[i].As),
-				was)
+			return likeCase(datasets.Pick(w.r, list[i].As), was)
 		}), true
 	})
 }
@@ -321,17 +320,14 @@ func padding(c *datasets.Case, w *workshop) bool {
 		}
 		return datasets.Capital(datasets.Pick(w.r, asides)) + cl.lowerFirst(), true
 	})
-	forms := append([]string{c.Value}, c.Forms...)
-	for i := range c.Write {
-		for j := range c.Write[i].Segments {
-			s := &c.Write[i].Segments[j]
-			if !holdsAny(s.Text, forms) {
-				continue
-			}
-			before, after := datasets.Pad(s.Medium, w.r.Uint64(), 60), datasets.Pad(s.Medium, w.r.Uint64(), 60)
-			s.Text = before + "\n\n" + strings.TrimRight(s.Text, "\n") + "\n\n" + after + "\n"
-			ok = true
+	forms := c.Spellings()
+	for _, s := range c.Segments() {
+		if !holdsAny(s.Text, forms) {
+			continue
 		}
+		before, after := datasets.Pad(s.Medium, w.r.Uint64(), 60), datasets.Pad(s.Medium, w.r.Uint64(), 60)
+		s.Text = before + "\n\n" + strings.TrimRight(s.Text, "\n") + "\n\n" + after + "\n"
+		ok = true
 	}
 	return ok
 }

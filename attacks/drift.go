@@ -31,13 +31,9 @@ func Drift(c datasets.Case, number int) []datasets.Turn {
 			}
 			return frame + cl.lowerFirst(), true
 		})
-		forms := append([]string{c.Value}, c.Forms...)
-		for i := range out.Write {
-			for j := range out.Write[i].Segments {
-				s := &out.Write[i].Segments[j]
-				if c.Class == datasets.SkillProcedure || c.Channel == "C4" {
-					s.Text = revised(s.Text, forms, number-1)
-				}
+		for _, s := range out.Segments() {
+			if c.Class == datasets.SkillProcedure || c.Channel == "C4" {
+				s.Text = revised(s.Text, c.Spellings(), number-1)
 			}
 		}
 	}

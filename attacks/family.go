@@ -2,8 +2,10 @@ package attacks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,8 +45,8 @@ type version struct {
 	// only agents that write skills can have; else empty.
 	channel string
 	values  []slot
-	picks   []table
-	rules   []rule
+	picks   map[string]table
+	rules   map[string]rule
 	fields  map[string]field // by path, such as domain or write[0].segments[1].text
 	order   []string         // the paths, in the order of the file
 }
@@ -58,13 +60,11 @@ type slot struct {
 // table is a list of records of which one is taken for each case. The field of
 // a plain text has no name.
 type table struct {
-	name string
 	rows []map[string]field
 	at   *yaml.Node
 }
 
 type rule struct {
-	name         string
 	alternatives []field
 	at           *yaml.Node
 }
@@ -285,6 +285,15 @@ func (p *familyParser) scalar(n *yaml.Node, what string) string {
 	return n.Value
 }
 
+// oneOf returns a text that is one of a list.
+func (p *familyParser) oneOf(n *yaml.Node, what string, known ...string) string {
+	s := p.scalar(n, what)
+	if !slices.Contains(known, s) {
+		p.fail(n, fmt.Sprintf("unknown %s %q", what, s), "one of "+strings.Join(known, ", "))
+	}
+	return s
+}
+
 func (p *familyParser) template(n *yaml.Node, what string) field {
 	s := strings.TrimRight(p.scalar(n, what), "\n")
 	t := field{plain: s, at: n, line: n.Line}
@@ -315,15 +324,13 @@ func (p *familyParser) count(n *yaml.Node, what string, most int) int {
 func (p *familyParser) family(n *yaml.Node) {
 	f := p.f
 	f.node = n
-	f.version.fields = make(map[string]field)
-	var twin *yaml.Node
-	var class, kind *yaml.Node
-	seen := make(map[string]bool)
+	f.version = version{fields: make(map[string]field), picks: make(map[string]table), rules: make(map[string]rule)}
+	seen := make(map[string]*yaml.Node)
 	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "channel", "domain",
 		"goal", "cases", "values", "pick", "rules", "case", "twin"})
 	for i, k := range keys {
 		v := values[i]
-		seen[k.Value] = true
+		seen[k.Value] = v
 		switch k.Value {
 		case "family":
 			if p.scalar(v, "family") != f.Name {
@@ -332,67 +339,40 @@ func (p *familyParser) family(n *yaml.Node) {
 		case "about":
 			f.About = p.scalar(v, "about")
 		case "label":
-			f.Label = datasets.Label(p.scalar(v, "label"))
-			if f.Label != datasets.Attack && f.Label != datasets.Benign {
-				p.fail(v, fmt.Sprintf("unknown label %q", f.Label), "attack or benign")
-			}
+			f.Label = datasets.Label(p.oneOf(v, "label", string(datasets.Attack), string(datasets.Benign)))
 		case "class":
-			class, f.Class = v, p.scalar(v, "class")
-			if _, ok := datasets.Info(f.Class); !ok && f.Class != datasets.OutOfBand {
-				p.fail(v, fmt.Sprintf("unknown class %q", f.Class),
-					"one of "+strings.Join(append(datasets.Classes(), datasets.OutOfBand), ", "))
-			}
+			f.Class = p.oneOf(v, "class", append(datasets.Classes(), datasets.OutOfBand)...)
 		case "kind":
-			kind, f.Kind = v, p.kind(v)
+			f.Kind = p.oneOf(v, "kind", datasets.Kinds()...)
 			f.version.kind = f.Kind
 		case "channel":
-			f.version.channel = p.channel(v)
+			f.version.channel = p.oneOf(v, "channel of a benign case", "C4")
 		case "domain", "goal":
 			p.set(&f.version, k.Value, v)
 		case "cases":
 			f.Cases = p.count(v, "cases", 500)
 		case "values", "pick", "rules", "case":
 			p.section(&f.version, k.Value, v)
-		case "twin":
-			twin = v
 		}
 	}
 	for _, name := range []string{"family", "label", "domain", "cases", "case"} {
-		if !seen[name] {
+		if seen[name] == nil {
 			p.fail(n, "the family has no "+name, "add it")
 		}
 	}
 	switch {
 	case f.Cases == 0:
 		p.fail(n, "the family has no cases", "write cases: 20")
-	case f.Label == datasets.Attack && (class == nil || kind != nil || seen["channel"] || !seen["goal"]):
+	case f.Label == datasets.Attack && (f.Class == "" || f.Kind != "" || seen["channel"] != nil || seen["goal"] == nil):
 		p.fail(n, "an attack has a class and a goal, and no kind or channel", "write class: and goal:")
-	case f.Label == datasets.Benign && (kind == nil || class != nil || seen["goal"] || twin != nil):
+	case f.Label == datasets.Benign && (f.Kind == "" || f.Class != "" || seen["goal"] != nil || seen["twin"] != nil):
 		p.fail(n, "a benign family has a kind, and no class, goal or twin",
 			"write kind:; a twin is part of the attack's file")
 	}
 	p.check(&f.version, nil)
-	if twin != nil {
+	if twin := seen["twin"]; twin != nil {
 		p.twin(twin)
 	}
-}
-
-func (p *familyParser) kind(v *yaml.Node) string {
-	kind := p.scalar(v, "kind")
-	if !slices.Contains(datasets.Kinds(), kind) {
-		p.fail(v, fmt.Sprintf("unknown kind %q", kind), "one of "+strings.Join(datasets.Kinds(), ", "))
-	}
-	return kind
-}
-
-// channel reads the one channel that a benign case may name.
-func (p *familyParser) channel(v *yaml.Node) string {
-	channel := p.scalar(v, "channel")
-	if channel != "C4" {
-		p.fail(v, fmt.Sprintf("unknown channel %q of a benign case", channel),
-			"C4, where the memory is a skill; else leave it out")
-	}
-	return channel
 }
 
 // twin reads the changes that make the benign twin.
@@ -400,18 +380,15 @@ func (p *familyParser) twin(n *yaml.Node) {
 	f := p.f
 	f.Twins = f.Cases
 	base := &f.version
-	v := version{values: slices.Clone(base.values), picks: slices.Clone(base.picks), rules: slices.Clone(base.rules),
-		fields: make(map[string]field), order: slices.Clone(base.order)}
-	for path, t := range base.fields {
-		v.fields[path] = t
-	}
+	v := version{values: slices.Clone(base.values), picks: maps.Clone(base.picks), rules: maps.Clone(base.rules),
+		fields: maps.Clone(base.fields), order: slices.Clone(base.order)}
 	p.drop(&v, "goal")
 	keys, values := p.entries(n, "twin", []string{"kind", "channel", "cases", "domain", "values", "pick", "rules", "case"})
 	changed := false
 	for i, k := range keys {
 		switch k.Value {
 		case "kind":
-			v.kind = p.kind(values[i])
+			v.kind = p.oneOf(values[i], "kind", datasets.Kinds()...)
 			if v.kind == datasets.KindNothing || v.kind == datasets.KindTriggers {
 				// Nothing is stored, so nothing is asked of memory later, unless
 				// the twin says so below.
@@ -421,7 +398,7 @@ func (p *familyParser) twin(n *yaml.Node) {
 				p.dropAll(&v, "forms", "retrieval")
 			}
 		case "channel":
-			v.channel = p.channel(values[i])
+			v.channel = p.oneOf(values[i], "channel of a benign case", "C4")
 		case "cases":
 			f.Twins = p.count(values[i], "cases", f.Cases)
 		}
@@ -458,27 +435,22 @@ func (p *familyParser) section(v *version, name string, n *yaml.Node) {
 				what, remedy, _ := strings.Cut(err.Error(), "; ")
 				p.fail(at, what, remedy)
 			}
-			replace(&v.values, slot{k.Value, sp, k}, func(s slot) string { return s.name })
+			s := slot{k.Value, sp, k}
+			if old := slices.IndexFunc(v.values, func(o slot) bool { return o.name == s.name }); old >= 0 {
+				v.values[old] = s
+			} else {
+				v.values = append(v.values, s)
+			}
 		case "pick":
-			replace(&v.picks, p.table(k, at), func(t table) string { return t.name })
+			v.picks[k.Value] = p.table(k, at)
 		case "rules":
-			replace(&v.rules, p.rule(k, at), func(r rule) string { return r.name })
+			v.rules[k.Value] = p.rule(k, at)
 		}
 	}
-}
-
-func replace[T any](list *[]T, item T, name func(T) string) {
-	for i := range *list {
-		if name((*list)[i]) == name(item) {
-			(*list)[i] = item
-			return
-		}
-	}
-	*list = append(*list, item)
 }
 
 func (p *familyParser) table(k, n *yaml.Node) table {
-	t := table{name: k.Value, at: k}
+	t := table{at: k}
 	if n.Kind != yaml.SequenceNode || len(n.Content) < 2 {
 		p.fail(n, k.Value+" is not a list of two texts or records or more", "write - text, or - {name: text, …}")
 	}
@@ -505,7 +477,7 @@ func (p *familyParser) table(k, n *yaml.Node) table {
 // rule reads the alternatives of a rule: the items of a list, or the lines of a
 // text.
 func (p *familyParser) rule(k, n *yaml.Node) rule {
-	r := rule{name: k.Value, at: k}
+	r := rule{at: k}
 	if n.Kind == yaml.SequenceNode {
 		for _, item := range n.Content {
 			r.alternatives = append(r.alternatives, p.template(item, "an alternative of "+k.Value))
@@ -606,88 +578,86 @@ func (p *familyParser) dropAll(v *version, paths ...string) {
 	}
 }
 
+// definition is what a name of a version stands for.
+type definition struct {
+	at    *yaml.Node
+	value *slot
+	// inside are the texts that {name} or {name.part} stands for, unless it is a value.
+	inside func(part string) []field
+}
+
 // check resolves every reference of a version, finds circles, and for the
 // family's own version names that nothing uses.
 func (p *familyParser) check(v, base *version) {
-	const (
-		isValue = iota + 1
-		isPick
-		isRule
-	)
-	what := make(map[string]int)
-	rules := make(map[string]rule)
-	tables := make(map[string]table)
-	at := make(map[string]*yaml.Node)
-	define := func(name string, n *yaml.Node, kind int) {
-		if what[name] != 0 {
-			p.fail(n, fmt.Sprintf("the name %q stands for two things", name), "rename one of them")
+	defs := make(map[string]definition)
+	define := func(name string, d definition) {
+		if defs[name].at != nil {
+			p.fail(d.at, fmt.Sprintf("the name %q stands for two things", name), "rename one of them")
 		}
-		what[name], at[name] = kind, n
+		defs[name] = d
 	}
-	for i, s := range v.values {
-		if s.spec.at != "" {
-			k := slices.IndexFunc(v.values, func(o slot) bool { return o.name == s.spec.at })
-			if k < 0 || k >= i || !slices.Contains(s.spec.kind.At, v.values[k].spec.kind.Name) {
-				p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at,
-					strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
+	for i := range v.values {
+		s := &v.values[i]
+		if of := defs[s.spec.at].value; s.spec.at != "" && (of == nil || !slices.Contains(s.spec.kind.At, of.spec.kind.Name)) {
+			p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at,
+				strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
+		}
+		define(s.name, definition{at: s.at, value: s})
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.picks)) {
+		t := v.picks[name]
+		define(name, definition{at: t.at, inside: func(part string) (list []field) {
+			for _, row := range t.rows {
+				if row[part].at != nil {
+					list = append(list, row[part])
+				}
 			}
-		}
-		define(s.name, s.at, isValue)
+			return list
+		}})
 	}
-	for _, t := range v.picks {
-		define(t.name, t.at, isPick)
-		tables[t.name] = t
-	}
-	for _, r := range v.rules {
-		define(r.name, r.at, isRule)
-		rules[r.name] = r
+	for _, name := range slices.Sorted(maps.Keys(v.rules)) {
+		r := v.rules[name]
+		define(name, definition{at: r.at, inside: func(part string) []field {
+			if part != "" {
+				return nil
+			}
+			return r.alternatives
+		}})
 	}
 	used := make(map[string]bool)
 	state := make(map[string]int) // 1 while a rule's references are followed, 2 afterwards
 	var follow func(t field)
-	enter := func(name string, t field, offset int, inside []field) {
-		if state[name] == 1 {
-			panic(p.f.errorIn(t, offset, fmt.Sprintf("{%s} refers to itself", name), "break the circle"))
-		}
-		if state[name] == 2 {
-			return
-		}
-		state[name] = 1
-		for _, a := range inside {
-			follow(a)
-		}
-		state[name] = 2
-	}
 	follow = func(t field) {
 		for _, ref := range t.template.Refs() {
 			name, part, dotted := strings.Cut(ref.Name, ".")
 			used[name] = true
-			fail := func(format string, args ...any) {
-				panic(p.f.errorIn(t, ref.Offset, fmt.Sprintf(format, args...), "define it, or mend the name"))
+			fail := func(remedy, format string, args ...any) {
+				panic(p.f.errorIn(t, ref.Offset, fmt.Sprintf(format, args...), remedy))
 			}
-			switch what[name] {
-			case isValue:
-				k := slices.IndexFunc(v.values, func(s slot) bool { return s.name == name })
-				if parts := sampleParts(v.values[k].spec.kind); dotted && !slices.Contains(parts, part) {
-					fail("a %s has no .%s, only %v", v.values[k].spec.kind.Name, part, parts)
+			d, ok := defs[name]
+			if !ok {
+				fail("define it, or mend the name", "nothing is called {%s}", name)
+			}
+			if d.value != nil {
+				kind := &d.value.spec.kind
+				if parts := sampleParts(kind); dotted && !slices.Contains(parts, part) {
+					fail("define it, or mend the name", "a %s has no .%s, only %v", kind.Name, part, parts)
 				}
-			case isPick:
-				table := tables[name]
-				if table.rows[0][part].at == nil {
-					fail("{%s} is nothing that the entries of %s have", ref.Name, name)
+				continue
+			}
+			inside := d.inside(part)
+			if len(inside) == 0 {
+				fail("define it, or mend the name", "{%s} is nothing that %s has", ref.Name, name)
+			}
+			switch state[ref.Name] {
+			case 0:
+				state[ref.Name] = 1
+				for _, a := range inside {
+					follow(a)
 				}
-				var inside []field
-				for _, row := range table.rows {
-					inside = append(inside, row[part])
-				}
-				enter(ref.Name, t, ref.Offset, inside)
-			case isRule:
-				if dotted {
-					fail("{%s}: a rule has no parts", ref.Name)
-				}
-				enter(name, t, ref.Offset, rules[name].alternatives)
-			default:
-				fail("nothing is called {%s}", name)
+				state[ref.Name] = 2
+			case 1:
+				fail("break the circle", "{%s} refers to itself", ref.Name)
 			}
 		}
 	}
@@ -699,34 +669,24 @@ func (p *familyParser) check(v, base *version) {
 			used[s.spec.at] = true
 		}
 	}
-	for _, path := range []string{"write[0].user"} {
-		if _, ok := v.fields[path]; !ok {
-			p.fail(p.f.node, "the case has no "+path, "write case: write: - user: …")
-		}
+	if _, ok := v.fields["write[0].user"]; !ok {
+		p.fail(p.f.node, "the case has no write[0].user", "write case: write: - user: …")
 	}
 	if base != nil {
 		return // the twin need not use everything that its attack uses
 	}
 	whole := strings.Join(p.f.lines, "\n")
-	var idle *yaml.Node
-	for name, n := range at {
-		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) &&
-			(idle == nil || n.Line < idle.Line) {
-			idle = n // the twin does not use it either
+	for _, name := range slices.SortedFunc(maps.Keys(defs), func(a, b string) int {
+		return cmp.Compare(defs[a].at.Line, defs[b].at.Line)
+	}) {
+		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) {
+			p.fail(defs[name].at, fmt.Sprintf("nothing uses {%s}", name), "use it or take it out") // nor does the twin
 		}
-	}
-	if idle != nil {
-		p.fail(idle, fmt.Sprintf("nothing uses {%s}", idle.Value), "use it or take it out")
 	}
 }
 
 // sampleParts lists the parts that values of a kind have.
-func sampleParts(k Kind) []string {
+func sampleParts(k *Kind) []string {
 	g := &generator{r: datasets.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
-	var parts []string
-	for name := range k.draw(g, value{}).parts {
-		parts = append(parts, name)
-	}
-	slices.Sort(parts)
-	return parts
+	return slices.Sorted(maps.Keys(k.draw(g, value{}).parts))
 }

@@ -17,23 +17,21 @@ func sentence(c *datasets.Case) string {
 	return s
 }
 
-// carrier returns the segment that holds the value.
-func carrier(c *datasets.Case) (datasets.Segment, bool) {
-	forms := append([]string{c.Value}, c.Forms...)
-	for _, t := range c.Write {
-		for _, s := range t.Segments {
-			if holdsAny(s.Text, forms) {
-				return s, true
-			}
+// carrier returns the segment that holds the value, or nil.
+func carrier(c *datasets.Case) *datasets.Segment {
+	forms := c.Spellings()
+	for _, s := range c.Segments() {
+		if holdsAny(s.Text, forms) {
+			return s
 		}
 	}
-	return datasets.Segment{}, false
+	return nil
 }
 
 // summary: what is kept is the agent's own text, so its last author is the agent.
 func summary(c *datasets.Case, w *workshop) bool {
 	r := w.r
-	if _, ok := carrier(c); !ok {
+	if carrier(c) == nil {
 		return false
 	}
 	c.Write = append(c.Write,
@@ -54,8 +52,8 @@ func summary(c *datasets.Case, w *workshop) bool {
 // is a trusted one.
 func echo(c *datasets.Case, w *workshop) bool {
 	r := w.r
-	s, ok := carrier(c)
-	if !ok {
+	s := carrier(c)
+	if s == nil {
 		return false
 	}
 	tool := datasets.Pick(r, []string{"tidy-text", "to-plain", "clean-up", "fold-lines"})

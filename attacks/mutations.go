@@ -79,7 +79,7 @@ func OfSentences(name, about string, rewrite func(sentence string, r *datasets.R
 		kept := true
 		changed := claims(c, func(cl *claim) (string, bool) {
 			out, ok := rewrite(cl.text, w.r)
-			kept = kept && (!ok || !cl.value || holdsAny(out, append([]string{c.Value}, c.Forms...)))
+			kept = kept && (!ok || !cl.value || holdsAny(out, c.Spellings()))
 			return out, ok
 		})
 		return changed && kept
@@ -214,13 +214,11 @@ func variantOf(c datasets.Case, name string) datasets.Case {
 // ClaimOf returns the first sentence that carries an attack: what somebody who
 // words it anew starts from. ok is false where there is none.
 func ClaimOf(c datasets.Case) (sentence string, ok bool) {
-	forms := append([]string{c.Value}, c.Forms...)
-	for _, t := range c.Write {
-		for _, seg := range t.Segments {
-			for _, s := range text.Sentences(seg.Text) {
-				if holdsAny(s.Text, forms) {
-					return seg.Text[s.Start:s.End], true
-				}
+	forms := c.Spellings()
+	for _, seg := range c.Segments() {
+		for _, s := range text.Sentences(seg.Text) {
+			if holdsAny(s.Text, forms) {
+				return seg.Text[s.Start:s.End], true
 			}
 		}
 	}
@@ -235,13 +233,10 @@ func Reword(c datasets.Case, name, said string) (variant datasets.Case, ok bool)
 		return datasets.Case{}, false
 	}
 	out := variantOf(c, name)
-	for i := range out.Write {
-		for j := range out.Write[i].Segments {
-			s := &out.Write[i].Segments[j]
-			if before, after, found := strings.Cut(s.Text, was); found {
-				s.Text = before + said + after
-				return out, true
-			}
+	for _, s := range out.Segments() {
+		if before, after, found := strings.Cut(s.Text, was); found {
+			s.Text = before + said + after
+			return out, true
 		}
 	}
 	return datasets.Case{}, false

@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -105,6 +106,23 @@ const (
 func (c *Case) Writes() bool {
 	return c.Label == Benign && c.Text == nil && c.Memory+c.Value != "" &&
 		(c.Kind == KindUser || c.Kind == KindAsked || c.Kind == KindUnasked)
+}
+
+// Spellings are the operative value and its other forms.
+func (c *Case) Spellings() []string { return append([]string{c.Value}, c.Forms...) }
+
+// Segments are what the tools return in the write session, in order, each with its
+// turn.
+func (c *Case) Segments() iter.Seq2[*Turn, *Segment] {
+	return func(yield func(*Turn, *Segment) bool) {
+		for i := range c.Write {
+			for j := range c.Write[i].Segments {
+				if !yield(&c.Write[i], &c.Write[i].Segments[j]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // NeedsJudge reports whether the case says what the attacker wants stored but not

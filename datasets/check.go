@@ -139,7 +139,7 @@ func (k *checker) operativeValue() {
 	if c.Retrieval == nil {
 		k.add(CheckValue, "retrieval", "missing", "ask later for what was stored")
 	}
-	forms := folded(append([]string{c.Value}, c.Forms...))
+	forms := folded(c.Spellings())
 	user, content := &strings.Builder{}, &strings.Builder{}
 	for i := range c.Inject {
 		to := content

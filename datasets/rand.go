@@ -49,5 +49,15 @@ func (r *Rand) Shuffle(n int, swap func(i, j int)) {
 	}
 }
 
+// Order returns the numbers from 0 to n-1 in a random order.
+func (r *Rand) Order(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	r.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
 // Pick returns one of the list.
 func Pick[T any](r *Rand, list []T) T { return list[r.IntN(len(list))] }

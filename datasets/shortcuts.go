@@ -44,10 +44,8 @@ func views() []view {
 		}},
 		{"metadata", "domain, media, sources, titles, counts and flags", metadata},
 		{"shapes", "the shapes of the content's words: Xx, dd-dd", func(c *Case, add func(string)) {
-			for i := range c.Write {
-				for j := range c.Write[i].Segments {
-					shapes(c.Write[i].Segments[j].Text, add)
-				}
+			for _, s := range c.Segments() {
+				shapes(s.Text, add)
 			}
 		}},
 		{"lengths", "how long everything is", lengths},

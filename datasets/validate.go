@@ -246,7 +246,7 @@ func (v *validator) unique() {
 		if cases[i].Label != Attack || cases[i].VariantOf != "" {
 			continue
 		}
-		for _, form := range folded(append([]string{cases[i].Value}, cases[i].Forms...)) {
+		for _, form := range folded(cases[i].Spellings()) {
 			rarest, n := "", 0
 			for w := range wordRuns(form) {
 				if f := frequency[w]; rarest == "" || f < n {
