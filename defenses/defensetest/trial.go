@@ -21,65 +21,24 @@ var Start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
 // View is a trial's [memory.View] over records that a test puts in. Its clock stands
 // still unless the test moves it.
 type View struct {
+	memory.Picture
 	Clock   time.Time
 	TheSeed uint64
-	Records []memory.Record
-
-	byID  map[string]int
-	byKey map[[2]string]int
 }
 
 // NewView returns the view of an empty memory.
 func NewView(records ...memory.Record) *View {
-	v := &View{Clock: Start, TheSeed: 7, byID: map[string]int{}, byKey: map[[2]string]int{}}
+	v := &View{Clock: Start, TheSeed: 7}
 	for _, r := range records {
 		v.Put(r)
 	}
 	return v
 }
 
-// Put stores a record, or replaces the one with its id.
-func (v *View) Put(r memory.Record) {
-	i, ok := v.byID[r.ID]
-	if ok {
-		v.Records[i] = r
-	} else {
-		i = len(v.Records)
-		v.Records = append(v.Records, r)
-		v.byID[r.ID] = i
-	}
-	if r.State != memory.Retired {
-		v.byKey[[2]string{r.Store, r.Key}] = i
-	}
-}
-
 func (v *View) Now() time.Time    { return v.Clock }
 func (v *View) Seed() uint64      { return v.TheSeed }
 func (v *View) Trial() uint64     { return 1 }
 func (v *View) Principal() string { return "user-1" }
-func (v *View) Len() int          { return len(v.Records) }
-
-func (v *View) Get(id string) (memory.Record, bool) {
-	if i, ok := v.byID[id]; ok {
-		return v.Records[i], true
-	}
-	return memory.Record{}, false
-}
-
-func (v *View) ByKey(store, key string) (memory.Record, bool) {
-	if i, ok := v.byKey[[2]string{store, key}]; ok {
-		return v.Records[i], true
-	}
-	return memory.Record{}, false
-}
-
-func (v *View) Each(yield func(memory.Record) bool) {
-	for _, r := range v.Records {
-		if !yield(r) {
-			return
-		}
-	}
-}
 
 // Trial is a gate with the store behind it: it proposes, commits and recalls as
 // a Memory does.
@@ -257,8 +216,6 @@ func Checks(fs []memory.Finding) []string {
 // Filled returns a view of n ordinary records, for benchmarks.
 func Filled(n int) *View {
 	v := NewView()
-	v.Records = make([]memory.Record, 0, n)
-	v.byID, v.byKey = make(map[string]int, n), make(map[[2]string]int, n)
 	for i := range n {
 		r := FromUser(fmt.Sprintf("Project %d is kept in room %d and reviewed every %d weeks.", i, i%97, i%5+1))
 		r.ID = "r" + strconv.Itoa(i+1)

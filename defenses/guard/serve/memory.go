@@ -65,9 +65,7 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Principal == "" {
-		o.Principal = "user-1"
-	}
+	o.Principal = cmp.Or(o.Principal, "user-1")
 	m := &Memory{principal: o.Principal, writer: o.Writer, sealer: o.Sealer}
 	m.shared = memory.NewShared(memory.Options{
 		Stores: Specs(), Store: o.Store, Principal: o.Principal, Clock: o.Now,

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -27,18 +28,8 @@ type Limits struct {
 }
 
 func (l Limits) filled() Limits {
-	if l.Body == 0 {
-		l.Body = 8 << 20
-	}
-	if l.Concurrent == 0 {
-		l.Concurrent = 64
-	}
-	if l.Time == 0 {
-		l.Time = 30 * time.Second
-	}
-	if l.Connections == 0 {
-		l.Connections = 256
-	}
+	l.Body, l.Concurrent = cmp.Or(l.Body, 8<<20), cmp.Or(l.Concurrent, 64)
+	l.Time, l.Connections = cmp.Or(l.Time, 30*time.Second), cmp.Or(l.Connections, 256)
 	return l
 }
 

@@ -496,22 +496,19 @@ func read(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 	return nil
 }
 
-// mirror is a trial's store as the guard was told of it.
+// mirror is a trial's [memory.View]: its store as the guard was told of it.
 type mirror struct {
+	memory.Picture
 	now       time.Time
 	seed      uint64
 	trial     uint64
 	principal string
 	memory    string
-	records   []memory.Record
-	byID      map[string]int
-	byKey     map[[2]string]int
 	bytes     int // about what the records take
 }
 
 func newMirror(q *external.Request) *mirror {
-	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, byID: map[string]int{},
-		byKey: map[[2]string]int{}, bytes: len(q.Principal) + 2*len(q.Pass)}
+	m := &mirror{seed: q.Seed, trial: q.Trial, principal: q.Principal, bytes: len(q.Principal) + 2*len(q.Pass)}
 	if m.memory = "pass " + q.Pass; q.Pass == "" {
 		m.memory = fmt.Sprintf("trial %d", q.Trial)
 	}
@@ -519,23 +516,19 @@ func newMirror(q *external.Request) *mirror {
 }
 
 func (m *mirror) put(r memory.Record) {
-	i, ok := m.byID[r.ID]
 	m.bytes += sizeOf(&r)
-	if ok {
-		m.bytes -= sizeOf(&m.records[i])
-		m.records[i] = r
-	} else {
-		i = len(m.records)
-		m.records = append(m.records, r)
-		m.byID[r.ID] = i
-	}
-	k := [2]string{r.Store, r.Key}
-	if r.State != memory.Retired {
-		m.byKey[k] = i
-	} else if at, ok := m.byKey[k]; ok && at == i {
-		delete(m.byKey, k)
+	if old, replaced := m.Put(r); replaced {
+		m.bytes -= sizeOf(&old)
 	}
 }
+
+func (m *mirror) Now() time.Time    { return m.now }
+func (m *mirror) Seed() uint64      { return m.seed }
+func (m *mirror) Trial() uint64     { return m.trial }
+func (m *mirror) Principal() string { return m.principal }
+
+// Memory names the memory that the trial is about.
+func (m *mirror) Memory() string { return m.memory }
 
 // sizeOf is about what a record takes, in bytes.
 func sizeOf(r *memory.Record) int {
@@ -549,37 +542,4 @@ func sizeOf(r *memory.Record) int {
 		n += 16 + len(in)
 	}
 	return n
-}
-
-func (m *mirror) Now() time.Time    { return m.now }
-func (m *mirror) Seed() uint64      { return m.seed }
-func (m *mirror) Trial() uint64     { return m.trial }
-func (m *mirror) Principal() string { return m.principal }
-
-// Memory names the memory that the trial is about.
-func (m *mirror) Memory() string { return m.memory }
-func (m *mirror) Len() int       { return len(m.records) }
-
-func (m *mirror) Get(id string) (memory.Record, bool) {
-	i, ok := m.byID[id]
-	if !ok {
-		return memory.Record{}, false
-	}
-	return m.records[i], true
-}
-
-func (m *mirror) ByKey(store, key string) (memory.Record, bool) {
-	i, ok := m.byKey[[2]string{store, key}]
-	if !ok {
-		return memory.Record{}, false
-	}
-	return m.records[i], true
-}
-
-func (m *mirror) Each(yield func(memory.Record) bool) {
-	for _, r := range m.records {
-		if !yield(r) {
-			return
-		}
-	}
 }
