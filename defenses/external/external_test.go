@@ -260,7 +260,7 @@ func TestAGuardOfWritesCanBePlaced(t *testing.T) {
 		}
 		ops = append(ops, q.Op)
 		a := external.Answer{ID: q.ID, Name: "writes"}
-		if a.Action = "allow"; q.Op == external.Write && strings.Contains(q.Value, "bad") {
+		if a.Action = "allow"; q.Op == external.Write && strings.Contains(q.Text, "bad") {
 			a.Action = "block"
 		}
 		if err := json.NewEncoder(w).Encode(a); err != nil {

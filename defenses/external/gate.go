@@ -137,8 +137,8 @@ func (g *gate) around(ctx context.Context) {
 	for r := range g.view.Each {
 		if !g.told[r.ID] {
 			g.told[r.ID] = true
-			w := recordOf(&r)
-			g.tell(ctx, Committed, &Request{Change: memory.Add.String(), Principal: r.Principal, Record: &w, Around: true})
+			g.tell(ctx, Committed, &Request{Change: memory.Add.String(), Principal: r.Principal, Record: RecordOf(&r),
+				Around: true})
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (g *gate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, err
 		return memory.Verdict{}, g.ready()
 	}
 	a, err := g.ask(ctx, Input, &Request{Principal: g.view.Principal(), Segment: s.ID, Turn: s.Turn,
-		Record: &Record{Value: s.Text, SourceClass: s.Origin.Class.String(), Origin: &s.Origin}})
+		Record: RecordOf(&memory.Record{Text: s.Text, Origin: s.Origin})})
 	return g.verdict(a, err)
 }
 
@@ -169,13 +169,8 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 	if !g.ops[Write] {
 		return memory.Verdict{}, g.ready()
 	}
-	w := recordOf(&p.Record)
-	q := &Request{Route: p.Route, Change: p.Op.String(), Principal: p.Record.Principal, Record: &w}
-	if p.Prior != nil {
-		prior := recordOf(p.Prior)
-		q.Prior = &prior
-	}
-	return g.verdict(g.ask(ctx, Write, q))
+	return g.verdict(g.ask(ctx, Write, &Request{Route: p.Route, Change: p.Op.String(), Principal: p.Record.Principal,
+		Record: RecordOf(&p.Record), Prior: RecordOf(p.Prior)}))
 }
 
 // Read implements [memory.Gate].
@@ -186,7 +181,7 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 	}
 	r := &Request{Route: q.Route, Query: q.Text, Principal: q.Principal, K: q.K, Candidates: make([]Candidate, len(cs))}
 	for i := range cs {
-		r.Candidates[i] = Candidate{recordOf(&cs[i].Record), cs[i].Score}
+		r.Candidates[i] = Candidate{*RecordOf(&cs[i].Record), cs[i].Score}
 	}
 	a, err := g.ask(ctx, Read, r)
 	if err != nil {
@@ -223,7 +218,7 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 	}
 	q := &Request{Principal: g.view.Principal()}
 	for i := range rs {
-		q.Records = append(q.Records, recordOf(&rs[i]))
+		q.Records = append(q.Records, *RecordOf(&rs[i]))
 	}
 	a, err := g.ask(ctx, Seed, q)
 	if err != nil {
@@ -256,13 +251,8 @@ func (g *gate) Committed(c memory.Change) {
 		return
 	}
 	g.told[c.Record.ID] = true
-	w := recordOf(&c.Record)
-	q := &Request{Route: c.Route, Change: c.Op.String(), Principal: c.Record.Principal, Record: &w}
-	if c.Prior != nil {
-		prior := recordOf(c.Prior)
-		q.Prior = &prior
-	}
-	g.tell(g.ctx, Committed, q)
+	g.tell(g.ctx, Committed, &Request{Route: c.Route, Change: c.Op.String(), Principal: c.Record.Principal,
+		Record: RecordOf(&c.Record), Prior: RecordOf(c.Prior)})
 }
 
 // Close ends the trial. It asks one last question, so that whatever the guard

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/memtox/memtox/internal/remote"
@@ -22,11 +22,10 @@ type service struct {
 	wire   *remote.Client
 	redact remote.Redactor
 
-	mu       sync.Mutex
-	last     uint64
-	failures int // in a row
-	err      error
-	done     chan struct{}
+	last     atomic.Uint64
+	failures atomic.Int32    // in a row
+	useful   context.Context // until there were too many
+	giveUp   context.CancelCauseFunc
 }
 
 // checkURL reads the address of a service.
@@ -49,47 +48,30 @@ func newService(u *url.URL, token, owner remote.Secret, timeout time.Duration) *
 	// time for an answer is that of the guard; this one is only the last resort.
 	c := remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*timeout + time.Second,
 		Redact: remote.Redactor{}.With(token, owner)})
-	return &service{url: u.String(), client: remote.HTTP(remote.Authorized(c, token)), wire: c, redact: c.Redactor(),
-		done: make(chan struct{})}
+	s := &service{url: u.String(), client: remote.HTTP(remote.Authorized(c, token)), wire: c, redact: c.Redactor()}
+	s.useful, s.giveUp = context.WithCancelCause(context.Background())
+	return s
 }
 
-func (s *service) lost() <-chan struct{} { return s.done }
-
-func (s *service) why() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
+func (s *service) lost() <-chan struct{} { return s.useful.Done() }
+func (s *service) why() error            { return context.Cause(s.useful) }
 
 func (s *service) close(error) { s.wire.Close() }
 
 func (s *service) send(ctx context.Context, q *Request) (func(context.Context) (*Answer, error), error) {
-	s.mu.Lock()
-	s.last++
-	q.ID = s.last
-	s.mu.Unlock()
+	q.ID = s.last.Add(1)
 	a, err := s.post(ctx, q)
-	if ctx.Err() == nil || isLate(context.Cause(ctx)) {
-		s.count(err)
+	if err == nil {
+		s.failures.Store(0)
+	} else if ctx.Err() == nil || isLate(context.Cause(ctx)) {
+		if s.failures.Add(1) >= maxFailures {
+			s.giveUp(err)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	return func(context.Context) (*Answer, error) { return a, nil }, nil
-}
-
-// count gives the connection up after too many failures in a row.
-func (s *service) count(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		s.failures = 0
-		return
-	}
-	if s.failures++; s.failures >= maxFailures && s.err == nil {
-		s.err = err
-		close(s.done)
-	}
 }
 
 func isLate(err error) bool {

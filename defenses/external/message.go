@@ -35,26 +35,33 @@ func Ops() []string {
 
 // Record is one memory entry on the wire.
 type Record struct {
-	Record      string         `json:"record,omitempty"` // its id, which counts up within the trial
-	Store       string         `json:"store,omitempty"`
-	Key         string         `json:"key,omitempty"`
-	Value       string         `json:"value"` // the content
-	SourceClass string         `json:"source_class,omitempty"`
-	Origin      *memory.Origin `json:"origin,omitempty"`
-	Lineage     memory.Lineage `json:"lineage,omitempty"`
-	Principal   string         `json:"principal,omitempty"`
-	Asked       bool           `json:"asked,omitempty"`
-	Created     time.Time      `json:"created,omitzero"`
-	ValidFrom   time.Time      `json:"valid_from,omitzero"`
-	ValidTo     time.Time      `json:"valid_to,omitzero"`
-	Version     int            `json:"version,omitempty"`
-	Parent      string         `json:"parent,omitempty"`
-	State       string         `json:"state,omitempty"` // left out while live
-	Scope       memory.Scope   `json:"scope,omitempty"`
-	Signature   []byte         `json:"signature,omitempty"` // base64
-	SignedBy    string         `json:"signed_by,omitempty"`
-	Intents     []string       `json:"intents,omitempty"`
-	Trust       *float64       `json:"trust,omitempty"`
+	wire
+	SourceClass string `json:"source_class,omitempty"` // where there is no origin
+}
+
+// wire is a [memory.Record] under the names of the protocol.
+type wire struct {
+	ID    string `json:"record,omitempty"` // counts up within the trial
+	Key   string `json:"key,omitempty"`
+	Store string `json:"store,omitempty"`
+	Text  string `json:"value"` // the content
+
+	Origin    memory.Origin  `json:"origin"`
+	Lineage   memory.Lineage `json:"lineage,omitempty"`
+	Principal string         `json:"principal,omitempty"`
+	Asked     bool           `json:"asked,omitempty"`
+
+	Created   time.Time    `json:"created,omitzero"`
+	ValidFrom time.Time    `json:"valid_from,omitzero"`
+	ValidTo   time.Time    `json:"valid_to,omitzero"`
+	Version   int          `json:"version,omitempty"`
+	Parent    string       `json:"parent,omitempty"`
+	State     memory.State `json:"state,omitzero"` // left out while live
+	Scope     memory.Scope `json:"scope,omitempty"`
+	Signature []byte       `json:"signature,omitempty"` // base64
+	SignedBy  string       `json:"signed_by,omitempty"`
+	Intents   []string     `json:"intents,omitempty"`
+	Trust     *float64     `json:"trust,omitempty"`
 }
 
 // Candidate is a recalled record with its relevance.
@@ -172,8 +179,11 @@ func readAnswer(b []byte) (*Answer, error) {
 // stands twice, or is unknown, comes with an error to answer it by.
 func ReadRequest(b []byte) (*Request, error) {
 	q := new(Request)
-	if err := json.Unmarshal(b, q); err != nil {
+	switch err := json.Unmarshal(b, q); {
+	case err != nil && q.ID == 0: // nobody could be answered
 		return nil, err
+	case err != nil:
+		return &Request{ID: q.ID}, err
 	}
 	return q, remote.Exact(b, requestFields)
 }
@@ -182,9 +192,7 @@ func ReadRequest(b []byte) (*Request, error) {
 var requestFields = remote.Fields(reflect.TypeFor[Request]())
 
 // answerFields are the fields of [Answer] and [Judgement].
-var answerFields = []string{"id", "action", "detectors", "reasons", "spans", "score", "value", "held", "scope",
-	"signature", "signed_by",
-	"unsure", "rank", "attribute", "decisions", "records", "took_us", "error", "name", "version", "configuration", "ops"}
+var answerFields = remote.Fields(reflect.TypeFor[Answer]())
 
 // judgements are the fields of an [Answer] that hold lists of [Judgement].
 var judgements = []string{"decisions", "records"}
@@ -199,34 +207,20 @@ const (
 	maxIdentity  = 16 << 10 // bytes of a configuration
 )
 
-func recordOf(r *memory.Record) Record {
-	out := Record{Record: r.ID, Store: r.Store, Key: r.Key, Value: r.Text, SourceClass: r.Origin.Class.String(),
-		Origin: &r.Origin, Lineage: r.Lineage,
-		Principal: r.Principal, Asked: r.Asked, Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo,
-		Version: r.Version, Parent: r.Parent,
-		Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy, Intents: r.Intents, Trust: r.Trust}
-	if r.State != memory.Live {
-		out.State = r.State.String()
+// RecordOf is a record in the words of the protocol; nil is none.
+func RecordOf(r *memory.Record) *Record {
+	if r == nil {
+		return nil
 	}
-	return out
+	return &Record{wire(*r), r.Origin.Class.String()}
 }
 
 // Memory is the record as a gate sees it.
 func (r *Record) Memory() (memory.Record, error) {
-	out := memory.Record{ID: r.Record, Store: r.Store, Key: r.Key, Text: r.Value, Lineage: r.Lineage,
-		Principal: r.Principal, Asked: r.Asked,
-		Created: r.Created, ValidFrom: r.ValidFrom, ValidTo: r.ValidTo, Version: r.Version, Parent: r.Parent, Scope: r.Scope,
-		Signature: r.Signature, SignedBy: r.SignedBy, Intents: r.Intents, Trust: r.Trust}
-	if r.Origin != nil {
-		out.Origin = *r.Origin
-	} else if r.SourceClass != "" {
+	out := memory.Record(r.wire)
+	if r.SourceClass != "" && r.Origin == (memory.Origin{}) {
 		if err := out.Origin.Class.UnmarshalText([]byte(r.SourceClass)); err != nil {
 			return out, fmt.Errorf("source_class: %w", err)
-		}
-	}
-	if r.State != "" {
-		if err := out.State.UnmarshalText([]byte(r.State)); err != nil {
-			return out, fmt.Errorf("state: %w", err)
 		}
 	}
 	return out, nil

@@ -314,13 +314,16 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// claimed is a record as the trial's client may claim it to be.
-func (t *trial) claimed(r *external.Record) (memory.Record, error) {
+// claimed is a record as the trial's client may claim it to be; nil is none.
+func (t *trial) claimed(r *external.Record) (*memory.Record, error) {
+	if r == nil {
+		return nil, nil
+	}
 	out, err := r.Memory()
 	out.Origin.Class = min(out.Origin.Class, t.most)
 	t.lower(out.Lineage)
 	out.Asked = out.Asked && t.most >= memory.User // it is the user who asks
-	return out, err
+	return &out, err
 }
 
 // lower takes from a lineage what the trial's client cannot claim.
@@ -376,23 +379,19 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 			return fmt.Errorf("principal %q: the trial is that of %q", q.Principal, t.view.principal)
 		}
 	}
-	var subject memory.Record
-	if q.Record != nil {
-		if q.Op != external.Input {
-			q.Record.Principal = q.Principal
-		}
-		var err error
-		if subject, err = t.claimed(q.Record); err != nil {
-			return err
-		}
+	if q.Record == nil {
+		q.Record = new(external.Record)
 	}
-	var prior *memory.Record
-	if q.Prior != nil {
-		r, err := t.claimed(q.Prior)
-		if err != nil {
-			return err
-		}
-		prior = &r
+	if q.Op != external.Input {
+		q.Record.Principal = q.Principal
+	}
+	subject, err := t.claimed(q.Record)
+	if err != nil {
+		return err
+	}
+	prior, err := t.claimed(q.Prior)
+	if err != nil {
+		return err
 	}
 	var op memory.Op
 	if q.Op == external.Write || q.Op == external.Committed {
@@ -408,7 +407,7 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 		a.Judgement = external.JudgementOf(&v)
 		return err
 	case external.Write:
-		v, err := t.gate.Write(ctx, memory.Proposal{Op: op, Route: q.Route, Record: subject, Prior: prior})
+		v, err := t.gate.Write(ctx, memory.Proposal{Op: op, Route: q.Route, Record: *subject, Prior: prior})
 		a.Judgement = external.JudgementOf(&v)
 		return err
 	case external.Read:
@@ -427,9 +426,9 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 		if prior != nil && op == memory.Replace {
 			t.view.put(*prior)
 		}
-		t.view.put(subject)
+		t.view.put(*subject)
 		if !q.Around {
-			t.gate.Committed(memory.Change{Op: op, Route: q.Route, Record: subject, Prior: prior})
+			t.gate.Committed(memory.Change{Op: op, Route: q.Route, Record: *subject, Prior: prior})
 		}
 		return nil
 	}
@@ -447,7 +446,7 @@ func seed(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 		}
 		if !t.owner() {
 			r.Scope = memory.ScopeUnset // what it may do is not its own to say
-			v, err := t.gate.Write(ctx, memory.Proposal{Op: memory.Add, Route: memory.RouteSeed, Record: r})
+			v, err := t.gate.Write(ctx, memory.Proposal{Op: memory.Add, Route: memory.RouteSeed, Record: *r})
 			if err != nil {
 				return fmt.Errorf("record %d: %w", i+1, err)
 			}
@@ -457,7 +456,7 @@ func seed(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 				continue
 			}
 		}
-		rs, at = append(rs, r), append(at, i)
+		rs, at = append(rs, *r), append(at, i)
 	}
 	out, err := t.gate.Seed(ctx, rs)
 	if err != nil {
@@ -480,7 +479,7 @@ func read(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 		if err != nil {
 			return fmt.Errorf("candidate %d: %w", i+1, err)
 		}
-		cs[i] = memory.Candidate{Record: r, Score: q.Candidates[i].Relevance}
+		cs[i] = memory.Candidate{Record: *r, Score: q.Candidates[i].Relevance}
 	}
 	ds, err := t.gate.Read(ctx, memory.Query{Route: q.Route, Text: q.Query, Principal: q.Principal, K: q.K}, cs)
 	if err != nil {

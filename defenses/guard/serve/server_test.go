@@ -36,7 +36,7 @@ func openServer(closed *int) *serve.Server {
 func tell(s *serve.Server, trial uint64, op, value string) string {
 	q := &external.Request{ID: 1, Op: op, Trial: trial}
 	if op == external.Committed {
-		q.Change, q.Record = "add", &external.Record{Record: "r1", Value: value, SourceClass: "USER"}
+		q.Change, q.Record = "add", external.RecordOf(&memory.Record{ID: "r1", Text: value, Origin: memory.Origin{Class: memory.User}})
 	}
 	return s.Answer(context.Background(), q).Error
 }
@@ -129,10 +129,12 @@ func TestEveryFieldOfARecordCountsAgainstTheMemory(t *testing.T) {
 	s := openServer(&closed)
 	long := strings.Repeat("x", 1<<20)
 	link := memory.Link{Record: "r", Origin: memory.Origin{Class: memory.User, Source: "s", Medium: memory.Medium(long)}}
-	records := []external.Record{{Value: long}, {Key: long}, {Store: long}, {Parent: long}, {Record: long},
-		{SignedBy: long},
-		{Signature: []byte(long)}, {Intents: []string{"pay", long}}, {Lineage: memory.Lineage{link}}, {Origin: &link.Origin},
-		{Intents: make([]string, 1<<16)}}
+	var records []external.Record
+	for _, r := range []memory.Record{{Text: long}, {Key: long}, {Store: long}, {Parent: long}, {ID: long}, {SignedBy: long},
+		{Signature: []byte(long)}, {Intents: []string{"pay", long}}, {Lineage: memory.Lineage{link}}, {Origin: link.Origin},
+		{Intents: make([]string, 1<<16)}} {
+		records = append(records, *external.RecordOf(&r))
+	}
 	for n, q := range []external.Request{{Principal: long}, {Pass: long}} {
 		q.Op, q.Trial = external.Open, uint64(100+n)
 		wantError(t, s.Answer(context.Background(), &q).Error, "")
