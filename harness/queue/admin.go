@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/memtox/memtox/internal/remote"
 )
 
 // State is what a queue holds.
@@ -64,7 +66,7 @@ func Look(ctx context.Context, o Options) (*State, error) {
 			s.Rows = info.State.Msgs
 		}
 	}
-	if err := pause(ctx, statusGap+statusGap/4); err != nil {
+	if err := remote.Sleep(ctx, statusGap+statusGap/4); err != nil {
 		return nil, err
 	}
 	s.Workers = c.Workers()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/results"
-
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // Coordinator hands out the trials of one run and collects their rows.
@@ -73,15 +74,17 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	if nc.ConnectedClusterName() != "" {
 		copies = 3
 	}
-	if err := persist(ctx, func() (err error) {
+	if err := persist(ctx, patience, func() (err error) {
 		if q, err = c.open(ctx, js, copies); copies > 1 && tooFew(err) {
 			c.logf("the cluster has not three servers with JetStream and room: the queue is on one of them alone")
 			copies = 1
 			q, err = c.open(ctx, js, copies)
 		}
 		return err
-	}); err != nil {
-		return c.told(ctx, err)
+	}); err != nil && ctx.Err() != nil {
+		return err
+	} else if err != nil {
+		return c.told(err)
 	}
 	sub, err := nc.Subscribe(namesOf(c.Name).status, c.hear)
 	if err != nil {
@@ -109,27 +112,24 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	}()
 	// What waits from an earlier coordinator is taken before anything is handed
 	// out anew, or finished trials would be run again.
-	if err := q.settled(ctx, collected); err == nil {
+	err = q.settled(ctx, collected)
+	if err == nil {
 		var asked *nats.Subscription
 		if asked, err = nc.Subscribe(q.done, func(m *nats.Msg) { c.answer(q, sink, m) }); err == nil {
 			defer func() { _ = asked.Unsubscribe() }()
 			err = c.handOut(ctx, q, sink, stop)
 		}
-		if err != nil && ctx.Err() == nil {
-			cancel(err)
-			<-collected
-			return c.told(ctx, err)
-		}
-	} else if ctx.Err() == nil {
+	}
+	if err != nil && ctx.Err() == nil {
 		cancel(err)
 		<-collected
-		return c.told(ctx, err)
+		return c.told(err)
 	}
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
 		idle := 0
-		for pause(ctx, statusGap) == nil {
+		for remote.Sleep(ctx, statusGap) == nil {
 			if a, err := announced(ctx, q.bucket); err == nil && (a.Over || a.RunID != q.run) {
 				return
 			}
@@ -150,29 +150,20 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	select {
 	case <-collected:
 	case <-ctx.Done():
-		<-collected
 	case <-taken:
 		if ctx.Err() == nil {
 			c.logf("the queue was drained: the run stops here")
 		}
-		cancel(nil)
-		<-collected
 	case <-stop:
 		back, end := context.WithTimeout(ctx, 10*time.Second)
 		_ = q.jobs.Purge(back)
-		for gone := false; !gone && len(c.Workers()) > 0; { // with nobody there nothing is in flight
-			select {
-			case <-collected:
-				gone = true
-			case <-back.Done():
-				gone = true
-			case <-time.After(200 * time.Millisecond):
-			}
+		// With no worker there nothing is in flight.
+		for len(c.Workers()) > 0 && !closed(collected) && remote.Sleep(back, 200*time.Millisecond) == nil {
 		}
 		end()
-		cancel(nil)
-		<-collected
 	}
+	cancel(nil)
+	<-collected
 	if failed != nil {
 		return failed
 	}
@@ -189,12 +180,11 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 }
 
 // told turns an error of the queue into one that says what was being done.
-func (c *Coordinator) told(ctx context.Context, err error) error {
-	var p *settings.Problem
-	if err == nil || ctx.Err() != nil || errors.As(err, &p) {
+func (o *Options) told(err error) error {
+	if _, ok := errors.AsType[*settings.Problem](err); ok {
 		return err
 	}
-	return fmt.Errorf("using the queue %s at %s: %w", c.Name, c.URL, err)
+	return fmt.Errorf("using the queue %s at %s: %w", o.Name, o.URL, err)
 }
 
 // queue is one queue on a server.
@@ -292,12 +282,11 @@ func (q *queue) settled(ctx context.Context, all <-chan struct{}) error {
 		if err != nil && !passing(err) {
 			return err
 		}
-		select {
-		case <-all:
+		if closed(all) {
 			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+		}
+		if err := remote.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -327,84 +316,84 @@ func (q *queue) empty(ctx context.Context) bool {
 
 // handOut fills the work queue with what the sink lacks, unless it is stopped.
 func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, stop <-chan struct{}) error {
-	for {
+	if err := persist(ctx, forever, func() error {
 		if closed(stop) {
 			return nil
 		}
 		// The consumer goes too. A server that was killed may have kept it and lost
 		// the last of the spans; then it would take new ones for those.
-		err := q.jobs.DeleteConsumer(ctx, "workers")
-		if err == nil || errors.Is(err, jetstream.ErrConsumerNotFound) {
-			err = q.jobs.Purge(ctx)
-		}
-		if err == nil {
-			break
-		}
-		if !passing(err) {
+		if err := q.jobs.DeleteConsumer(ctx, "workers"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
+		return q.jobs.Purge(ctx)
+	}); err != nil {
+		return err
 	}
 	x := c.Experiment
 	unit := x.Unit()
-	var pending []jetstream.PubAckFuture
-	flush := func() error {
-		for _, f := range pending {
-			select {
-			case <-f.Ok():
-			case err := <-f.Err():
-				// Perhaps it arrived all the same: a span that is handed out
-				// twice costs work, not a row.
-				for err != nil {
-					if !passing(err) {
-						return err
+	open := func(yield func(first int64) bool) {
+		for first := int64(0); first < x.Plan.Whole(); first += unit {
+			for t := range x.Plan.Span(first, unit) {
+				if !sink.Done(x.Plan.ID(t)) {
+					if !yield(first) {
+						return
 					}
-					if e := pause(ctx, 200*time.Millisecond); e != nil {
-						return e
-					}
-					_, err = q.js.Publish(ctx, q.jobSubject, f.Msg().Data)
+					break
 				}
-			case <-ctx.Done():
-				return ctx.Err()
 			}
 		}
-		pending = pending[:0]
-		return nil
 	}
-	for first := int64(0); first < x.Plan.Whole(); first += unit {
-		open := false
-		for t := range x.Plan.Span(first, unit) {
-			open = open || !sink.Done(x.Plan.ID(t))
-		}
-		if !open {
-			continue
-		}
+	return harness.Pool(ctx, inFlight, stop, open, func(ctx context.Context, _ int, first int64) error {
 		b, err := json.Marshal(job{q.run, first, unit, q.js.Conn().ConnectedServerId()})
 		if err != nil {
 			return err
 		}
-		f, err := q.js.PublishMsgAsync(&nats.Msg{Subject: q.jobSubject, Data: b})
-		for err != nil {
-			if !passing(err) {
-				return err
-			}
-			if e := pause(ctx, 100*time.Millisecond); e != nil {
-				return e
-			}
-			f, err = q.js.PublishMsgAsync(&nats.Msg{Subject: q.jobSubject, Data: b})
+		// Where it arrived and nobody says so, it is handed out twice: that costs work,
+		// not a row.
+		return persist(ctx, forever, func() error {
+			_, err := q.js.Publish(ctx, q.jobSubject, b)
+			return err
+		})
+	})
+}
+
+// pull gives take the messages of a consumer, until room says that there is none for
+// them or ctx ends. Its error is one that does not pass.
+func pull(ctx context.Context, js jetstream.JetStream, stream string, c jetstream.ConsumerConfig, room func() int,
+	take func(jetstream.Msg)) error {
+	c.AckPolicy, c.AckWait = jetstream.AckExplicitPolicy, ackWait
+	for {
+		cons, err := js.CreateOrUpdateConsumer(ctx, stream, c)
+		if err != nil && !passing(err) {
+			return err
 		}
-		if pending = append(pending, f); len(pending) == inFlight {
-			if err := flush(); err != nil {
-				return err
-			}
-			if closed(stop) {
+		for err == nil { // else the server may be another one: the consumer is asked for again
+			n := room()
+			if n == 0 || ctx.Err() != nil {
 				return nil
 			}
+			err = fetch(ctx, cons, n, take)
+		}
+		if remote.Sleep(ctx, 200*time.Millisecond) != nil {
+			return nil
 		}
 	}
-	return flush()
+}
+
+func fetch(ctx context.Context, cons jetstream.Consumer, n int, take func(jetstream.Msg)) error {
+	wait, end := context.WithTimeout(ctx, 1100*time.Millisecond) // the server is asked for a tenth less
+	defer end()
+	batch, err := cons.Fetch(n, jetstream.FetchContext(wait))
+	if err != nil {
+		return err
+	}
+	for m := range batch.Messages() {
+		take(m)
+	}
+	if err := batch.Error(); !errors.Is(err, nats.ErrTimeout) {
+		return err
+	}
+	return nil
 }
 
 // collect journals finished trials until all are there or ctx ends.
@@ -414,48 +403,22 @@ func (c *Coordinator) collect(ctx context.Context, q *queue, sink harness.Sink, 
 		return err
 	}
 	defer unzip.Close()
-	plan := c.Experiment.Plan
 	c.rows = c.Experiment.Rows()
-	for progress.Done() < plan.Len() {
-		cons, err := q.js.CreateOrUpdateConsumer(ctx, q.names.rows,
-			jetstream.ConsumerConfig{Durable: "coordinator", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-				MaxAckPending: 4096})
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if !passing(err) {
-				return c.told(ctx, err)
-			}
-			if pause(ctx, 200*time.Millisecond) != nil {
-				return nil
-			}
-			continue
+	var failed error
+	err = pull(ctx, q.js, q.names.rows, jetstream.ConsumerConfig{Durable: "coordinator", MaxAckPending: 4096}, func() int {
+		if failed != nil || progress.Done() >= c.Experiment.Plan.Len() {
+			return 0
 		}
-		for progress.Done() < plan.Len() {
-			batch, err := cons.Fetch(256, jetstream.FetchMaxWait(time.Second))
-			if err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
-				_ = pause(ctx, 100*time.Millisecond)
-				break // the server may be another one: ask for the consumer again
-			}
-			for m := range batch.Messages() {
-				if err := c.take(ctx, q, m, sink, progress, unzip); err != nil {
-					return err
-				}
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-				_ = pause(ctx, 100*time.Millisecond)
-				break
-			}
+		return 256
+	}, func(m jetstream.Msg) {
+		if failed == nil {
+			failed = c.take(ctx, q, m, sink, progress, unzip)
 		}
+	})
+	if failed != nil || err == nil || ctx.Err() != nil {
+		return failed
 	}
-	return nil
+	return c.told(err)
 }
 
 // take journals the trials of one message, and throws away what is none of this
@@ -598,7 +561,7 @@ func (c *Coordinator) fetch(ctx context.Context, q *queue, name string) ([]byte,
 // server may end with this process, and takes the queue down.
 func (c *Coordinator) dismiss(ctx context.Context, q *queue) error {
 	q.note.Over = true
-	if err := persist(ctx, func() error {
+	if err := persist(ctx, patience, func() error {
 		once, end := context.WithTimeout(ctx, 2*time.Second)
 		defer end()
 		return q.announce(once)
@@ -606,10 +569,8 @@ func (c *Coordinator) dismiss(ctx context.Context, q *queue) error {
 		return err
 	}
 	_ = q.js.Conn().Publish(q.over, []byte(q.run))
-	for end := time.Now().Add(farewell); len(c.Workers()) > 0 && time.Now().Before(end); {
-		if pause(ctx, 5*time.Millisecond) != nil {
-			break
-		}
+	for end := time.Now().Add(farewell); len(c.Workers()) > 0 && time.Now().Before(end) && ctx.Err() == nil; {
+		_ = remote.Sleep(ctx, 5*time.Millisecond)
 	}
 	return errors.Join(q.js.DeleteStream(ctx, q.names.jobs), q.js.DeleteStream(ctx, q.names.rows),
 		q.js.DeleteObjectStore(ctx, q.names.large))
@@ -676,25 +637,22 @@ func tooFew(err error) bool {
 	return errors.As(err, &api) && slices.Contains([]jetstream.ErrorCode{10005, 10023, 10074}, api.ErrorCode)
 }
 
-// persist tries for a while what a server that comes back can do.
-func persist(ctx context.Context, try func() error) error {
-	for end := time.Now().Add(30 * time.Second); ; {
+// How long a server that went away is waited for.
+const (
+	patience               = 30 * time.Second
+	forever  time.Duration = math.MaxInt64
+)
+
+// persist tries again what goes away when the server is back.
+func persist(ctx context.Context, most time.Duration, try func() error) error {
+	for end := time.Now().Add(most); ; {
 		err := try()
 		if err == nil || !passing(err) || time.Now().After(end) {
 			return err
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := remote.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -82,7 +83,7 @@ const (
 const largest = 900 << 10
 
 // inFlight is how many spans are on their way to the server at once.
-const inFlight = 256
+const inFlight = 64
 
 // maxLarge bounds a trial in the object store.
 const maxLarge = 1 << 30
@@ -157,16 +158,11 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 			return nil, nil, &settings.Problem{Where: "--queue", What: o.URL, Err: err,
 				Hint: "is a server there, and is the token (MEMTOX_QUEUE_TOKEN) right?"}
 		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
+		if err := remote.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return nil, nil, err
 		}
 	}
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(inFlight),
-		// An acknowledgement that was lost with the server never comes: without
-		// this the coordinator would wait for it for ever.
-		jetstream.WithPublishAsyncTimeout(5*time.Second))
+	js, err := jetstream.New(nc)
 	if err != nil {
 		nc.Close()
 		return nil, nil, fmt.Errorf("using the queue at %s: %w", o.URL, err)

@@ -20,9 +20,8 @@ import (
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/remote"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // Worker takes trials off a queue and runs them.
@@ -69,13 +68,13 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	defer x.Close()
 	n := namesOf(w.Name)
 	var large jetstream.ObjectStore
-	if err := persist(ctx, func() (err error) {
+	if err := persist(ctx, patience, func() (err error) {
 		large, err = js.ObjectStore(ctx, n.large)
 		return err
 	}); errors.Is(err, jetstream.ErrBucketNotFound) && w.ended(ctx, js, note.RunID) {
 		return nil // while this worker read its data
 	} else if err != nil {
-		return fmt.Errorf("using the queue %s at %s: %w", w.Name, w.URL, err)
+		return w.told(err)
 	}
 	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
@@ -97,7 +96,7 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("using the queue %s at %s: %w", w.Name, w.URL, err)
+		return w.told(err)
 	}
 	defer func() {
 		_ = over.Unsubscribe()
@@ -134,12 +133,10 @@ func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan 
 				What: fmt.Sprintf("no run came to the queue %q at %s within %v", w.Name, w.URL, w.Wait),
 				Hint: "start one with `memtox run --queue`, or wait longer with --wait"}
 		}
-		select {
-		case <-stop:
+		if closed(stop) {
 			return nil, nil
-		default:
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := remote.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -193,8 +190,7 @@ type toil struct {
 	zip       *zstd.Encoder
 	x         *harness.Experiment
 
-	taken  atomic.Int64  // spans that are here and not run yet
-	freed  chan struct{} // one of them was
+	here   chan struct{} // holds one for each span that is here and not run yet
 	outbox chan finished
 	gone   <-chan struct{} // closed when nothing more is sent
 
@@ -204,7 +200,7 @@ type toil struct {
 
 // report says every now and then how it goes.
 func (t *toil) report(ctx context.Context, nc *nats.Conn) {
-	for t.tell(nc, false); pause(ctx, statusGap) == nil; t.tell(nc, false) {
+	for t.tell(nc, false); remote.Sleep(ctx, statusGap) == nil; t.tell(nc, false) {
 	}
 }
 
@@ -272,13 +268,13 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 	most := len(slots) + t.ahead(len(slots))
 	jobs := make(chan task, most)
 	t.outbox = make(chan finished, len(slots))
-	t.freed = make(chan struct{}, 1)
+	t.here = make(chan struct{}, most)
 	beat, still := context.WithCancel(send)
 	defer still()
 	go t.beat(beat)
 	go func() {
 		defer close(jobs)
-		t.fetch(ctx, stop, most, jobs)
+		t.fetch(ctx, stop, jobs)
 	}()
 	var posting sync.WaitGroup
 	posting.Go(func() { t.post(send) })
@@ -296,11 +292,7 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 		t.busy.Add(1)
 		err := t.span(ctx, slots[slot], job)
 		t.busy.Add(-1)
-		t.taken.Add(-1)
-		select {
-		case t.freed <- struct{}{}:
-		default:
-		}
+		<-t.here
 		if err != nil {
 			failed.CompareAndSwap(nil, &err)
 			cancel() // ends fetching too
@@ -327,42 +319,27 @@ func (t *toil) ahead(slots int) int {
 }
 
 // fetch takes spans off the queue while there is room for them.
-func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, most int, jobs chan<- task) {
-	stopped := func() bool { return closed(stop) || ctx.Err() != nil }
-	for !stopped() {
-		cons, err := t.js.CreateOrUpdateConsumer(ctx, t.names.jobs,
-			jetstream.ConsumerConfig{Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait,
-				MaxAckPending: -1})
-		if err != nil {
-			_ = pause(ctx, 300*time.Millisecond)
-			continue
+func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, jobs chan<- task) {
+	room := func() int {
+		select {
+		case t.here <- struct{}{}: // nobody else adds to it
+			<-t.here
+		case <-stop:
+		case <-ctx.Done():
 		}
-		for !stopped() {
-			room := most - int(t.taken.Load())
-			if room <= 0 {
-				select {
-				case <-t.freed:
-				case <-stop:
-				case <-ctx.Done():
-				}
-				continue
-			}
-			wait, end := context.WithTimeout(ctx, 1100*time.Millisecond) // the server is asked for a tenth less
-			batch, err := cons.Fetch(room, jetstream.FetchContext(wait))
-			if err == nil {
-				for m := range batch.Messages() {
-					t.taken.Add(1)
-					t.hold(m)
-					jobs <- t.receive(m) // there is room for it
-				}
-				err = batch.Error()
-			}
-			end()
-			if err != nil && !errors.Is(err, nats.ErrTimeout) {
-				_ = pause(ctx, 200*time.Millisecond)
-				break
-			}
+		if closed(stop) || ctx.Err() != nil {
+			return 0
 		}
+		return cap(t.here) - len(t.here)
+	}
+	for !closed(stop) && ctx.Err() == nil {
+		_ = pull(ctx, t.js, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", MaxAckPending: -1}, room,
+			func(m jetstream.Msg) {
+				t.here <- struct{}{}
+				t.hold(m)
+				jobs <- t.receive(m) // there is room for it
+			})
+		_ = remote.Sleep(ctx, 300*time.Millisecond)
 	}
 }
 
@@ -402,7 +379,7 @@ func (t *toil) letGo(m jetstream.Msg) {
 
 // beat tells the server which spans this worker still has.
 func (t *toil) beat(ctx context.Context) {
-	for pause(ctx, heartbeat) == nil {
+	for remote.Sleep(ctx, heartbeat) == nil {
 		t.mu.Lock()
 		held := slices.Collect(maps.Keys(t.held))
 		t.mu.Unlock()
@@ -467,17 +444,14 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 
 // finishedEarlier asks the coordinator whether it has all trials of a span.
 func (t *toil) finishedEarlier(ctx context.Context, span []byte) (done bool, err error) {
-	for end := time.Now().Add(10 * time.Second); ; {
+	err = persist(ctx, 10*time.Second, func() error {
 		ask, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
 		m, err := t.js.Conn().RequestWithContext(ask, t.names.done, span)
-		cancel()
-		if err == nil {
-			return string(m.Data) == isDone, nil
-		}
-		if time.Now().After(end) || pause(ctx, 200*time.Millisecond) != nil {
-			return false, err
-		}
-	}
+		done = err == nil && string(m.Data) == isDone
+		return err
+	})
+	return done, err
 }
 
 // finished are trials on their way to the server. The span is acknowledged once
@@ -554,15 +528,11 @@ func (t *toil) pack(ctx context.Context, out *parcel, f results.Finished) error 
 	one.add(kind, body, packed)
 	if len(one.data) > largest {
 		name := objectName(f.Trial.ID, one.data)
-		for {
+		if err := t.insist(ctx, "putting a trial into the object store", func() error {
 			_, err := t.large.PutBytes(ctx, name, one.data)
-			if err == nil {
-				break
-			}
-			t.logf("putting trial %s into the object store: %v", f.Trial.ID, err)
-			if err := pause(ctx, 500*time.Millisecond); err != nil {
-				return err
-			}
+			return err
+		}); err != nil {
+			return err
 		}
 		one = parcel{}
 		one.add(object, []byte(name), nil)
@@ -587,22 +557,30 @@ func (t *toil) send(ctx context.Context, out *parcel) error {
 	defer t.unsent.Add(-out.n)
 	msg := &nats.Msg{Subject: t.rowSubject, Header: nats.Header{runHeader: {t.run}, workerHeader: {t.name}},
 		Data: out.data}
-	for {
+	err := t.insist(ctx, "publishing finished trials", func() error {
 		send, end := context.WithTimeout(ctx, 5*time.Second)
+		defer end()
 		_, err := t.js.PublishMsg(send, msg)
-		end()
+		return err
+	})
+	if err == nil {
+		t.finished.Add(out.n)
+		t.failed.Add(out.failed)
+	}
+	return err
+}
+
+// insist tries until the server takes what is finished. Its error is the end of ctx.
+func (t *toil) insist(ctx context.Context, what string, try func() error) error {
+	for {
+		err := try()
 		if err == nil {
-			t.finished.Add(out.n)
-			t.failed.Add(out.failed)
 			return nil
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if ctx.Err() == nil && !passing(err) {
+			t.logf("%s: %v", what, err)
 		}
-		if !passing(err) {
-			t.logf("publishing finished trials: %v", err)
-		}
-		if err := pause(ctx, 300*time.Millisecond); err != nil {
+		if err := remote.Sleep(ctx, 300*time.Millisecond); err != nil {
 			return err
 		}
 	}
