@@ -472,7 +472,7 @@ func (t *Trial) converse(ctx context.Context, box *agents.Sandbox, m *Message, r
 		if err != nil {
 			return nil, err
 		}
-		if said += r.size(); said > maxSaid {
+		if said += r.size; said > maxSaid {
 			return nil, t.fail(ctx, fmt.Errorf("it said more than %d bytes in one turn", maxSaid))
 		}
 		asks := 0

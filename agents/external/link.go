@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/memtox/memtox/internal/remote"
@@ -94,16 +95,15 @@ func parse(b []byte, id uint64, strict bool) (*Reply, error) {
 	if r.Error != "" {
 		return nil, fmt.Errorf("it says that it failed: %s", remote.Quote(r.Error))
 	}
+	r.size = len(b)
 	return &r, nil
 }
 
 // replyFields are the fields of [Reply] and its parts, and replyParts those that
 // hold parts. A call's arguments are the agent's own words.
 var (
-	replyFields = []string{"id", "call", "write", "recall", "answer", "done", "memories", "name", "version", "skills",
-		"error",
-		"args", "change", "key", "value", "old", "route", "query", "records"}
-	replyParts = []string{"call", "write", "recall", "memories"}
+	replyFields = remote.Fields(reflect.TypeFor[Reply]())
+	replyParts  = []string{"call", "write", "recall", "memories"}
 )
 
 // service is an agent behind HTTP. One serves all trials.

@@ -90,25 +90,6 @@ type Reply struct {
 	Skills  bool   `json:"skills,omitempty"` // it turns experience into skills (C4)
 
 	Error string `json:"error,omitempty"`
-}
 
-// size is about how many bytes of a reply are kept.
-func (r *Reply) size() int {
-	n := 0
-	if r.Call != nil {
-		n += len(r.Call.Name) + len(r.Call.Args)
-	}
-	if r.Write != nil {
-		n += len(r.Write.Key) + len(r.Write.Value) + len(r.Write.Old)
-	}
-	if r.Recall != nil {
-		n += len(r.Recall.Query)
-		for _, id := range r.Recall.Records {
-			n += len(id)
-		}
-	}
-	if r.Answer != nil {
-		n += len(*r.Answer)
-	}
-	return n
+	size int // bytes on the wire
 }

@@ -166,7 +166,7 @@ func fencedCalls(tools []Tool, body string, certain bool) ([]RawCall, error) {
 		if c.Arguments == nil {
 			c.Arguments = c.Parameters
 		}
-		if !certain && (c.Arguments == nil || !offered(tools, c.Name)) {
+		if !certain && (c.Arguments == nil || named(tools, c.Name).Name == "") {
 			return nil, nil
 		}
 		if c.Name == "" {
@@ -178,13 +178,4 @@ func fencedCalls(tools []Tool, body string, certain bool) ([]RawCall, error) {
 		return nil, fmt.Errorf("the block is empty")
 	}
 	return out, nil
-}
-
-func offered(tools []Tool, name string) bool {
-	for i := range tools {
-		if tools[i].Name == name {
-			return true
-		}
-	}
-	return false
 }

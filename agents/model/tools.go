@@ -229,24 +229,21 @@ func AppendArgs(dst []byte, tools []Tool, c Call) []byte {
 // parameter's type is another one, the JSON that the argument holds, if it is
 // JSON.
 func Value(tools []Tool, tool string, a Arg) any {
-	if t := typeOf(tools, tool, a.Name); t != "" && t != "string" && json.Valid([]byte(a.Value)) {
+	typed := func(p Param) bool { return p.Name == a.Name && p.Type != "" && p.Type != "string" }
+	if slices.ContainsFunc(named(tools, tool).Params, typed) && json.Valid([]byte(a.Value)) {
 		return json.RawMessage(a.Value)
 	}
 	return a.Value
 }
 
-func typeOf(tools []Tool, tool, param string) string {
-	for i := range tools {
-		if tools[i].Name != tool {
-			continue
-		}
-		for _, p := range tools[i].Params {
-			if p.Name == param {
-				return p.Type
-			}
+// named is the tool of that name, or one without parameters.
+func named(tools []Tool, name string) Tool {
+	for _, t := range tools {
+		if t.Name == name {
+			return t
 		}
 	}
-	return ""
+	return Tool{}
 }
 
 // ParseArgs reads the arguments of a call of a tool: a JSON object, or a JSON
@@ -293,18 +290,10 @@ func ParseArgs(tools []Tool, name string, raw []byte) ([]Arg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the arguments are not a JSON object: %w", err)
 	}
-	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
-	if i < 0 {
-		return args, nil
+	rank := func(a Arg) uint { // what is not found, -1, comes last
+		return uint(slices.IndexFunc(named(tools, name).Params, func(p Param) bool { return p.Name == a.Name }))
 	}
-	rank := func(a Arg) int {
-		j := slices.IndexFunc(tools[i].Params, func(p Param) bool { return p.Name == a.Name })
-		if j < 0 {
-			return len(tools[i].Params)
-		}
-		return j
-	}
-	slices.SortStableFunc(args, func(a, b Arg) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(args, func(a, b Arg) int { return cmp.Compare(rank(a), rank(b)) })
 	return args, nil
 }
 

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +79,7 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 		return err
 	}
 	t := &toil{Worker: w, names: n, name: name, run: note.RunID, since: time.Now().UTC(), js: js, large: large, zip: zip,
-		x: x, held: map[jetstream.Msg]struct{}{}}
+		x: x}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go t.report(ctx, nc)
@@ -193,9 +191,6 @@ type toil struct {
 	here   chan struct{} // holds one for each span that is here and not run yet
 	outbox chan finished
 	gone   <-chan struct{} // closed when nothing more is sent
-
-	mu   sync.Mutex
-	held map[jetstream.Msg]struct{}
 }
 
 // report says every now and then how it goes.
@@ -266,29 +261,32 @@ func (t *toil) work(ctx context.Context, stop <-chan struct{}) error {
 	defer cancel()
 	slots := t.x.Runners(t.x.Workers())
 	most := len(slots) + t.ahead(len(slots))
-	jobs := make(chan task, most)
+	jobs := make(chan *task, most)
 	t.outbox = make(chan finished, len(slots))
 	t.here = make(chan struct{}, most)
-	beat, still := context.WithCancel(send)
+	keep, still := context.WithCancel(send)
 	defer still()
-	go t.beat(beat)
 	go func() {
 		defer close(jobs)
-		t.fetch(ctx, stop, jobs)
+		t.fetch(ctx, stop, func(m jetstream.Msg) {
+			t.here <- struct{}{}
+			k := t.receive(m)
+			k.letGo = t.keep(keep, m)
+			jobs <- k // there is room for it
+		})
 	}()
 	var posting sync.WaitGroup
 	posting.Go(func() { t.post(send) })
-	open := func(yield func(task) bool) {
+	open := func(yield func(*task) bool) {
 		going := true
 		for job := range jobs {
 			if going = going && yield(job); !going { // or nobody could have it until this worker counts as dead
-				t.letGo(job.Msg)
-				_ = job.Nak()
+				job.answer(job.Nak)
 			}
 		}
 	}
 	var failed atomic.Pointer[error]
-	_ = harness.Pool(ctx, len(slots), stop, open, func(ctx context.Context, slot int, job task) error {
+	_ = harness.Pool(ctx, len(slots), stop, open, func(ctx context.Context, slot int, job *task) error {
 		t.busy.Add(1)
 		err := t.span(ctx, slots[slot], job)
 		t.busy.Add(-1)
@@ -319,7 +317,7 @@ func (t *toil) ahead(slots int) int {
 }
 
 // fetch takes spans off the queue while there is room for them.
-func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, jobs chan<- task) {
+func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, take func(jetstream.Msg)) {
 	room := func() int {
 		select {
 		case t.here <- struct{}{}: // nobody else adds to it
@@ -333,12 +331,7 @@ func (t *toil) fetch(ctx context.Context, stop <-chan struct{}, jobs chan<- task
 		return cap(t.here) - len(t.here)
 	}
 	for !closed(stop) && ctx.Err() == nil {
-		_ = pull(ctx, t.js, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", MaxAckPending: -1}, room,
-			func(m jetstream.Msg) {
-				t.here <- struct{}{}
-				t.hold(m)
-				jobs <- t.receive(m) // there is room for it
-			})
+		_ = pull(ctx, t.js, t.names.jobs, jetstream.ConsumerConfig{Durable: "workers", MaxAckPending: -1}, room, take)
 		_ = remote.Sleep(ctx, 300*time.Millisecond)
 	}
 }
@@ -348,13 +341,25 @@ type task struct {
 	jetstream.Msg
 	job
 	again bool // somebody may have had it before
+	letGo context.CancelFunc
+}
+
+// answer tells the server what became of the span: it is not worked on any more.
+func (k *task) answer(how func() error) {
+	k.letGo()
+	_ = how()
+}
+
+// giveBack has somebody take the span, a little later.
+func (k *task) giveBack() {
+	k.answer(func() error { return k.NakWithDelay(time.Second) })
 }
 
 // receive reads a span. Whether somebody had it the server counts; but one that was
 // killed may come back without its last counts, and with spans that were
 // acknowledged.
-func (t *toil) receive(m jetstream.Msg) task {
-	k := task{Msg: m}
+func (t *toil) receive(m jetstream.Msg) *task {
+	k := &task{Msg: m}
 	if json.Unmarshal(m.Data(), &k.job) != nil {
 		k.N = 0 // no span
 	}
@@ -363,63 +368,39 @@ func (t *toil) receive(m jetstream.Msg) task {
 	return k
 }
 
-// hold says from now on that the span is worked on.
-func (t *toil) hold(m jetstream.Msg) {
-	t.mu.Lock()
-	t.held[m] = struct{}{}
-	t.mu.Unlock()
-}
-
-// letGo ends that.
-func (t *toil) letGo(m jetstream.Msg) {
-	t.mu.Lock()
-	delete(t.held, m)
-	t.mu.Unlock()
-}
-
-// beat tells the server which spans this worker still has.
-func (t *toil) beat(ctx context.Context) {
-	for remote.Sleep(ctx, heartbeat) == nil {
-		t.mu.Lock()
-		held := slices.Collect(maps.Keys(t.held))
-		t.mu.Unlock()
-		for _, m := range held {
+// keep tells the server every now and then that this worker has the span, until it is
+// let go.
+func (t *toil) keep(ctx context.Context, m jetstream.Msg) (letGo context.CancelFunc) {
+	ctx, letGo = context.WithCancel(ctx)
+	go func() {
+		for remote.Sleep(ctx, heartbeat) == nil {
 			_ = m.InProgress()
 		}
-	}
+	}()
+	return letGo
 }
 
 // span runs the trials of one message. Its error is one that ends the worker.
-func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
-	giveBack := func(after time.Duration) {
-		t.letGo(m.Msg)
-		if after == 0 {
-			_ = m.Nak()
-		} else {
-			_ = m.NakWithDelay(after)
-		}
-	}
+func (t *toil) span(ctx context.Context, r *harness.Runner, m *task) error {
 	if m.First < 0 || m.N < 1 || m.N > 1<<20 {
 		t.logf("a message on the queue is thrown away: it is no span of the plan")
-		t.letGo(m.Msg)
-		_ = m.Term()
+		m.answer(m.Term)
 		return nil
 	}
 	if m.Run != t.run {
 		// Another run has taken this one's place, and this worker is about to
 		// notice: the span is for those of that run.
-		giveBack(time.Second)
+		m.giveBack()
 		return nil
 	}
 	if m.again {
 		done, err := t.finishedEarlier(ctx, m.Data())
 		if err != nil {
-			giveBack(time.Second) // nobody knows until the coordinator is back
+			m.giveBack() // nobody knows until the coordinator is back
 			return nil
 		}
 		if done {
-			t.letGo(m.Msg)
-			_ = m.Ack()
+			m.answer(m.Ack)
 			return nil
 		}
 	}
@@ -427,18 +408,18 @@ func (t *toil) span(ctx context.Context, r *harness.Runner, m task) error {
 	for trial := range t.x.Plan.Span(m.First, m.N) {
 		f, err := r.Run(ctx, trial)
 		if remote.StopsRun(err) {
-			giveBack(time.Second)
+			m.giveBack()
 			return fmt.Errorf("this worker stops here: %w", err)
 		}
 		if err != nil {
-			giveBack(0)
+			m.answer(m.Nak)
 			return nil // interrupted
 		}
 		if err := t.pack(ctx, &out, f); err != nil {
 			return nil // the worker ends: another takes the span
 		}
 	}
-	t.leave(finished{out, m.Msg})
+	t.leave(finished{out, m})
 	return nil
 }
 
@@ -458,7 +439,7 @@ func (t *toil) finishedEarlier(ctx context.Context, span []byte) (done bool, err
 // they are there; nil where more of it is to come.
 type finished struct {
 	parcel
-	span jetstream.Msg
+	span *task
 }
 
 // leave hands finished trials to the one that sends them.
@@ -482,7 +463,7 @@ func (t *toil) post(ctx context.Context) {
 			}
 			next = &f
 		}
-		out, spans := next.parcel, []jetstream.Msg{next.span}
+		out, spans := next.parcel, []*task{next.span}
 		next = nil
 		late := time.After(linger)
 	gather:
@@ -509,9 +490,7 @@ func (t *toil) post(ctx context.Context) {
 		}
 		for _, m := range spans {
 			if m != nil {
-				t.letGo(m)
-				// If it is lost the span comes back, and whoever gets it asks.
-				_ = m.Ack()
+				m.answer(m.Ack) // if it is lost the span comes back, and whoever gets it asks
 			}
 		}
 	}

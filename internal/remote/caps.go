@@ -53,8 +53,7 @@ func (p *purse) hold(tokens int64, cost float64) error {
 }
 
 func capError(what string) error {
-	return &Error{Kind: CapReached, Err: fmt.Errorf("the run's cap is reached: %s", what),
-		Hint: "raise the cap and resume the run"}
+	return Spoilt(CapReached, "the run's cap is reached: %s", what)
 }
 
 // attempt counts one request, if the cap on them allows it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,26 +33,35 @@ const (
 	CutPrompt               // the server read less of the prompt than was sent
 )
 
-var kindNames = [...]string{"fatal", "rate limit", "transient", "malformed tool call", "filtered", "cap",
-	"not recorded",
-	"no answer", "cut answer", "wrong usage", "broken tool call", "cut prompt"}
+// kinds have a name and, where the kind alone says it, a hint at what would mend it.
+var kinds = [...]struct{ name, hint string }{
+	Fatal:       {name: "fatal"},
+	RateLimited: {name: "rate limit"},
+	Transient:   {name: "transient"},
+	Malformed:   {name: "malformed tool call"},
+	Filtered:    {name: "filtered"},
+	CapReached:  {"cap", "raise the cap and resume the run"},
+	NotRecorded: {"not recorded", "replay with the settings, the cases and the version of the recording, or record again"},
+	NoAnswer:    {"no answer", "see what the server's log says of the request; memtox doctor tries the model"},
+	CutAnswer:   {"cut answer", "if it ran into a bound on tokens, raise reply_tokens or the server's own bound"},
+	BadUsage:    {"wrong usage", "update the server, or the gateway before it"},
+	BrokenCall:  {"broken tool call", "see what the server's log says of the request; memtox doctor tries the model"},
+	CutPrompt: {"cut prompt", "give the server a larger context, or the run a smaller one with --set window=N; " +
+		"if it counts only what its prompt cache did not hold, turn that cache off"},
+}
 
 // String returns the kind's name as rows and messages have it.
 func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
+	if int(k) < len(kinds) {
+		return kinds[k].name
 	}
 	return "kind " + strconv.Itoa(int(k))
 }
 
 // ParseKind is the inverse of String.
 func ParseKind(s string) (Kind, bool) {
-	for i, n := range kindNames {
-		if n == s {
-			return Kind(i), true
-		}
-	}
-	return 0, false
+	i := slices.IndexFunc(kinds[:], func(k struct{ name, hint string }) bool { return k.name == s })
+	return Kind(max(0, i)), i >= 0
 }
 
 // Retryable reports whether another attempt could help. An overloaded gateway
@@ -68,19 +78,7 @@ func Spoilt(k Kind, format string, args ...any) *Error {
 			args[i] = fmt.Errorf("%s is a %s", cmp.Or(bad.Field, "it"), bad.Value)
 		}
 	}
-	e := &Error{Kind: k, Err: fmt.Errorf(format, args...)}
-	switch k {
-	case NoAnswer, BrokenCall:
-		e.Hint = "see what the server's log says of the request; memtox doctor tries the model"
-	case CutAnswer:
-		e.Hint = "if it ran into a bound on tokens, raise reply_tokens or the server's own bound"
-	case BadUsage:
-		e.Hint = "update the server, or the gateway before it"
-	case CutPrompt:
-		e.Hint = "give the server a larger context, or the run a smaller one with --set window=N; " +
-			"if it counts only what its prompt cache did not hold, turn that cache off"
-	}
-	return e
+	return &Error{Kind: k, Err: fmt.Errorf(format, args...), Hint: kinds[k].hint}
 }
 
 // Error is why a model did not answer. Its text holds no secret and no control

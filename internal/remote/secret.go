@@ -70,34 +70,34 @@ const maxKeyFile = 16 << 10
 // The second result says where it came from, for messages.
 func Key(lookup func(string) (string, bool), readFile func(string) ([]byte, error), file string,
 	variables ...string) (Secret, string, error) {
+	value, from := "", ""
 	if file != "" {
+		from = "file " + file
 		b, err := readFile(file)
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return Secret{}, "", fmt.Errorf("reading the API key: there is no file %q", file)
-			}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return Secret{}, "", fmt.Errorf("reading the API key: there is no file %q", file)
+		case err != nil:
 			return Secret{}, "", fmt.Errorf("reading the API key: %w", err)
-		}
-		if len(b) > maxKeyFile {
+		case len(b) > maxKeyFile:
 			return Secret{}, "", fmt.Errorf("reading the API key: %q has %d bytes; a key file holds one line with the key alone",
 				file, len(b))
 		}
-		s, err := clean(string(b))
-		if err != nil {
-			return Secret{}, "", fmt.Errorf("reading the API key from file %q: %w", file, err)
-		}
-		return s, "file " + file, nil
+		value = string(b)
 	}
 	for _, name := range variables {
-		if v, ok := lookup(name); ok && strings.TrimSpace(v) != "" {
-			s, err := clean(v)
-			if err != nil {
-				return Secret{}, "", fmt.Errorf("reading the API key from %s: %w", name, err)
-			}
-			return s, "environment variable " + name, nil
+		if v, ok := lookup(name); from == "" && ok && strings.TrimSpace(v) != "" {
+			value, from = v, "environment variable "+name
 		}
 	}
-	return Secret{}, "", nil
+	if from == "" {
+		return Secret{}, "", nil
+	}
+	s, err := clean(value)
+	if err != nil {
+		return Secret{}, "", fmt.Errorf("reading the API key from %s: %w", from, err)
+	}
+	return s, from, nil
 }
 
 func clean(v string) (Secret, error) {
@@ -156,12 +156,7 @@ func (r Redactor) list() []string {
 }
 
 // String removes the secrets from s.
-func (r Redactor) String(s string) string {
-	for _, f := range r.list() {
-		s = strings.ReplaceAll(s, f, redacted)
-	}
-	return s
-}
+func (r Redactor) String(s string) string { return string(r.Bytes([]byte(s))) }
 
 // Bytes removes the secrets from b; where it holds none, it returns b itself.
 func (r Redactor) Bytes(b []byte) []byte {

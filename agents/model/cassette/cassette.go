@@ -357,8 +357,6 @@ func (c *Cassette) miss(r *http.Request, k key, op string, canon []byte) error {
 	c.missed++
 	tell := c.missed <= explained
 	c.mu.Unlock()
-	e := &remote.Error{Kind: remote.NotRecorded, Op: op, Host: r.URL.Host,
-		Hint: "replay with the settings, the cases and the version of the recording, or record again"}
 	trial := "outside of any trial"
 	if k.trial != "" {
 		trial = "of trial " + k.trial
@@ -370,7 +368,8 @@ func (c *Cassette) miss(r *http.Request, k key, op string, canon []byte) error {
 			why = "reading the file again: " + err.Error()
 		}
 	}
-	e.Err = fmt.Errorf("a request %s is not on the cassette %s: %s", trial, filepath.Base(c.path), why)
+	e := remote.Spoilt(remote.NotRecorded, "a request %s is not on the cassette %s: %s", trial, filepath.Base(c.path), why)
+	e.Op, e.Host = op, r.URL.Host
 	return e
 }
 
