@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,13 +116,13 @@ type Report struct {
 	tables []*Table
 }
 
-// duel is two arms that are to be compared.
+// duel is two arms that are to be compared: one of a run, and one of the first.
 type duel struct {
-	a, b   Side
-	ta, tb *Table
-	x, y   *Arm
-	m      *matching
+	run  int
+	x, y *Arm
 }
+
+func (d duel) sides() (a, b Side) { return Side{d.run, d.x.Defense}, Side{0, d.y.Defense} }
 
 // WantsLatency reports whether a metric needs the decisions to be loaded.
 func (o *Options) WantsLatency() bool {
@@ -205,9 +206,8 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 		for _, d := range duels {
 			r.Declared.Comparisons = append(r.Declared.Comparisons, compareRate(d, m, Slice{}, o))
 			for _, by := range o.By {
-				for _, v := range d.ta.Values(by) {
+				for _, v := range d.x.Table.Values(by) {
 					if c := compareRate(d, m, Slice{by, v}, o); c.Pairs.N() > 0 || c.Dropped.total() > 0 {
-						c.Changed = nil // they stand in the declared comparison
 						sliced.Comparisons = append(sliced.Comparisons, c)
 					}
 				}
@@ -288,50 +288,32 @@ func within(t *Table, o Options) ([]duel, error) {
 	if len(t.arms) == 0 {
 		return nil, usage(t.Name+" holds no trial yet", "wait until some have finished")
 	}
-	m := match(t, t)
-	side := func(a *Arm) Side { return Side{0, a.Defense} }
 	var out []duel
-	if o.AllPairs {
-		for i, y := range t.arms {
-			for _, x := range t.arms[i+1:] {
-				if x.Agent == y.Agent && o.wants(x) && o.wants(y) {
-					out = append(out, duel{side(x), side(y), t, t, x, y, m})
-				}
+	against, found := cmp.Or(o.Against, Undefended), o.AllPairs
+	for i, y := range t.arms {
+		for k, x := range t.arms {
+			found = found || y.Defense == against
+			if x != y && x.Agent == y.Agent && o.wants(x) &&
+				(o.AllPairs && k > i && o.wants(y) || !o.AllPairs && y.Defense == against) {
+				out = append(out, duel{0, x, y})
 			}
 		}
-	} else {
-		against := o.Against
-		if against == "" {
-			against = Undefended
-		}
-		found := false
-		for _, x := range t.arms {
-			y := t.Arm(x.Agent, against)
-			found = found || y != nil
-			if y != nil && x != y && o.wants(x) {
-				out = append(out, duel{side(x), side(y), t, t, x, y, m})
+	}
+	if !found {
+		var names []string
+		for _, a := range t.arms {
+			if !slices.Contains(names, a.Defense) {
+				names = append(names, a.Defense)
 			}
 		}
-		if !found {
-			return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against),
-				"name one with --against: "+strings.Join(defenseNames(t), ", ")+"; or compare all with --all-pairs")
-		}
+		return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against),
+			"name one with --against: "+strings.Join(names, ", ")+"; or compare all with --all-pairs")
 	}
 	if len(out) == 0 {
 		return nil, usage(t.Name+" has no two arms to compare",
 			"an arm is compared with another of the same agent; name a second run to compare runs")
 	}
 	return out, nil
-}
-
-func defenseNames(t *Table) []string {
-	var out []string
-	for _, a := range t.arms {
-		if !slices.Contains(out, a.Defense) {
-			out = append(out, a.Defense)
-		}
-	}
-	return out
 }
 
 // between pairs the arms of each later run with those of the first.
@@ -350,23 +332,21 @@ func between(tables []*Table, o Options, r *Report) ([]duel, error) {
 			return nil, err
 		}
 		r.Notes = append(r.Notes, Differences(t, first)...)
-		m := match(t, first)
 		n := len(out)
-		for _, x := range t.arms {
-			if !o.wants(x) {
-				continue
-			}
-			if y := first.Arm(x.Agent, x.Defense); y != nil {
-				out = append(out, duel{Side{i + 1, x.Defense}, Side{0, y.Defense}, t, first, x, y, m})
-			} else {
-				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", x.Name(), t.Name,
-					first.Name))
+		common, onlyA, onlyB := t.Beside(first)
+		for _, arms := range common {
+			if o.wants(arms[0]) {
+				out = append(out, duel{i + 1, arms[0], arms[1]})
 			}
 		}
-		for _, y := range first.arms {
-			if o.wants(y) && t.Arm(y.Agent, y.Defense) == nil {
-				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", y.Name(), first.Name,
-					t.Name))
+		for _, a := range slices.Concat(onlyA, onlyB) {
+			other := first
+			if a.Table == first {
+				other = t
+			}
+			if o.wants(a) {
+				r.Notes = append(r.Notes, fmt.Sprintf("dropped: arm %s of %s, which %s does not have", a.Name(), a.Table.Name,
+					other.Name))
 			}
 		}
 		if len(out) == n {
@@ -441,18 +421,18 @@ func Differences(a, b *Table) []string {
 }
 
 func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {
-	p := d.m.pair(d.x, d.y, m, s, o.Changed)
-	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, A: d.a, B: d.b, Pairs: p.Pairs, Dropped: p.Dropped,
-		Changed: p.changed,
-		RateA:   stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
+	p := pair(d.x, d.y, m, s, o.Changed && s == (Slice{}))
+	c := Comparison{Metric: m.Name, Slice: s, Agent: d.x.Agent, Pairs: p.Pairs, Dropped: p.Dropped,
+		Changed: p.changed, RateA: stats.ClusteredWilson(p.A, o.Level), RateB: stats.ClusteredWilson(p.B, o.Level),
 		Difference: p.Estimate(o.Level, o.Seed), Test: p.Test(o.Seed), McNemar: stats.McNemar(p.Pairs)}
+	c.A, c.B = d.sides()
 	c.Interval = c.Difference.Method
 	for _, w := range slices.Concat(c.Difference.Warnings, c.Test.Warnings) {
 		if !slices.Contains(c.Warnings, w.Text) {
 			c.Warnings = append(c.Warnings, w.Text)
 		}
 	}
-	if m.Lands && d.ta == d.tb && d.y.Defense == Undefended {
+	if m.Lands && d.x.Table == d.y.Table && d.y.Defense == Undefended {
 		v := prevented(c.RateA, c.RateB)
 		c.Prevented = &v
 	}
@@ -460,27 +440,16 @@ func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {
 }
 
 func compareLatency(d duel, l metric.Latency, o Options) (LatencyComparison, bool) {
-	c := LatencyComparison{Name: l.String(), Agent: d.x.Agent, A: d.a, B: d.b}
+	c := LatencyComparison{Name: l.String(), Agent: d.x.Agent}
+	c.A, c.B = d.sides()
 	a, okA := d.x.Latency(l.Gate)
 	b, okB := d.y.Latency(l.Gate)
-	if !okA && !okB {
-		return c, false
+	if v, ok := a.Quantile(l.Quantile, o.Level).Value(); ok {
+		c.ValueA = &v
 	}
-	none := new(stats.Sketch)
-	if !okA {
-		a = none
-	}
-	if !okB {
-		b = none
-	}
-	for _, v := range []struct {
-		s  *stats.Sketch
-		to **float64
-	}{{a, &c.ValueA}, {b, &c.ValueB}} {
-		if q, ok := v.s.Quantile(l.Quantile, o.Level).Value(); ok {
-			*v.to = &q
-		}
+	if v, ok := b.Quantile(l.Quantile, o.Level).Value(); ok {
+		c.ValueB = &v
 	}
 	c.Difference = a.QuantileDifference(b, l.Quantile, o.Level, o.Seed)
-	return c, true
+	return c, okA || okB
 }

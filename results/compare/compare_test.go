@@ -138,7 +138,7 @@ func TestRatesAreThoseOfTheSummary(t *testing.T) {
 				continue // records cannot be paired by case
 			}
 			name, want := m.Name, a.Rate(m)
-			tally := table.Count(table.Arm(a.Agent, a.Defense), m, compare.Slice{})
+			tally := table.Arm(a.Agent, a.Defense).Count(m, compare.Slice{})
 			got := stats.ClusteredWilson(tally.Families, 0)
 			if !got.Measured() && !want.Measured() {
 				continue // a run without a judge has no judged rates
@@ -169,12 +169,12 @@ func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 	ta, tb := load(t, a.Write(t, filepath.Join(dir, "a")), compare.LoadOptions{}),
 		load(t, b.Write(t, filepath.Join(dir, "b")), compare.LoadOptions{})
 	m, _ := metric.Find("end_to_end")
-	p := compare.Pair(ta, ta.Arm("hermes", "none"), tb, tb.Arm("hermes", "none"), m, compare.Slice{})
+	p := compare.Pair(ta.Arm("hermes", "none"), tb.Arm("hermes", "none"), m, compare.Slice{})
 	want := compare.Dropped{OnlyA: 24 + 1, NotScored: 1}
 	if p.Dropped != want || p.Pairs.N() != 22 {
 		t.Errorf("dropped %+v of %d pairs, want %+v of 22", p.Dropped, p.Pairs.N(), want)
 	}
-	q := compare.Pair(tb, tb.Arm("hermes", "none"), ta, ta.Arm("hermes", "none"), m, compare.Slice{})
+	q := compare.Pair(tb.Arm("hermes", "none"), ta.Arm("hermes", "none"), m, compare.Slice{})
 	if q.Dropped != (compare.Dropped{OnlyB: 25, NotScored: 1}) || q.Pairs.OnlyA != p.Pairs.OnlyB ||
 		q.Pairs.Both != p.Pairs.Both {
 		t.Errorf("the other way round: %+v, %+v", q.Dropped, q.Pairs)

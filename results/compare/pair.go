@@ -50,25 +50,25 @@ type Change struct {
 
 // matching finds the unit of table b for every unit of table a; −1 for none.
 type matching struct {
-	a, b *Table
 	to   []int32
 	from []bool // units of b that have one in a
 }
 
-func match(a, b *Table) *matching {
-	m := &matching{a: a, b: b, to: make([]int32, len(a.units)), from: make([]bool, len(b.units))}
-	for i, u := range a.units {
+// match matches the units of two tables, once for all their arms.
+func (t *Table) match(b *Table) *matching {
+	if m := t.matches[b]; m != nil {
+		return m
+	}
+	m := &matching{to: make([]int32, len(t.units)), from: make([]bool, len(b.units))}
+	for i, u := range t.units {
 		m.to[i] = -1
-		if a == b {
-			m.to[i], m.from[i] = int32(i), true
-			continue
-		}
-		if c, ok := b.caseOf[a.cases[u.kase].ID]; ok {
+		if c, ok := b.caseOf[t.cases[u.kase].ID]; ok {
 			if j, ok := b.unitOf[unit{c, u.epoch}]; ok {
 				m.to[i], m.from[j] = j, true
 			}
 		}
 	}
+	t.matches[b] = m
 	return m
 }
 
@@ -79,36 +79,36 @@ type matched struct {
 	x, y  cell
 }
 
-// both goes through the units of both tables: those of a, then those that b alone has.
-func (m *matching) both(armA, armB *Arm) iter.Seq[matched] {
+// both goes through the units of two arms: those of a's table, then those that b's alone
+// has.
+func both(a, b *Arm) iter.Seq[matched] {
 	return func(yield func(matched) bool) {
-		for i, u := range m.a.units {
-			of := matched{c: &m.a.cases[u.kase], epoch: u.epoch, x: armA.cell(int32(i))}
+		m := a.Table.match(b.Table)
+		for i, u := range a.Table.units {
+			of := matched{c: &a.Table.cases[u.kase], epoch: u.epoch, x: a.cell(int32(i))}
 			if m.to[i] >= 0 {
-				of.y = armB.cell(m.to[i])
+				of.y = b.cell(m.to[i])
 			}
 			if !yield(of) {
 				return
 			}
 		}
-		for i, u := range m.b.units {
-			if !m.from[i] && !yield(matched{c: &m.b.cases[u.kase], epoch: u.epoch, y: armB.cell(int32(i))}) {
+		for i, u := range b.Table.units {
+			if !m.from[i] && !yield(matched{c: &b.Table.cases[u.kase], epoch: u.epoch, y: b.cell(int32(i))}) {
 				return
 			}
 		}
 	}
 }
 
-// Pair pairs two arms by case and epoch. They may be of different tables.
-func Pair(a *Table, armA *Arm, b *Table, armB *Arm, rate *metric.Metric, s Slice) Paired {
-	return match(a, b).pair(armA, armB, rate, s, false)
-}
+// Pair pairs two arms, which may be of different tables, by case and epoch.
+func Pair(a, b *Arm, rate *metric.Metric, s Slice) Paired { return pair(a, b, rate, s, false) }
 
-func (m *matching) pair(armA, armB *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
+func pair(a, b *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
 	var p Paired
-	n := len(m.a.families)
+	n := len(a.Table.families)
 	p.Clusters, p.A, p.B = make([]stats.Cluster, n), make([]stats.Count, n), make([]stats.Count, n)
-	for of := range m.both(armA, armB) {
+	for of := range both(a, b) {
 		c, x, y := of.c, of.x, of.y
 		inA, inB := x.concerns(rate), y.concerns(rate)
 		switch {

@@ -24,11 +24,10 @@ type Deviation struct {
 
 // Replay compares the outcomes of two arms by their digests: same cases, same
 // funnel, same sequence of verdicts. What is said goes from B to A.
-func Replay(a *Table, armA *Arm, b *Table, armB *Arm) Replayed {
-	m := match(a, b)
+func Replay(a, b *Arm) Replayed {
 	var r Replayed
 	kind := slicings["class"]
-	for of := range m.both(armA, armB) {
+	for of := range both(a, b) {
 		x, y := of.x, of.y
 		switch {
 		case x.state == absent && y.state == absent:

@@ -53,6 +53,7 @@ func (c cell) concerns(m *metric.Metric) bool { return c.in.Has(m) || c.missing.
 
 // Arm is one agent under one defense in a run.
 type Arm struct {
+	Table          *Table
 	Agent, Defense string
 	// Scored, NotScored and Excluded count trials.
 	Scored, NotScored, Excluded int
@@ -71,12 +72,12 @@ func (a *Arm) cell(u int32) cell {
 	return a.cells[u]
 }
 
-// Latency returns the times inside a gate in microseconds. ok is false where
+// Latency returns the times inside a gate in microseconds, an empty sketch and false where
 // none was loaded.
 func (a *Arm) Latency(gate string) (s *stats.Sketch, ok bool) {
 	i := slices.Index(metric.Gates[:], gate)
 	if i < 0 || a.latency[i] == nil {
-		return nil, false
+		return new(stats.Sketch), false
 	}
 	return a.latency[i], true
 }
@@ -100,7 +101,8 @@ type Table struct {
 	units    []unit
 	unitOf   map[unit]int32
 	last     int32 // unit of the trial before: arms of a case follow each other
-	mixed    bool  // the run has variants beside the attacks that they vary
+	matches  map[*Table]*matching
+	mixed    bool // the run has variants beside the attacks that they vary
 }
 
 // mixed reports whether a run has variants beside the original attacks, by its
@@ -116,7 +118,7 @@ func mixed(run *results.Run) bool {
 // NewTable returns an empty table of a run.
 func NewTable(name string, run *results.Run) *Table {
 	return &Table{Name: name, Run: run, armOf: map[[2]string]*Arm{}, caseOf: map[string]int32{},
-		families: map[string]int32{}, unitOf: map[unit]int32{}, mixed: mixed(run)}
+		families: map[string]int32{}, unitOf: map[unit]int32{}, matches: map[*Table]*matching{}, mixed: mixed(run)}
 }
 
 // LoadOptions says what else to load.
@@ -183,7 +185,7 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 	}
 	a := t.armOf[[2]string{x.Agent, x.Defense}]
 	if a == nil {
-		a = &Arm{Agent: x.Agent, Defense: x.Defense}
+		a = &Arm{Table: t, Agent: x.Agent, Defense: x.Defense}
 		t.armOf[[2]string{x.Agent, x.Defense}] = a
 		t.arms = append(t.arms, a)
 	}
@@ -263,6 +265,23 @@ func (t *Table) Arms() []*Arm { return t.arms }
 
 // Arm returns an arm, or nil.
 func (t *Table) Arm(agent, defense string) *Arm { return t.armOf[[2]string{agent, defense}] }
+
+// Beside pairs the arms of two tables by their names, and lists those that one alone has.
+func (t *Table) Beside(b *Table) (common [][2]*Arm, onlyA, onlyB []*Arm) {
+	for _, x := range t.arms {
+		if y := b.Arm(x.Agent, x.Defense); y != nil {
+			common = append(common, [2]*Arm{x, y})
+		} else {
+			onlyA = append(onlyA, x)
+		}
+	}
+	for _, y := range b.arms {
+		if t.Arm(y.Agent, y.Defense) == nil {
+			onlyB = append(onlyB, y)
+		}
+	}
+	return common, onlyA, onlyB
+}
 
 // Slice is a part of the cases: those with a value in a column. The zero Slice
 // is all of them.
@@ -347,8 +366,9 @@ func (t Tally) Sum() (sum stats.Count) {
 // Arose reports whether some trial is in the rate or might have been.
 func (t Tally) Arose() bool { return t.NotScored > 0 || t.Sum().N > 0 }
 
-// Count adds up an arm's trials in a slice.
-func (t *Table) Count(a *Arm, m *metric.Metric, s Slice) Tally {
+// Count adds up the arm's trials in a slice.
+func (a *Arm) Count(m *metric.Metric, s Slice) Tally {
+	t := a.Table
 	out := Tally{Families: make([]stats.Count, len(t.families))}
 	for u := range a.cells {
 		k := &a.cells[u]

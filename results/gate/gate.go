@@ -242,7 +242,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 		if c.Class != "" && a != nil && len(targets) > 1 {
 			// A class that does not apply to an agent's profile is no reason to
 			// be red or undecided, as long as it applies to another's.
-			if n := g.t.Count(a, m, x.slice); n.Trials > 0 && n.Excluded == n.Trials {
+			if n := a.Count(m, x.slice); n.Trials > 0 && n.Excluded == n.Trials {
 				idle = append(idle, c.Name)
 				continue
 			}
@@ -278,7 +278,7 @@ func percent(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) }
 
 // limit holds a rate against its limit.
 func (g *gate) limit(c *Check, a *compare.Arm, m *metric.Metric, s compare.Slice, fail float64) {
-	tally := g.t.Count(a, m, s)
+	tally := a.Count(m, s)
 	pass := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(g.o.Confidence))
 	broken := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(fail))
 	c.Rate = &pass
@@ -362,10 +362,7 @@ func (g *gate) latency(c *Check, a *compare.Arm, l metric.Latency, fail float64)
 		}
 		scale, unit = 1/us, "× calibration loop"
 	}
-	s, ok := a.Latency(l.Gate)
-	if !ok {
-		s = new(stats.Sketch)
-	}
+	s, _ := a.Latency(l.Gate)
 	pass, broken := s.Quantile(l.Quantile, stats.OneSided(g.o.Confidence)), s.Quantile(l.Quantile, stats.OneSided(fail))
 	v, ok := pass.Value()
 	if !ok {
@@ -389,18 +386,12 @@ func (g *gate) latency(c *Check, a *compare.Arm, l metric.Latency, fail float64)
 // statistical.
 func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 	b := g.o.Baseline
-	var common [][2]*compare.Arm
-	for _, a := range g.t.Arms() {
-		if old := b.Arm(a.Agent, a.Defense); old != nil {
-			common = append(common, [2]*compare.Arm{a, old})
-		} else {
-			g.note("arm %s is not judged: the baseline does not have it", a.Name())
-		}
+	common, onlyA, onlyB := g.t.Beside(b)
+	for _, a := range onlyA {
+		g.note("arm %s is not judged: the baseline does not have it", a.Name())
 	}
-	for _, a := range b.Arms() {
-		if g.t.Arm(a.Agent, a.Defense) == nil {
-			g.note("arm %s of the baseline is not judged: the run does not have it", a.Name())
-		}
+	for _, a := range onlyB {
+		g.note("arm %s of the baseline is not judged: the run does not have it", a.Name())
 	}
 	if len(common) == 0 {
 		return nil, 0, problem("--baseline", "make one of this run: memtox gate RUN --write-baseline FILE",
@@ -414,7 +405,7 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 			if a.Defense == compare.Undefended && m.Lands {
 				continue // what lands undefended is headroom, not a defect
 			}
-			if !b.Count(old, m, compare.Slice{}).Arose() && !g.t.Count(a, m, compare.Slice{}).Arose() {
+			if !old.Count(m, compare.Slice{}).Arose() && !a.Count(m, compare.Slice{}).Arose() {
 				g.note("%s.%s is not judged: the question did not arise in either run", a.Name(), m.Name)
 				continue
 			}
@@ -432,11 +423,11 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 // samples.
 func (g *gate) difference(a, old *compare.Arm, m *metric.Metric, s compare.Slice, confidence float64) (stats.Estimate,
 	compare.Paired) {
-	level, p := stats.OneSided(confidence), compare.Pair(g.t, a, g.o.Baseline, old, m, s)
+	level, p := stats.OneSided(confidence), compare.Pair(a, old, m, s)
 	if p.Pairs.N() > 0 {
 		return p.Estimate(level, g.o.Seed), p
 	}
-	return stats.NewcombeIndependent(g.t.Count(a, m, s).Sum(), g.o.Baseline.Count(old, m, s).Sum(), level), p
+	return stats.NewcombeIndependent(a.Count(m, s).Sum(), old.Count(m, s).Sum(), level), p
 }
 
 // repeats reports whether an arm of a deterministic model did exactly what the
@@ -449,7 +440,7 @@ func (g *gate) repeats(a, old *compare.Arm) bool {
 			return false
 		}
 	}
-	r := compare.Replay(g.t, a, g.o.Baseline, old)
+	r := compare.Replay(a, old)
 	return r.Same > 0 && len(r.Changed) == 0 && r.NotScored == 0 && r.OnlyA == 0 && r.OnlyB == 0 && g.missing(a) == 0
 }
 
@@ -543,7 +534,7 @@ func (g *gate) regressed(a, old *compare.Arm, m *metric.Metric) []Regression {
 const mostCases = 10
 
 func (g *gate) replay(a, old *compare.Arm) Check {
-	r := compare.Replay(g.t, a, g.o.Baseline, old)
+	r := compare.Replay(a, old)
 	c := Check{Kind: KindReplay, Name: a.Name() + ".digest", Agent: a.Agent, Defense: a.Defense,
 		Require: "outcomes exactly as in the baseline", Outcome: stats.Inconclusive, Changed: r.Changed,
 		Measured: fmt.Sprintf("%d of %d cases changed", len(r.Changed), r.Same+len(r.Changed))}

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -194,136 +195,105 @@ func difference(a, fromA, toA, b, fromB, toB float64) (d, from, to float64) {
 // without an agent.
 const textAgent = "text"
 
-// arm is one that might have measured a figure.
-type arm struct {
-	t *compare.Table
-	a *compare.Arm
-}
-
-func (x arm) label() string {
-	if x.a.Agent == textAgent {
-		return x.a.Name() // no model reads the texts, or the defense is one
+// label says who measured.
+func label(a *compare.Arm) string {
+	run := a.Table.Run
+	switch {
+	case a.Agent == textAgent: // no model reads the texts, or the defense is one
+		return a.Name()
+	case run == nil:
+		return "unknown model, " + a.Name()
+	case !run.LLM:
+		return run.Model + " (" + ReferenceLabel + "), " + a.Name()
 	}
-	model := "unknown model"
-	if run := x.t.Run; run != nil {
-		model = run.Model
-		if !run.LLM {
-			model += " (" + ReferenceLabel + ")"
-		}
-	}
-	return model + ", " + x.a.Name()
+	return run.Model + ", " + a.Name()
 }
 
 // rate adds up a figure's classes in an arm.
-func (x arm) rate(f Figure) (r stats.Rate, notScored int) {
+func rate(a *compare.Arm, f Figure) (r stats.Rate, notScored int) {
 	m, ok := metric.Find(f.Metric)
 	if !ok {
 		return stats.ClusteredWilson(nil, 0), 0
 	}
-	var total compare.Tally
-	slicesOf := []compare.Slice{{}}
-	if len(f.Classes) > 0 {
-		slicesOf = nil
-		for _, c := range f.Classes {
-			slicesOf = append(slicesOf, compare.Slice{By: "class", Name: c})
-		}
+	if len(f.Classes) == 0 {
+		t := a.Count(m, compare.Slice{})
+		return stats.ClusteredWilson(t.Families, 0), t.NotScored
 	}
-	for _, s := range slicesOf {
-		t := x.t.Count(x.a, m, s)
-		if total.Families == nil {
-			total.Families = make([]stats.Count, len(t.Families))
+	var families []stats.Count
+	for _, c := range f.Classes {
+		t := a.Count(m, compare.Slice{By: "class", Name: c})
+		if families == nil {
+			families = make([]stats.Count, len(t.Families))
 		}
 		for i, c := range t.Families {
-			total.Families[i].K += c.K
-			total.Families[i].N += c.N
+			families[i].K += c.K
+			families[i].N += c.N
 		}
-		total.NotScored += t.NotScored
+		notScored += t.NotScored
 	}
-	return stats.ClusteredWilson(total.Families, 0), total.NotScored
+	return stats.ClusteredWilson(families, 0), notScored
 }
 
 // fromRuns fills a table of a model's agents or of detectors.
 func (r *Report) fromRuns(runs []*compare.Table) {
 	t := r.Table
+	var arms []*compare.Arm
+	for _, run := range runs {
+		arms = append(arms, run.Arms()...)
+	}
 	used := map[*compare.Arm]bool{}
 	for _, f := range t.Figures {
-		rows := 0
-		for _, run := range runs {
-			for _, a := range run.Arms() {
-				if !r.matches(f, run, a) {
-					continue
-				}
+		rows := len(r.Rows)
+		for _, a := range arms {
+			if matches(f, a) {
 				used[a] = true
-				rows++
-				r.Rows = append(r.Rows, r.row(f, arm{run, a}))
+				r.Rows = append(r.Rows, r.row(f, a))
 			}
 		}
-		if rows == 0 {
+		if len(r.Rows) == rows {
 			r.Rows = append(r.Rows, Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: "–",
 				Verdict: NotComparable, Reason: "no run measured it"})
 		}
 	}
 	// Defenses of ours on the same texts stand beside detectors of theirs.
-	if t.Kind == KindDetectors {
-		seen := map[string]bool{}
-		for _, run := range runs {
-			for _, a := range run.Arms() {
-				if used[a] || a.Defense == compare.Undefended {
-					continue
-				}
-				for _, f := range t.Figures {
-					_, what, _ := strings.Cut(f.ID, ".")
-					if what == "" {
-						what = f.ID
-					}
-					id := a.Name() + " in " + run.Name + " " + what
-					if seen[id] {
-						continue
-					}
-					seen[id] = true
-					x := arm{run, a}
-					rate, _ := x.rate(f)
-					if !rate.Measured() {
-						continue
-					}
-					r.Rows = append(r.Rows, Row{Figure: a.Defense + "." + what, Published: "–", Measured: rate.String(), Rate: &rate,
-						By: x.label(), Reason: beside(t, x)})
-				}
+	seen := map[[2]any]bool{}
+	for _, a := range arms {
+		if t.Kind != KindDetectors || used[a] || a.Defense == compare.Undefended {
+			continue
+		}
+		reason := "another defense on the same cases; nothing is published of it"
+		if other := otherCases(t, a.Table); other != "" {
+			reason = "another defense; " + other
+		}
+		for _, f := range t.Figures {
+			what := f.ID[strings.IndexByte(f.ID, '.')+1:]
+			rate, _ := rate(a, f)
+			if rate.Measured() && !seen[[2]any{a, what}] {
+				r.Rows = append(r.Rows, Row{Figure: a.Defense + "." + what, Published: "–", Measured: rate.String(), Rate: &rate,
+					By: label(a), Reason: reason})
 			}
+			seen[[2]any{a, what}] = true
 		}
 	}
-	if !r.Measured() || r.Count(Inside)+r.Count(Outside) == 0 {
+	if r.Count(Inside)+r.Count(Outside) == 0 {
 		r.Needs = t.Need
 	}
 }
 
-func beside(t Table, x arm) string {
-	if reason := otherCases(t, x.t); reason != "" {
-		return "another defense; " + reason
-	}
-	return "another defense on the same cases; nothing is published of it"
-}
-
 // matches reports whether an arm may stand beside a figure.
-func (r *Report) matches(f Figure, run *compare.Table, a *compare.Arm) bool {
-	want := f.Defense
-	if want == "" {
-		want = compare.Undefended
-	}
-	if a.Defense != want || f.Agent != "" && a.Agent != f.Agent {
+func matches(f Figure, a *compare.Arm) bool {
+	if a.Defense != cmp.Or(f.Defense, compare.Undefended) || f.Agent != "" && a.Agent != f.Agent {
 		return false
 	}
 	// A model's own row takes that model's runs; the reference model may stand
 	// beside the first of them, which is where a reader looks.
-	if f.Model != "" && run.Run != nil && run.Run.LLM {
-		return sameModel(run.Run.Model, f.Model)
-	}
-	return true
+	run := a.Table.Run
+	return f.Model == "" || run == nil || !run.LLM || sameModel(run.Model, f.Model)
 }
 
-func (r *Report) row(f Figure, x arm) Row {
-	rate, notScored := x.rate(f)
-	row := Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: x.label(), Verdict: NotComparable}
+func (r *Report) row(f Figure, a *compare.Arm) Row {
+	rate, notScored := rate(a, f)
+	row := Row{Figure: f.ID, Published: f.published(), Measured: notMeasured, By: label(a), Verdict: NotComparable}
 	if rate.Measured() {
 		row.Rate, row.Measured = &rate, rate.String()
 	}
@@ -338,15 +308,15 @@ func (r *Report) row(f Figure, x arm) Row {
 		add("no trial of it was scored")
 	}
 	if r.Table.Kind == KindLLM {
-		add(r.otherModel(f, x.t))
-	} else if x.a.Agent != textAgent {
+		add(r.otherModel(f, a.Table))
+	} else if a.Agent != textAgent {
 		add("measured in an agent's sessions, not on the texts: use memtox detect")
 	}
-	add(otherCases(r.Table, x.t))
+	add(otherCases(r.Table, a.Table))
 	if notScored > 0 {
 		add(fmt.Sprintf("%d trials were not scored", notScored))
 	}
-	if x.t.Run != nil && x.t.Trials < x.t.Run.Planned {
+	if a.Table.Run != nil && a.Table.Trials < a.Table.Run.Planned {
 		add("the run is not complete")
 	}
 	if len(reasons) > 0 {
@@ -359,10 +329,7 @@ func (r *Report) row(f Figure, x arm) Row {
 
 // otherModel says why a run's model is not the figure's.
 func (r *Report) otherModel(f Figure, t *compare.Table) string {
-	want := f.Model
-	if want == "" {
-		want = r.Table.Model
-	}
+	want := cmp.Or(f.Model, r.Table.Model)
 	switch {
 	case t.Run == nil:
 		return "the run does not say which model it used"
@@ -421,16 +388,14 @@ func (r *Report) policy(runs []*compare.Table) {
 		}
 		for _, a := range t.Arms() {
 			for _, name := range []string{"end_to_end", "utility"} {
-				x := arm{t, a}
-				rate, _ := x.rate(Figure{Metric: name})
+				rate, _ := rate(a, Figure{Metric: name})
 				row := Row{Figure: p + "/" + a.Defense + "." + name, Published: "–", Measured: rate.String(), Rate: &rate,
-					By: x.label(), Verdict: NotComparable,
-					Reason: "the source gives no figure"}
+					By: label(a), Verdict: NotComparable, Reason: "the source gives no figure"}
 				if !rate.Measured() {
 					row.Measured, row.Rate = notMeasured, nil
 				}
 				if base != nil && base != t {
-					row.Reason += "; " + versus(base, t, a, name)
+					row.Reason += "; " + versus(base, a, name)
 				}
 				r.Rows = append(r.Rows, row)
 			}
@@ -439,8 +404,8 @@ func (r *Report) policy(runs []*compare.Table) {
 }
 
 // versus says how an arm differs from the same arm under the vague policy.
-func versus(base, t *compare.Table, a *compare.Arm, name string) string {
-	if err := compare.SameDataset(t, base); err != nil {
+func versus(base *compare.Table, a *compare.Arm, name string) string {
+	if err := compare.SameDataset(a.Table, base); err != nil {
 		return "other cases than under vague"
 	}
 	old := base.Arm(a.Agent, a.Defense)
@@ -448,7 +413,7 @@ func versus(base, t *compare.Table, a *compare.Arm, name string) string {
 		return "vague was not run with this arm"
 	}
 	m, _ := metric.Find(name)
-	p := compare.Pair(t, a, base, old, m, compare.Slice{})
+	p := compare.Pair(a, old, m, compare.Slice{})
 	e := p.Estimate(stats.DefaultLevel, 1)
 	v, ok := e.Value()
 	if !ok {
