@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,16 +22,15 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results/render"
 )
 
 // catalog is memtox's own, with files looked for in the working directory.
 func (e *Env) catalog(resume bool, spent remote.Caps) harness.Catalog {
 	c := harness.Builtin()
 	c.Datasets = e.openSet
-	c.Models = e.models(resume, spent).Model
-	c.ReadFile = e.readRegular
+	c.Models, c.ReadFile = e.models(resume, spent).Model, e.readRegular
 	c.Lookup, c.Dir = e.lookup, e.Dir
 	return c
 }
@@ -49,237 +48,174 @@ func (e *Env) lookup(name string) (string, bool) {
 
 // openSet opens a set by name, or a file in the working directory.
 func (e *Env) openSet(ctx context.Context, name string) (*datasets.Set, error) {
-	if slices.Contains(datasets.Names(), name) {
-		return attacks.Open(ctx, name)
-	}
 	path := e.path(name)
-	if _, err := os.Stat(path); err != nil && path != name && errors.Is(err, fs.ErrNotExist) {
-		path = name // the error should name what the user wrote
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(datasets.Names(), name) {
+		path = name // which is also what an error should name
 	}
-	return attacks.Open(ctx, path)
+	set, err := attacks.Open(ctx, path)
+	if err != nil {
+		return nil, &settings.Problem{Err: err}
+	}
+	return set, nil
 }
 
-// setProblem is an error of opening a set, which the user can mend.
-func setProblem(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err
+// list is what a command does that prints what there is.
+func list(env *Env, c *cobra.Command, columns []string, fill func(*render.Table)) action {
+	format := formatFlag(c)
+	return func(context.Context, []string) error {
+		t := &render.Table{Header: columns}
+		fill(t)
+		return printTable(env, t, *format)
 	}
-	return &settings.Problem{Err: err}
 }
 
-func newAgents(env *Env) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the agents", Args: noArgs, Example: "  memtox agents list"}
-	format := formatFlag(list)
-	list.RunE = func(*cobra.Command, []string) error {
-		l := &listing{columns: []string{"agent", "version", "about"}}
+func newAgentsList(env *Env, c *cobra.Command) action {
+	return list(env, c, []string{"agent", "version", "about"}, func(t *render.Table) {
 		for _, p := range agents.Profiles() {
-			l.add(p.Name, p.Version, p.About)
+			t.Add(p.Name, p.Version, p.About)
 		}
-		return l.print(env, *format)
-	}
-	return group("agents", "The agents: profiles that say how memory is used", list)
+	})
 }
 
-func newAttacks(env *Env) *cobra.Command {
-	return group("attacks", "The attack classes and the mutations", newAttacksList(env), newAttacksMutations(env))
-}
-
-func newAttacksList(env *Env) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the attack classes", Args: noArgs,
-		Example: "  memtox attacks list --format json"}
-	format := formatFlag(list)
-	list.RunE = func(*cobra.Command, []string) error {
-		l := &listing{columns: []string{"class", "title", "signal", "channel", "vulnerabilities"}}
-		for _, c := range datasets.Classes() {
-			i, _ := datasets.Info(c)
-			l.add(c, i.Title, i.Signal, i.Channel, strings.Join(i.Vulnerabilities, " "))
+func newAttacksList(env *Env, c *cobra.Command) action {
+	return list(env, c, []string{"class", "title", "signal", "channel", "vulnerabilities"}, func(t *render.Table) {
+		for _, class := range datasets.Classes() {
+			i, _ := datasets.Info(class)
+			t.Add(class, i.Title, i.Signal, i.Channel, strings.Join(i.Vulnerabilities, " "))
 		}
-		return l.print(env, *format)
-	}
-	return list
+	})
 }
 
-func newAttacksMutations(env *Env) *cobra.Command {
-	list := &cobra.Command{Use: "mutations", Short: "List the mutations that --mutate takes", Args: noArgs,
-		Long: "List the mutations that --mutate takes. The reference model cannot read what an\nopaque one makes: its " +
-			"figures there say nothing of an LLM, which may unwrap it.",
-		Example: "  memtox attacks mutations"}
-	format := formatFlag(list)
-	list.RunE = func(*cobra.Command, []string) error {
-		l := &listing{columns: []string{"mutation", "kind", "about"}}
+func newAttacksMutations(env *Env, c *cobra.Command) action {
+	return list(env, c, []string{"mutation", "kind", "about"}, func(t *render.Table) {
 		for _, m := range attacks.Mutations() {
 			about := m.About
 			if m.Opaque {
 				about += " (opaque)"
 			}
-			l.add(m.Name, string(m.Kind), about)
+			t.Add(m.Name, string(m.Kind), about)
 		}
-		return l.print(env, *format)
-	}
-	return list
+	})
 }
 
-func newDefenses(env *Env) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the defenses", Args: noArgs, Example: "  memtox defenses list"}
-	format := formatFlag(list)
-	list.RunE = func(*cobra.Command, []string) error {
-		l := &listing{columns: []string{"defense", "screens", "idea", "cost"}}
+func newDefensesList(env *Env, c *cobra.Command) action {
+	return list(env, c, []string{"defense", "screens", "idea", "cost"}, func(t *render.Table) {
 		for _, i := range builtin.New().Infos() {
 			name := i.Name
 			if i.Argument != "" {
 				name += "[:" + i.Argument + "]"
 			}
-			l.add(name, cmp.Or(defenses.PlaceList(i.Screens), "–"), i.Idea, i.Cost)
+			t.Add(name, cmp.Or(defenses.PlaceList(i.Screens), "–"), i.Idea, i.Cost)
 		}
-		return l.print(env, *format)
-	}
-	return group("defenses", "The defenses: what stands between an agent and its memory", list)
+	})
 }
 
-func newDatasets(env *Env) *cobra.Command {
-	return group("datasets", "The cases: built-in sets and files", newDatasetsList(env), newDatasetsShow(env),
-		newDatasetsValidate(env), newDatasetsExport(env), newDatasetsMutate(env), newDatasetsImport(env),
-		newDatasetsFetch(env))
-}
-
-func newDatasetsList(env *Env) *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "List the built-in sets", Args: noArgs, Example: "  memtox datasets list"}
-	format := formatFlag(c)
-	c.RunE = func(*cobra.Command, []string) error {
-		l := &listing{columns: []string{"dataset", "version", "about"}}
+func newDatasetsList(env *Env, c *cobra.Command) action {
+	return list(env, c, []string{"dataset", "version", "about"}, func(t *render.Table) {
 		for _, b := range datasets.Builtins() {
-			l.add(b.Name, b.Version, b.About)
+			t.Add(b.Name, b.Version, b.About)
 		}
-		return l.print(env, *format)
-	}
-	return c
+	})
 }
 
-func newDatasetsShow(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "show NAME|FILE", Short: "Show what a set holds, or one of its cases", Args: oneArg("a set or a file"),
-		Example: "  memtox datasets show memtox-smoke\n  memtox datasets show memtox-smoke --case m-c8c802af",
-	}
+func newDatasetsShow(env *Env, c *cobra.Command) action {
 	format := formatFlag(c)
 	id := c.Flags().String("case", "", "show this case")
 	c.ValidArgsFunction = completeSets
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		set, err := env.openSet(cmd.Context(), args[0])
+	return func(ctx context.Context, args []string) error {
+		set, err := env.openSet(ctx, args[0])
 		if err != nil {
-			return setProblem(err)
+			return err
 		}
-		if *id != "" {
-			k, ok := set.Find(*id)
-			if !ok {
-				return &settings.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
-			}
-			if *format == "json" {
-				return printJSON(env, k)
-			}
-			return datasets.Show(env.Stdout, k)
+		if *id == "" {
+			return showSet(env, set, *format)
 		}
-		return showSet(env, set, *format)
+		k, ok := set.Find(*id)
+		switch {
+		case !ok:
+			return &settings.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
+		case *format == "json":
+			return printJSON(env, k)
+		}
+		return datasets.Show(env.Stdout, k)
 	}
-	return c
 }
 
 // showSet counts the cases of a set by what tables are made of.
 func showSet(env *Env, set *datasets.Set, format string) error {
 	type key struct{ label, what string }
-	counts, families := map[key][2]int{}, map[key]map[string]bool{}
+	type group struct {
+		report, tune int
+		families     map[string]bool
+	}
+	groups := map[key]*group{}
 	for i := range set.Cases {
 		k := &set.Cases[i]
-		g := key{string(k.Label), cmp.Or(k.Class, k.Kind)}
-		n := counts[g]
-		if k.Split == datasets.Tune {
-			n[1]++
+		of := key{string(k.Label), cmp.Or(k.Class, k.Kind)}
+		g := groups[of]
+		if g == nil {
+			g = &group{families: map[string]bool{}}
+			groups[of] = g
+		}
+		if g.families[k.Family] = true; k.Split == datasets.Tune {
+			g.tune++
 		} else {
-			n[0]++
+			g.report++
 		}
-		counts[g] = n
-		if families[g] == nil {
-			families[g] = map[string]bool{}
-		}
-		families[g][k.Family] = true
-	}
-	order := make([]key, 0, len(counts))
-	for g := range counts {
-		order = append(order, g)
 	}
 	rank := append(datasets.Classes(), datasets.Kinds()...)
-	slices.SortFunc(order, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(rank, a.what), place(rank, b.what)),
-			cmp.Compare(a.what, b.what))
-	})
-	l := &listing{columns: []string{"label", "class or kind", "report", "tune", "families"}}
-	for _, g := range order {
-		l.add(g.label, g.what, fmt.Sprint(counts[g][0]), fmt.Sprint(counts[g][1]), fmt.Sprint(len(families[g])))
+	place := func(k key) int { // what is in no list comes last
+		if i := slices.Index(rank, k.what); i >= 0 {
+			return i
+		}
+		return len(rank)
+	}
+	t := &render.Table{Header: []string{"label", "class or kind", "report", "tune", "families"}}
+	for _, k := range slices.SortedFunc(maps.Keys(groups), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(a), place(b)), cmp.Compare(a.what, b.what))
+	}) {
+		g := groups[k]
+		t.Add(k.label, k.what, fmt.Sprint(g.report), fmt.Sprint(g.tune), fmt.Sprint(len(g.families)))
 	}
 	attacks, benign := set.Counts()
 	if format == "json" {
 		return printJSON(env, map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256,
-			"attacks": attacks, "benign": benign, "groups": l.rows})
+			"attacks": attacks, "benign": benign, "groups": t.Rows})
 	}
-	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(strings.Join(strings.Fields(fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign, set.SHA256)), " "))); err != nil {
+	about := fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign,
+		set.SHA256)
+	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(strings.Join(strings.Fields(about), " "))); err != nil {
 		return err
 	}
-	return l.print(env, format)
+	return printTable(env, t, format)
 }
 
-func place(list []string, s string) int {
-	if i := slices.Index(list, s); i >= 0 {
-		return i
-	}
-	return len(list)
-}
-
-func newDatasetsExport(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "export NAME|FILE", Short: "Write a set as JSON Lines", Args: oneArg("a set or a file"),
-		Example: "  memtox datasets export memtox-smoke -o cases.jsonl",
-	}
-	out := c.Flags().StringP("output", "o", "", "the file to write; standard output without it")
+func newDatasetsExport(env *Env, c *cobra.Command) action {
+	out := outputFlag(c)
 	c.ValidArgsFunction = completeSets
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		set, err := env.openSet(cmd.Context(), args[0])
+	return func(ctx context.Context, args []string) error {
+		set, err := env.openSet(ctx, args[0])
 		if err != nil {
-			return setProblem(err)
-		}
-		if *out == "" {
-			return datasets.WriteJSONL(env.Stdout, set.Cases)
-		}
-		return writeWhole(env.path(*out), func(f *os.File) error { return datasets.WriteJSONL(f, set.Cases) })
-	}
-	return c
-}
-
-func newDatasetsMutate(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "mutate NAME|FILE", Short: "Write the variants of a set's attacks as JSON Lines",
-		Args: oneArg("a set or a file"),
-		Long: `Write what --mutate makes of a set's attacks, as a file that run takes with
---dataset. Each variant names its case and its mutation. With none in the list the
-originals, benign cases included, are written too.`,
-		Example: "  memtox datasets mutate memtox-smoke --mutate summary,echo -o variants.jsonl",
-	}
-	out := c.Flags().StringP("output", "o", "", "the file to write; standard output without it")
-	list := c.Flags().StringSlice("mutate", nil, "the mutations, or sequences of them joined by + (memtox attacks "+
-		"mutations)")
-	split := c.Flags().String("split", harness.AllSplits, "report, tune or all")
-	must(c.RegisterFlagCompletionFunc("mutate", completeList(harness.MutateChoices)))
-	must(c.RegisterFlagCompletionFunc("split", cobra.FixedCompletions([]string{"report", "tune", "all"},
-		cobra.ShellCompDirectiveNoFileComp)))
-	c.ValidArgsFunction = completeSets
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(*list) == 0 {
-			return &settings.Problem{Where: "--mutate", What: "no mutation is named", Hint: "see `memtox attacks mutations`"}
-		}
-		if err := choice("--split", *split, []string{"report", "tune", "all"}); err != nil {
 			return err
 		}
-		set, err := env.openSet(cmd.Context(), args[0])
+		return env.output(*out, func(w io.Writer) error { return datasets.WriteJSONL(w, set.Cases) })
+	}
+}
+
+func newDatasetsMutate(env *Env, c *cobra.Command) action {
+	out := outputFlag(c)
+	mutations := c.Flags().StringSlice("mutate", nil, "the mutations, or sequences of them joined by + (memtox attacks "+
+		"mutations)")
+	split := choiceFlag(c, "split", harness.AllSplits, "report, tune or all", "report", "tune", harness.AllSplits)
+	must(c.RegisterFlagCompletionFunc("mutate", completeList(harness.MutateChoices)))
+	c.ValidArgsFunction = completeSets
+	return func(ctx context.Context, args []string) error {
+		if len(*mutations) == 0 {
+			return &settings.Problem{Where: "--mutate", What: "no mutation is named", Hint: "see `memtox attacks mutations`"}
+		}
+		set, err := env.openSet(ctx, args[0])
 		if err != nil {
-			return setProblem(err)
+			return err
 		}
 		if *split != harness.AllSplits {
 			part := *set
@@ -288,50 +224,25 @@ originals, benign cases included, are written too.`,
 			})
 			set = &part
 		}
-		cases, applied, err := harness.Variants(set, *list)
+		cases, applied, err := harness.Variants(set, *mutations)
 		if err != nil {
 			return err
 		}
-		if *out == "" {
-			return datasets.WriteJSONL(env.Stdout, cases)
-		}
-		if err := writeWhole(env.path(*out), func(f *os.File) error { return datasets.WriteJSONL(f, cases) }); err != nil {
+		err = env.output(*out, func(w io.Writer) error { return datasets.WriteJSONL(w, cases) })
+		if err != nil || *out == "" {
 			return err
 		}
-		l := &listing{columns: []string{"mutation", "variants"}}
+		t := &render.Table{Header: []string{"mutation", "variants"}}
 		for _, name := range slices.Sorted(maps.Keys(applied)) {
-			l.add(name, fmt.Sprint(applied[name]))
+			t.Add(name, fmt.Sprint(applied[name]))
 		}
-		return l.print(env, "table")
+		return printTable(env, t, "table")
 	}
-	return c
 }
 
-// writeWhole writes a file beside its name and renames it: the file is whole or
-// not there.
-func writeWhole(path string, write func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".memtox-*.tmp")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
-}
+func agentNames() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() }
 
-// The completions of names.
+func defenseNames() []string { return builtin.New().Names() }
 
 func completeSets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -79,7 +79,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"datasets show a b", `memtox: memtox datasets show takes one argument, and "b" stands there too`},
 		{"datasets show memtox-smoke --case m-0", `memtox: --case: memtox-smoke has no case "m-0"`},
 		{"datasets validate broken.jsonl", "memtox: " + c.dir + "/broken.jsonl:1:"},
-		{"agents list --format xml", `memtox: --format: unknown format "xml" (one of table, json, markdown)`},
+		{"agents list --format xml", `memtox: --format: unknown value "xml" (one of table, json, markdown)`},
 	} {
 		code := c.run(strings.Fields(b.args)...)
 		line := c.err.String()

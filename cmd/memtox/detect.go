@@ -30,29 +30,8 @@ var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed
 // latencySample is how many texts are timed for each further size of the store.
 const latencySample = 1000
 
-func newDetect(env *Env) *cobra.Command {
+func newDetect(env *Env, c *cobra.Command) action {
 	f := &runFlags{}
-	c := &cobra.Command{
-		Use:   "detect",
-		Short: "Try defenses as classifiers on texts or cases, without an agent",
-		Long: `Hand the texts of a set straight to the defenses and print how they classify:
-TPR, FPR, precision and F1, by class, signal, source and mutation; ROC and
-precision–recall where a defense gives scores; verdicts by kind; latency by size.
-
-A text is what a labelled set holds (memtox datasets import), or the content that
-the write session of a case brings in. It is shown to the write gate, or to the
-input or the read gate where a defense screens nothing before. Nothing is stored,
-so no text sees another. Detected means stopped: block, quarantine, or a redaction
-that removes the payload; a deferral is a rate of its own. These rates have other
-denominators than those of memtox run and stand in no column with them.
-
-Rules on origin do not fire on texts whose origin nobody knows; --origin says
-where such texts come from.`,
-		Example: `  memtox detect --dataset texts-cases.jsonl --defense guard,keyword
-  memtox detect --dataset mpbench.jsonl --split all --defense keyword,mine=exec:./guard.py
-  memtox detect --dataset texts-cases.jsonl --origin external --stored 0,1000,10000 --format json`,
-		Args: noArgs,
-	}
 	flags := c.Flags()
 	f.settings(c, func(k settings.Key) bool { return slices.Contains(detectKeys, k.Name) },
 		map[string]string{"out": "Keep rows here, as a run does (compare, gate and export read them)"})
@@ -72,7 +51,7 @@ where such texts come from.`,
 	must(c.RegisterFlagCompletionFunc("origin", completeList(datasets.Origins)))
 	must(c.RegisterFlagCompletionFunc("gate", cobra.FixedCompletions([]string{"write", "input", "read"},
 		cobra.ShellCompDirectiveNoFileComp)))
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
+	return func(ctx context.Context, _ []string) error {
 		sizes, err := storeSizes(*stored)
 		if err != nil {
 			return err
@@ -84,10 +63,9 @@ where such texts come from.`,
 		if !flags.Changed("defense") {
 			conf.Defenses = slices.Clone(detectDefenses)
 		}
-		return detect(cmd.Context(), env, conf, harness.DetectOptions{Origin: *origin, Gate: *gate, Stored: sizes[0]},
+		return detect(ctx, env, conf, harness.DetectOptions{Origin: *origin, Gate: *gate, Stored: sizes[0]},
 			sizes[1:])
 	}
-	return c
 }
 
 // detectDefenses are the defenses of `memtox detect` without --defense.

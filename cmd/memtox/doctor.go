@@ -1,35 +1,22 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
 
-func newDoctor(env *Env) *cobra.Command {
-	f := &runFlags{}
-	c := &cobra.Command{
-		Use: "doctor", Short: "Examine a model before a run: reachable, tool calls, seed, embeddings", Args: noArgs,
-		Long: `Try a model with about eight small requests: does the server answer, is the model
-there, does its context hold the window of a run, does it count tokens, call tools
-and take their results, does it repeat itself, does the seed count, does it embed.
-Exit code 1 where a run would fail.`,
-		Example: "  memtox doctor --model ollama:llama3.2\n  memtox doctor --model openai:gpt-oss-120b --base-url " +
-			"http://localhost:8000/v1 --set protocol=fenced",
-	}
-	f.register(c, func(s settings.Key) bool {
+func newDoctor(env *Env, c *cobra.Command) action {
+	f := newRunFlags(c, func(s settings.Key) bool {
 		return slices.Contains([]string{"model", "base_url", "format"}, s.Name)
 	}, nil)
 	embeddings := c.Flags().String("embeddings", "-", "The server's `MODEL` that embeds; - leaves the check out")
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := env.interruptible(cmd.Context())
-		defer stop()
+	return func(ctx context.Context, _ []string) error {
 		conf, err := f.config(env, nil)
 		if err != nil {
 			return err
@@ -51,22 +38,13 @@ Exit code 1 where a run would fail.`,
 			failed = failed || k.State == model.Failed
 		}
 		if conf.Format == "json" {
-			if err := printJSON(env, rows); err != nil {
-				return err
-			}
+			err = printJSON(env, rows)
 		} else {
-			for _, r := range rows {
-				hint := ""
-				if r.Hint != "" && r.State != "ok" {
-					hint = " (" + r.Hint + ")"
-				}
-				fmt.Fprintf(env.Stdout, "%-11s %-8s %s\n", r.Check, r.State, inert.Text(r.Detail+hint))
-			}
+			err = printForm(env, "doctor", "", rows)
 		}
-		if failed {
+		if err == nil && failed {
 			return told{errBadNews}
 		}
-		return nil
+		return err
 	}
-	return c
 }

@@ -114,6 +114,41 @@ func (e *Env) path(p string) string {
 	return filepath.Join(e.Dir, p)
 }
 
+// output writes to a file of the user's, or to standard output where none is
+// named. The file appears when it is complete; until then it has another name.
+func (e *Env) output(file string, write func(io.Writer) error) error {
+	if file == "" || file == "-" {
+		return write(e.Stdout)
+	}
+	path := e.path(file)
+	tmp, flags := path+".tmp", os.O_EXCL // a link of that name, which a change under review may bring, is not followed
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		tmp, flags = path, 0 // a device or a pipe has no other name
+	} else if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|flags, 0o666)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	err = write(f)
+	if e := f.Close(); err == nil && e != nil {
+		err = fmt.Errorf("writing %s: %w", file, e)
+	}
+	if tmp == path {
+		return err
+	}
+	if err == nil {
+		if err = os.Rename(tmp, path); err != nil {
+			err = fmt.Errorf("writing %s: %w", file, err)
+		}
+	}
+	if err != nil {
+		os.Remove(tmp)
+	}
+	return err
+}
+
 // maxSettingFile bounds a file that a setting names.
 const maxSettingFile = 16 << 20
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,7 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-func newDatasetsFetch(env *Env) *cobra.Command {
+func newDatasetsFetch(env *Env, c *cobra.Command) action {
 	var names, about []string
 	for _, s := range importers.Sources() {
 		names = append(names, s.Name)
@@ -25,29 +26,19 @@ func newDatasetsFetch(env *Env) *cobra.Command {
 		about = append(about, fmt.Sprintf("  %-10s %s (%s at %.7s, %s; %s)", s.Name, s.About, s.Repository, s.Commit,
 			s.Licence, where))
 	}
-	c := &cobra.Command{
-		Use: "fetch NAME", Short: "Get a published set at its pinned commit", Args: oneArg("the name of a set"),
-		Long: `Get the files of a published set at its pinned commit and hold them to their size
-and git blob hash. A download that broke off goes on where it ended. --from takes
-the files from a folder instead and needs no network.
-
-` + strings.Join(about, "\n"),
-		Example: "  memtox datasets fetch mpbench -o data\n  memtox datasets fetch amg --from ~/Downloads -o data",
-	}
+	c.Long = strings.Replace(c.Long, "SETS", strings.Join(about, "\n"), 1)
 	dir := c.Flags().StringP("output", "o", ".", "the `folder` to put the files in")
 	from := c.Flags().String("from", "", "a `folder` that has the files: nothing is downloaded")
 	mirror := c.Flags().String("mirror", "", "a `URL` that has the repositories' files under OWNER/NAME/COMMIT/PATH, "+
 		"instead of GitHub")
 	c.ValidArgsFunction = cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := known("", "set", args[0], names); err != nil {
-			return err
+	return func(ctx context.Context, args []string) error {
+		s, known := importers.Find(args[0])
+		if !known {
+			return settings.Unknown("", "set", args[0], names)
 		}
-		s, _ := importers.Find(args[0])
-		o := importers.Options{Base: *mirror, Say: func(line string) {
-			fmt.Fprintf(env.Stderr, "memtox: %s\n",
-				inert.Text(line))
-		}}
+		o := importers.Options{Base: *mirror,
+			Say: func(line string) { fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(line)) }}
 		if *from != "" {
 			o.From = env.path(*from)
 		}
@@ -55,7 +46,7 @@ the files from a folder instead and needs no network.
 			return &settings.Problem{What: s.Name + " cannot be downloaded: " + s.Offline,
 				Hint: "with " + s.Files[0].Name + " in a folder: --from DIR"}
 		}
-		paths, err := importers.Fetch(cmd.Context(), s, env.path(*dir), o)
+		paths, err := importers.Fetch(ctx, s, env.path(*dir), o)
 		var mismatch *importers.MismatchError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && *from != "", errors.As(err, &mismatch):
@@ -71,5 +62,4 @@ the files from a folder instead and needs no network.
 			s.Licence, s.Format, strings.Join(files, " "), s.Name)
 		return err
 	}
-	return c
 }

@@ -1,27 +1,70 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/settings"
 )
 
+// choice is a flag that has one of some values.
+type choice struct {
+	flag, value string
+	of          []string
+}
+
+func (c *choice) String() string { return c.value }
+
+// Type is what help texts call the value.
+func (c *choice) Type() string { return "string" }
+
+// Set takes a value that is one of those.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.of, value) {
+		return settings.Unknown("--"+c.flag, "value", value, c.of)
+	}
+	c.value = value
+	return nil
+}
+
+// choiceFlag adds a flag that has one of some values; otherwise is its default.
+func choiceFlag(c *cobra.Command, name, otherwise, help string, of ...string) *string {
+	f := &choice{name, otherwise, of}
+	c.Flags().Var(f, name, help)
+	must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)))
+	return &f.value
+}
+
+// formatFlag adds --format of a command that prints tables.
+func formatFlag(c *cobra.Command) *string {
+	return choiceFlag(c, "format", "table", "table, json or markdown", "table", "json", "markdown")
+}
+
+// outputFlag adds -o.
+func outputFlag(c *cobra.Command) *string {
+	return c.Flags().StringP("output", "o", "", "Write to `FILE` instead of standard output")
+}
+
+// read reads a file that a flag names.
+func (e *Env) read(flag, name string) ([]byte, error) {
+	data, err := e.readFile(name)
+	if err != nil {
+		return nil, &settings.Problem{Where: flag, What: name, Err: withoutPath(err)}
+	}
+	return data, nil
+}
+
 // runFlags are the flags of settings of a run, as `memtox run` and other commands
 // have them.
 type runFlags struct {
-	file   string
-	sets   []string
-	resume bool
-	schema bool
-	flags  []*settingFlag
+	file  string
+	sets  []string
+	flags []*settingFlag
 }
 
 // settingFlag is a flag of one setting. What it was given is kept apart from the
@@ -50,7 +93,7 @@ func (f *settingFlag) Type() string { return f.key.Takes }
 func (f *settingFlag) Set(text string) error {
 	v := f.key.Of(new(harness.Config))
 	if err := v.Set(text); err != nil {
-		return f.problem(err)
+		return settings.Placed("--"+f.key.Flag, err)
 	}
 	if !v.List() {
 		f.values = f.values[:0]
@@ -64,15 +107,7 @@ func (f *settingFlag) apply(c *harness.Config) error {
 	if len(f.values) == 0 {
 		return nil
 	}
-	return f.problem(f.key.Of(c).Set(strings.Join(f.values, ",")))
-}
-
-func (f *settingFlag) problem(err error) error {
-	var p *settings.Problem
-	if errors.As(err, &p) {
-		return &settings.Problem{Where: "--" + f.key.Flag, What: p.What, Hint: p.Hint}
-	}
-	return err
+	return settings.Placed("--"+f.key.Flag, f.key.Of(c).Set(strings.Join(f.values, ",")))
 }
 
 // settings adds the flags of some settings to a command. help says what one means
@@ -81,8 +116,8 @@ func (f *runFlags) settings(c *cobra.Command, want func(settings.Key) bool, help
 	fs := c.Flags()
 	fs.SortFlags = false
 	names := map[string]func() []string{
-		"agent":   func() []string { return harness.Catalog{Profiles: agents.Profiles()}.AgentNames() },
-		"defense": func() []string { return builtin.New().Names() },
+		"agent":   agentNames,
+		"defense": defenseNames,
 		"model":   harness.ModelNames,
 		"dataset": datasets.Names,
 		"class":   datasets.Classes,
@@ -109,8 +144,9 @@ func (f *runFlags) settings(c *cobra.Command, want func(settings.Key) bool, help
 	}
 }
 
-// register adds the flags of settings, -f and --set to a command.
-func (f *runFlags) register(c *cobra.Command, want func(settings.Key) bool, help map[string]string) {
+// newRunFlags adds the flags of settings, -f and --set to a command.
+func newRunFlags(c *cobra.Command, want func(settings.Key) bool, help map[string]string) *runFlags {
+	f := &runFlags{}
 	f.settings(c, want, help)
 	fs := c.Flags()
 	fs.StringVarP(&f.file, "file", "f", "", "`FILE` in YAML with the settings' keys")
@@ -122,6 +158,7 @@ func (f *runFlags) register(c *cobra.Command, want func(settings.Key) bool, help
 		}
 		return keys
 	})))
+	return f
 }
 
 // config gathers the settings: the defaults, or others that the command line is laid
@@ -132,9 +169,9 @@ func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error
 		c = *base
 	}
 	if f.file != "" {
-		data, err := env.readFile(f.file)
+		data, err := env.read("-f", f.file)
 		if err != nil {
-			return c, &settings.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
+			return c, err
 		}
 		if err := c.Load(f.file, data); err != nil {
 			return c, err

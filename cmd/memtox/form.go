@@ -1,31 +1,38 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/render"
+	"github.com/memtox/memtox/results/stats"
 )
 
-// The readable texts of the commands about a memory are templates. A line that holds a
-// control and nothing else, or fields, leaves no line of its own. Rows are lines with
-// cells between " | ", the columns' names first; columns that say nothing are left out.
-// Whatever an action prints is made inert, so no value adds a line or a cell.
+// The readable texts of the commands are templates. A line that holds a control and
+// nothing else, or fields, leaves no line of its own. Rows are lines with cells between
+// " | ", the columns' names first; columns that say nothing are left out. A line after
+// "### " is a heading. Whatever an action prints is made inert, so no value adds a line
+// or a cell.
 //
-//go:embed forms/memory.txt
+//go:embed forms.txt
 var formSource string
 
 // forms parses the templates, once for each command that prints one.
 func forms() *template.Template {
 	return inert.Template(strings.ReplaceAll(formSource, " | ", "\t"), cell, template.FuncMap{
 		"instant": instant, "shown": shown, "state": state, "many": many, "called": called,
-		"join": strings.Join, "fields": pairs,
+		"join": strings.Join, "fields": pairs, "rate": render.Rate, "kappa": kappa, "frequent": frequent,
+		"span": span, "clock": clock, "percent": percent, "points": points,
 	})
 }
 
@@ -56,45 +63,61 @@ func pairs(list ...any) lines {
 	return lines(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// printForm prints a value by a form.
-func printForm(env *Env, name string, v any) error {
-	var b strings.Builder
-	if err := forms().ExecuteTemplate(&b, name, v); err != nil {
+// printForm prints a value by a form, as text or as Markdown.
+func printForm(env *Env, name, format string, v any) error {
+	var filled, out strings.Builder
+	if err := forms().ExecuteTemplate(&filled, name, v); err != nil {
 		return fmt.Errorf("printing %s: %w", name, err)
 	}
 	var rows [][]string
-	for line := range strings.Lines(b.String()) {
-		if strings.Contains(line, "\t") {
-			rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
-			continue
-		}
-		if err := printRows(env, rows); err != nil {
-			return err
+	table := func() {
+		if t := said(rows); t != nil && format == "markdown" {
+			_ = t.Markdown(&out) // a Builder takes all
+		} else if t != nil {
+			_ = t.Text(&out)
 		}
 		rows = nil
-		if _, err := io.WriteString(env.Stdout, line); err != nil {
-			return err
+	}
+	for line := range strings.Lines(filled.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.Contains(line, "\t") {
+			rows = append(rows, strings.Split(line, "\t"))
+			continue
+		}
+		table()
+		heading, isHeading := strings.CutPrefix(line, "### ")
+		switch {
+		case format != "markdown":
+			line = heading
+		case !isHeading:
+			line = inert.Markdown(line)
+		}
+		if out.WriteString(line + "\n"); format == "markdown" && line != "" {
+			out.WriteString("\n") // a paragraph of its own
 		}
 	}
-	return printRows(env, rows)
+	table()
+	_, err := io.WriteString(env.Stdout, out.String())
+	return err
 }
 
-// printRows prints a table, the columns' names first.
-func printRows(env *Env, rows [][]string) error {
+// said is a table, of the names of its columns and its rows, without the columns that say
+// nothing; nil if it has no row.
+func said(rows [][]string) *render.Table {
 	if len(rows) < 2 {
 		return nil
 	}
-	l := listing{rows: make([][]string, len(rows)-1)}
+	t := &render.Table{Rows: make([][]string, len(rows)-1)}
 	for i, name := range rows[0] {
 		if !slices.ContainsFunc(rows[1:], func(r []string) bool { return r[i] != "" }) {
 			continue
 		}
-		l.columns = append(l.columns, name)
+		t.Header = append(t.Header, name)
 		for j, r := range rows[1:] {
-			l.rows[j] = append(l.rows[j], r[i])
+			t.Rows[j] = append(t.Rows[j], r[i])
 		}
 	}
-	return l.print(env, "table")
+	return t
 }
 
 func instant(t time.Time) string {
@@ -129,4 +152,48 @@ func state(s memory.State, forgotten, damaged bool) string {
 		out += ", DAMAGED"
 	}
 	return out
+}
+
+// span is an estimate with the range that it is in.
+func span(format string, s harness.Span) string {
+	return spanOf(s, func(v float64) string { return fmt.Sprintf(format, v) })
+}
+
+// clock is a span of seconds, as exact as it is worth.
+func clock(s harness.Span) string {
+	return spanOf(s, func(v float64) string {
+		return time.Duration(v * float64(time.Second)).Round(max(time.Second, time.Duration(v/50)*time.Second)).String()
+	})
+}
+
+func spanOf(s harness.Span, text func(float64) string) string {
+	if s.Low == s.High {
+		return "about " + text(s.Expected)
+	}
+	return fmt.Sprintf("about %s (%s to %s)", text(s.Expected), text(s.Low), text(s.High))
+}
+
+func percent(share float64) string { return fmt.Sprintf("%2.0f%%", 100*share) }
+
+func points(difference *float64) string {
+	if difference == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%.1f points", 100**difference)
+}
+
+func kappa(e stats.Estimate) string {
+	v, ok := e.Value()
+	if !ok {
+		return render.NotMeasured
+	}
+	return fmt.Sprintf("%.2f [%.2f, %.2f]", v, e.Lo, e.Hi)
+}
+
+// frequent names the n keys with the greatest counts.
+func frequent(n int, counts map[string]int) []string {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	return keys[:min(n, len(keys))]
 }

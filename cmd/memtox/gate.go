@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,59 +22,16 @@ import (
 
 // gateFlags are the flags of `memtox gate`.
 type gateFlags struct {
-	require, margins             []string
-	file, baseline, newBaseline  string
-	exact                        bool
-	confidence                   float64
-	confidenceGiven              bool
-	seed                         uint64
-	format, junit, sarif, digest string
+	gate.Options
+	require, margins            []string
+	file, baseline, newBaseline string
+	confidenceGiven             bool
+	format                      *string
+	junit, sarif, digest        string
 }
 
-func newGate(env *Env) *cobra.Command {
-	f := &gateFlags{}
-	c := &cobra.Command{
-		Use:   "gate RUN",
-		Short: "Decide whether a run is good enough, for CI",
-		Long: `Hold a run against limits, a baseline, or both.
-
-A limit is '[agent/]defense[/class].metric <= number', or >=; without an agent it
-holds for every agent that has the defense. Metrics have the names of the JSON of a
-run. A limit of a latency is a multiple of the run's calibration loop (<= 40), or a
-time where you ask for one (<= 40us). A file of limits (-f gate.yaml):
-
-  confidence: 0.95
-  require:
-    - guard.end_to_end <= 0.05
-  arms:
-    hermes/guard:
-      - tpr >= 0.9
-      - utility >= 0.95
-  margin:
-    end_to_end: 0.02
-
-Nothing is judged by a point estimate. A check passes where its one-sided bound
-meets the limit, fails where the other bound breaks it, and is inconclusive
-between the two. A run that meets every requirement goes red in at most 5% of
-cases, one that breaks a requirement goes green in at most 5%.
-
-A baseline (a run directory, or a file of --write-baseline) is used only with
---baseline: with --margin the run must not be worse by that much, paired where the
-cases match; with --exact every case must end as in the baseline.
-
-Exit code 0 is pass, 1 fail, 4 inconclusive. In GitHub Actions annotations and a
-summary of the job are written too.`,
-		Example: `  memtox gate runs/small --require 'guard.end_to_end <= 0.05' --require 'guard.utility >= 0.9'
-  memtox gate runs/small -f gate.yaml --junit gate.xml --sarif gate.sarif
-  memtox gate runs/small --write-baseline baseline.parquet
-  memtox gate runs/new --baseline baseline.parquet --margin 0.02
-  memtox gate runs/new --baseline baseline.parquet --exact`,
-		Args: oneArg("a run directory"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.confidenceGiven = cmd.Flags().Changed("confidence")
-			return f.run(env, args[0])
-		},
-	}
+func newGate(env *Env, c *cobra.Command) action {
+	f := &gateFlags{Options: gate.Options{Margins: map[string]float64{}}}
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&f.require, "require", nil, "A `limit`: [agent/]defense[/class].metric <= number, or >=")
@@ -79,70 +39,68 @@ summary of the job are written too.`,
 	fs.StringVar(&f.baseline, "baseline", "", "The baseline: a `file` of --write-baseline, or a run directory")
 	fs.StringArrayVar(&f.margins, "margin", nil, "How much worse than the baseline is too much: a `share` for "+
 		strings.Join(gate.BaselineMetrics(), ", ")+", or metric=share")
-	fs.BoolVar(&f.exact, "exact", false, "Every case must end as in the baseline")
-	fs.Float64Var(&f.confidence, "confidence", gate.DefaultConfidence, "One-sided confidence of the bounds")
-	fs.Uint64Var(&f.seed, "seed", 1, "Seed of resampling")
-	fs.StringVar(&f.format, "format", "table", "What to print: "+strings.Join(gate.Formats(), ", "))
+	fs.BoolVar(&f.Exact, "exact", false, "Every case must end as in the baseline")
+	fs.Float64Var(&f.Confidence, "confidence", gate.DefaultConfidence, "One-sided confidence of the bounds")
+	fs.Uint64Var(&f.Seed, "seed", 1, "Seed of resampling")
+	f.format = choiceFlag(c, "format", "table", "What to print: "+strings.Join(gate.Formats(), ", "), gate.Formats()...)
 	fs.StringVar(&f.junit, "junit", "", "Write JUnit XML to `FILE` too")
 	fs.StringVar(&f.sarif, "sarif", "", "Write SARIF 2.1.0 to `FILE` too")
 	fs.StringVar(&f.digest, "markdown", "", "Write Markdown to `FILE` too")
 	fs.StringVar(&f.newBaseline, "write-baseline", "", "Write the run as a baseline to `FILE`; nothing is judged")
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(gate.Formats(),
-		cobra.ShellCompDirectiveNoFileComp)))
-	return c
+	return func(_ context.Context, args []string) error {
+		f.confidenceGiven = fs.Changed("confidence")
+		return f.run(env, args[0])
+	}
 }
 
 func (f *gateFlags) run(env *Env, dir string) error {
-	if err := choice("--format", f.format, gate.Formats()); err != nil {
-		return err
-	}
 	if f.newBaseline != "" {
 		return f.writeBaseline(env, dir)
 	}
-	o, err := f.options(env)
-	if err != nil {
+	if err := f.requirements(env); err != nil {
 		return err
 	}
 	if f.baseline == "" { // else what is wrong is known once it is loaded
-		if err := o.Check(); err != nil {
+		if err := f.Check(); err != nil {
 			return err
 		}
 	}
-	t, err := env.loadTable(dir, compare.LoadOptions{Latencies: o.WantsLatency()})
+	t, err := env.loadTable(dir, compare.LoadOptions{Latencies: f.WantsLatency()})
 	if err != nil {
 		return err
 	}
 	if f.baseline != "" {
-		if o.Baseline, err = gate.LoadBaseline(env.path(f.baseline)); err != nil {
+		if f.Baseline, err = gate.LoadBaseline(env.path(f.baseline)); err != nil {
 			return err
 		}
-		o.Baseline.Name = f.baseline
+		f.Baseline.Name = f.baseline
 	}
-	r, err := gate.Evaluate(t, o)
+	r, err := gate.Evaluate(t, f.Options)
 	if err != nil {
 		return err
 	}
 	return f.write(env, dir, r)
 }
 
-// options gathers the requirements of the file and of the flags.
-func (f *gateFlags) options(env *Env) (gate.Options, error) {
-	o := gate.Options{Exact: f.exact, Confidence: f.confidence, Seed: f.seed, Margins: map[string]float64{}}
+// requirements gathers those of the file and of the flags, which add up.
+func (f *gateFlags) requirements(env *Env) error {
 	if f.file != "" {
-		data, err := env.readFile(f.file)
+		data, err := env.read("-f", f.file)
 		if err != nil {
-			return o, &settings.Problem{Where: "-f", Err: withoutPath(err), What: f.file}
+			return err
 		}
-		if err := f.load(&o, data); err != nil {
-			return o, err
+		n, err := settings.Parse(f.file, data)
+		if err == nil {
+			err = f.load(n)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for _, text := range f.require {
-		r, err := gate.Parse(text, "--require")
-		if err != nil {
-			return o, err
+		if err := f.limit(text, "--require"); err != nil {
+			return err
 		}
-		o.Require = append(o.Require, r)
 	}
 	for _, text := range f.margins {
 		metric, number, named := strings.Cut(text, "=")
@@ -151,20 +109,27 @@ func (f *gateFlags) options(env *Env) (gate.Options, error) {
 		}
 		v, err := share(number)
 		if err != nil {
-			return o, &settings.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text),
+			return &settings.Problem{Where: "--margin", What: fmt.Sprintf("%q is no margin", text),
 				Hint: "0.02, 2% or end_to_end=0.02"}
 		}
 		if named {
-			o.Margins[strings.TrimSpace(metric)] = v
+			f.Margins[strings.TrimSpace(metric)] = v
 			continue
 		}
 		for _, m := range gate.BaselineMetrics() {
-			if _, given := o.Margins[m]; !given {
-				o.Margins[m] = v
+			if _, given := f.Margins[m]; !given {
+				f.Margins[m] = v
 			}
 		}
 	}
-	return o, nil
+	return nil
+}
+
+// limit adds a requirement.
+func (f *gateFlags) limit(text, where string) error {
+	r, err := gate.Parse(text, where)
+	f.Require = append(f.Require, r)
+	return err
 }
 
 // share reads 0.02 or 2%.
@@ -178,92 +143,70 @@ func share(s string) (float64, error) {
 	return v, err
 }
 
-// load reads gate.yaml. Limits of it and of the flags add up.
-func (f *gateFlags) load(o *gate.Options, data []byte) error {
-	n, err := settings.Parse(f.file, data)
-	if err != nil {
-		return err
-	}
-	return f.entries(o, n)
-}
-
-func (f *gateFlags) entries(o *gate.Options, n settings.Node) error {
-	entries, err := n.Entries()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+// load takes the requirements of gate.yaml.
+func (f *gateFlags) load(n settings.Node) error {
+	return each(n, func(e settings.Entry) error {
 		switch e.Key {
 		case "confidence":
-			text, _, err := e.Value.Scalar()
-			if err != nil {
-				return err
-			}
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return e.Value.Errorf("confidence: %q is no number", text)
-			}
+			v, err := shareOf(e.Key, e.Value)
 			if !f.confidenceGiven { // a flag wins over the file
-				o.Confidence = v
+				f.Confidence = v
 			}
+			return err
 		case "require":
-			if err := limits(o, e.Value, ""); err != nil {
-				return err
-			}
+			return f.limits(e.Value, "")
 		case "arms":
-			arms, err := e.Value.Entries()
-			if err != nil {
-				return err
-			}
-			for _, a := range arms {
-				if err := limits(o, a.Value, a.Key+"."); err != nil {
-					return err
-				}
-			}
+			return each(e.Value, func(arm settings.Entry) error { return f.limits(arm.Value, arm.Key+".") })
 		case "margin":
-			margins, err := e.Value.Entries()
-			if err != nil {
-				return err
-			}
-			for _, m := range margins {
-				text, _, err := m.Value.Scalar()
-				if err != nil {
-					return err
-				}
-				v, err := share(text)
-				if err != nil {
-					return m.Value.Errorf("margin of %s: %q is no share", m.Key, text)
-				}
+			return each(e.Value, func(m settings.Entry) (err error) {
 				if rate, ok := metric.Find(m.Key); !ok || rate.PerRecord {
 					return settings.Unknown(m.At.Place(), "metric", m.Key, metric.Names((*metric.Metric).PerTrial))
 				}
-				o.Margins[m.Key] = v
-			}
-		default:
-			return settings.Unknown(e.At.Place(), "key", e.Key, []string{"confidence", "require", "arms", "margin"})
+				f.Margins[m.Key], err = shareOf("margin of "+m.Key, m.Value)
+				return err
+			})
 		}
-	}
-	return nil
+		return settings.Unknown(e.At.Place(), "key", e.Key, []string{"confidence", "require", "arms", "margin"})
+	})
 }
 
-// limits reads a list of requirements.
-func limits(o *gate.Options, list settings.Node, prefix string) error {
+// limits takes a list of requirements.
+func (f *gateFlags) limits(list settings.Node, prefix string) error {
 	items, err := list.Items()
-	if err != nil {
-		return err
-	}
 	for _, i := range items {
 		text, _, err := i.Scalar()
+		if err == nil {
+			err = f.limit(prefix+text, i.Place())
+		}
 		if err != nil {
 			return err
 		}
-		r, err := gate.Parse(prefix+text, i.Place())
-		if err != nil {
-			return err
-		}
-		o.Require = append(o.Require, r)
 	}
-	return nil
+	return err
+}
+
+// each hands over the keys of a mapping.
+func each(n settings.Node, take func(settings.Entry) error) error {
+	entries, err := n.Entries()
+	for _, e := range entries {
+		if err := take(e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// shareOf reads a share; what is how an error calls it.
+func shareOf(what string, n settings.Node) (float64, error) {
+	text, _, err := n.Scalar()
+	if err != nil {
+		return 0, err
+	}
+	v, err := share(text)
+	if err != nil {
+		return 0, n.Errorf("%s: %q is no share", what, text)
+	}
+	return v, nil
 }
 
 func (f *gateFlags) writeBaseline(env *Env, dir string) error {
@@ -286,32 +229,25 @@ func (f *gateFlags) writeBaseline(env *Env, dir string) error {
 // write prints the result where it is wanted. Files come first, so that a CI job
 // has them however the gate ends.
 func (f *gateFlags) write(env *Env, dir string, r *gate.Result) error {
-	place := filepath.ToSlash(filepath.Join(dir, "run.json"))
-	if f.file != "" {
-		place = f.file
+	place := cmp.Or(f.file, filepath.ToSlash(filepath.Join(dir, "run.json")))
+	as := func(format string) func(io.Writer) error {
+		return func(w io.Writer) error { return r.Write(w, format, versionString(), place) }
 	}
-	for _, out := range []struct{ file, format string }{{f.junit, "junit"}, {f.sarif, "sarif"}, {f.digest, "markdown"},
-		{"-", f.format}} {
+	outs := []struct{ file, format string }{{f.junit, "junit"}, {f.sarif, "sarif"}, {f.digest, "markdown"},
+		{"-", *f.format}}
+	if env.Getenv("GITHUB_ACTIONS") == "true" && *f.format == "table" {
+		outs = append(outs, struct{ file, format string }{"-", "github"})
+	}
+	for _, out := range outs {
 		if out.file == "" {
 			continue
 		}
-		if err := env.output(out.file, func(w io.Writer) error {
-			return r.Write(w, out.format, versionString(),
-				place)
-		}); err != nil {
+		if err := env.output(out.file, as(out.format)); err != nil {
 			return fmt.Errorf("writing the result of the gate: %w", err)
 		}
 	}
-	if env.Getenv("GITHUB_ACTIONS") == "true" && f.format == "table" {
-		if err := r.Write(env.Stdout, "github", versionString(), place); err != nil {
-			return fmt.Errorf("writing annotations: %w", err)
-		}
-	}
 	if summary := env.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
-		if err := appendTo(env.path(summary), func(w io.Writer) error {
-			return r.Write(w, "markdown", versionString(),
-				place)
-		}); err != nil {
+		if err := appendTo(env.path(summary), as("markdown")); err != nil {
 			// The summary is an extra: the verdict stands without it.
 			fmt.Fprintf(env.Stderr, "memtox: the summary of the job could not be written: %v\n", err)
 		}
@@ -331,9 +267,5 @@ func appendTo(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(write(f), f.Close())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -14,12 +15,6 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/export"
 )
-
-func newGuardCommand(env *Env) *cobra.Command {
-	c := group("guard", "Put the guard beside an agent: scan its memory files, serve it, decide what waits",
-		newGuardServe(env), newGuardScan(env), newGuardPending(env), newGuardApprove(env), newGuardReject(env))
-	return c
-}
 
 // policyFlag adds --policy.
 func policyFlag(c *cobra.Command) *string {
@@ -35,11 +30,11 @@ func (e *Env) policy(name string) (*guard.Policy, error) {
 	case slices.Contains(guard.Presets(), name):
 		return guard.Preset(name)
 	case ext != ".yaml" && ext != ".yml":
-		return nil, choice("--policy", name, guard.Presets())
+		return nil, settings.Unknown("--policy", "value", name, guard.Presets())
 	}
-	data, err := e.readFile(name)
+	data, err := e.read("--policy", name)
 	if err != nil {
-		return nil, &settings.Problem{Where: "--policy", Err: err}
+		return nil, err
 	}
 	p, err := guard.ParsePolicy(name, data)
 	if err != nil {
@@ -48,34 +43,12 @@ func (e *Env) policy(name string) (*guard.Policy, error) {
 	return p, nil
 }
 
-func newGuardScan(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "scan FILE|DIR...", Short: "Look for poison in the files of a memory",
-		Long: `Look for threat patterns, hidden text, secrets and decoys in memory files, also
-where they are wrapped: Markdown and other text by lines, JSON and JSON Lines by
-strings, every stored column of a SQLite database, the records of a durable store of
-memtox. A finding is what the policy would not let through from an unknown source.
-
-JSON that is nested deeper than 200,000 levels or holds a text of more than 16 MiB is
-scanned as plain text, a larger value of a database not at all; both are said.
-
-Nothing is changed. In a directory, symbolic links, special and binary files are
-skipped, and said. Exit code 0: clean; 1: findings; 4: nothing was scanned, or
-something could not be scanned and nothing was found in the rest.`,
-		Example: "  memtox guard scan MEMORY.md memories/\n  memtox guard scan --format sarif ~/.agent/memory " +
-			">memory.sarif\n  memtox guard scan --policy strict store.db",
-		Args: someArgs("a file or a directory"),
-	}
+func newGuardScan(env *Env, c *cobra.Command) action {
 	policy := policyFlag(c)
-	format := c.Flags().String("format", "text", "text, json or sarif")
+	format := choiceFlag(c, "format", "text", "text, json or sarif", "text", "json", "sarif")
 	maxBytes := c.Flags().Int64("max-bytes", 0, "Most `BYTES` of a text file, and of the text in a database (0: 64 MiB "+
 		"and 1 GiB)")
-	formats := []string{"text", "json", "sarif"}
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--format", *format, formats); err != nil {
-			return err
-		}
+	return func(ctx context.Context, args []string) error {
 		if *maxBytes < 0 {
 			return &settings.Problem{Where: "--max-bytes", What: "it is less than 0"}
 		}
@@ -87,8 +60,6 @@ something could not be scanned and nothing was found in the rest.`,
 		if err != nil {
 			return err
 		}
-		ctx, stop := env.interruptible(cmd.Context())
-		defer stop()
 		paths := make([]string, len(args))
 		for i, a := range args {
 			paths[i] = env.path(a)
@@ -103,7 +74,7 @@ something could not be scanned and nothing was found in the rest.`,
 		case "sarif":
 			err = scanSARIF(env, r)
 		default:
-			err = printForm(env, "scan", struct {
+			err = printForm(env, "scan", "", struct {
 				*scan.Report
 				Found int
 			}{r, len(r.Findings) + r.More})
@@ -128,7 +99,6 @@ something could not be scanned and nothing was found in the rest.`,
 		}
 		return nil
 	}
-	return c
 }
 
 func scanSARIF(env *Env, r *scan.Report) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,25 +37,10 @@ func waitingOf(r *memory.Record, by, why string) waiting {
 		Principal: r.Principal, Replaces: r.Parent, Created: r.Created, By: by, Why: why}
 }
 
-func newGuardPending(env *Env) *cobra.Command {
-	m := &memoryCommand{env: env}
-	c := &cobra.Command{
-		Use: "pending", Short: "List what waits for a person's decision", Args: noArgs,
-		Long: `List the records of a store that the guard let wait, oldest first: what they say, where
-it comes from, and why they wait. Staged ones are told to sessions with their source, held ones
-are not shown.`,
-		Example: "  memtox guard pending --store memory.db",
-	}
-	m.flags(c, true)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := env.interruptible(cmd.Context())
-		defer stop()
-		st, err := m.openGuarded(ctx, false)
+func newGuardPending(m *memoryCommand, _ *cobra.Command) action {
+	return func(ctx context.Context, _ []string) error {
+		vs, err := m.curator().Pending(ctx)
 		if err != nil {
-			return err
-		}
-		vs, err := store.NewCurator(st, m.operator(), env.Now).Pending(ctx)
-		if err = errors.Join(err, st.Close()); err != nil {
 			return err
 		}
 		list := []waiting{}
@@ -63,114 +49,66 @@ are not shown.`,
 		}
 		return m.print(map[string]any{"pending": list}, "pending", list)
 	}
-	return c
 }
 
-func (m *memoryCommand) openGuarded(ctx context.Context, changes bool) (*store.History, error) {
-	st, err := m.open(ctx, changes)
-	if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrNewer) {
-		return nil, &settings.Problem{Where: "--store", Err: err}
-	}
-	return st, err
-}
-
-func newGuardApprove(env *Env) *cobra.Command {
-	m := &memoryCommand{env: env}
-	c := &cobra.Command{
-		Use: "approve ID", Short: "Let a record go live that waits, or is quarantined", Args: oneArg("the id of a record"),
-		Long: `Approve a record: it goes live with the authority to act, signed so, and takes the place of
-what it was to replace. Its origin stays what it is. The log of the store keeps who
-approved it and why.`,
-		Example: "  memtox guard approve r17 --store memory.db --why 'checked with the supplier by phone'",
-	}
-	m.flags(c, true)
-	by, why := decider(c)
+func newGuardApprove(m *memoryCommand, c *cobra.Command) action {
 	key := c.Flags().String("key", "", "`FILE` with the key that signs (STORE.guard-key if left out)")
 	anyway := c.Flags().Bool("anyway", false, "Approve a replacement although another record has come in between")
 	policy := policyFlag(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0],
-			func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
-				p, err := env.policy(*policy)
-				if err != nil {
-					return memory.Record{}, err
-				}
-				if *key == "" {
-					*key = m.store + ".guard-key"
-				}
-				keys, err := serve.ReadKeys(env.path(*key), *key, time.Time{})
-				if err != nil {
-					return memory.Record{}, err
-				}
-				g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: serve.Agent})
-				if err != nil {
-					return memory.Record{}, err
-				}
-				mem := memory.New(memory.Options{Stores: serve.Specs(), Store: st, Clock: env.Now})
-				gate, err := g.Open(ctx, mem.View())
-				if err != nil {
-					return memory.Record{}, err
-				}
-				a, ok := gate.(interface {
-					Approve(memory.Record) memory.Record
-				})
-				if !ok {
-					return memory.Record{}, errors.New("this guard cannot approve")
-				}
-				return store.NewCurator(st, who, env.Now).Approve(ctx, args[0], store.Approval{Why: *why, Anyway: *anyway,
-					Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
-			})
-	}
-	return c
+	return m.decide(c, func(ctx context.Context, by *store.Curator, id, why string) (r memory.Record, err error) {
+		p, err := m.env.policy(*policy)
+		if err != nil {
+			return r, err
+		}
+		name := cmp.Or(*key, m.name+".guard-key")
+		keys, err := serve.ReadKeys(m.env.path(name), name, time.Time{})
+		if err != nil {
+			return r, err
+		}
+		g, err := guard.New(guard.Options{Policy: p, Keys: keys, Agent: serve.Agent})
+		if err != nil {
+			return r, err
+		}
+		mem := memory.New(memory.Options{Stores: serve.Specs(), Store: m.store, Clock: m.env.Now})
+		gate, err := g.Open(ctx, mem.View())
+		if err != nil {
+			return r, err
+		}
+		a, ok := gate.(interface {
+			Approve(memory.Record) memory.Record
+		})
+		if !ok {
+			return r, errors.New("this guard cannot approve")
+		}
+		return by.Approve(ctx, id, store.Approval{Why: why, Anyway: *anyway,
+			Amend: func(r *memory.Record) error { *r = a.Approve(*r); return nil }})
+	})
 }
 
-func newGuardReject(env *Env) *cobra.Command {
-	m := &memoryCommand{env: env}
-	c := &cobra.Command{
-		Use: "reject ID", Short: "Turn a record down that waits, or is quarantined", Args: oneArg("the id of a record"),
-		Long: "Reject a record: it is retired and counts as never having held. The log of the store keeps\nwho " +
-			"rejected it and why, and its history keeps what it said.",
-		Example: "  memtox guard reject r18 --store memory.db --why 'nobody knows this account'",
-	}
-	m.flags(c, true)
-	by, why := decider(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return m.decide(cmd.Context(), *by, *why, args[0],
-			func(ctx context.Context, st *store.History, who string) (memory.Record, error) {
-				return store.NewCurator(st, who, env.Now).Reject(ctx, args[0], *why)
-			})
-	}
-	return c
-}
-
-// decider adds who decides and why.
-func decider(c *cobra.Command) (by, why *string) {
-	return c.Flags().String("by", "", "In whose `NAME` it is decided (the user of the system if left out)"),
-		c.Flags().String("why", "", "The `REASON`, which stays in the log")
+func newGuardReject(m *memoryCommand, c *cobra.Command) action {
+	return m.decide(c, func(ctx context.Context, by *store.Curator, id, why string) (memory.Record, error) {
+		return by.Reject(ctx, id, why)
+	})
 }
 
 // decide decides about a record of the store and prints what became of it.
-func (m *memoryCommand) decide(ctx context.Context, by, why, id string,
-	f func(context.Context, *store.History, string) (memory.Record, error)) error {
-	ctx, stop := m.env.interruptible(ctx)
-	defer stop()
-	if why == "" {
-		return &settings.Problem{Where: "--why", What: "it is missing", Hint: "say why: the log keeps it"}
-	}
-	if by == "" {
-		by = m.operator()
-	}
-	st, err := m.openGuarded(ctx, true)
-	if err != nil {
-		return err
-	}
-	r, err := f(ctx, st, by)
-	if err = errors.Join(err, st.Close()); err != nil {
-		if errors.Is(err, memory.ErrNotFound) || errors.Is(err, memory.ErrMovedOn) || errors.Is(err, store.ErrDecided) {
-			return &settings.Problem{Where: m.store, Err: err, Hint: "`memtox guard pending` lists what waits"}
+func (m *memoryCommand) decide(c *cobra.Command,
+	f func(ctx context.Context, by *store.Curator, id, why string) (memory.Record, error)) action {
+	by := c.Flags().String("by", "", "In whose `NAME` it is decided (the user of the system if left out)")
+	why := c.Flags().String("why", "", "The `REASON`, which stays in the log")
+	return func(ctx context.Context, args []string) error {
+		if *why == "" {
+			return &settings.Problem{Where: "--why", What: "it is missing", Hint: "say why: the log keeps it"}
 		}
-		return fmt.Errorf("deciding about a record: %w", err)
+		who := cmp.Or(*by, m.operator())
+		r, err := f(ctx, store.NewCurator(m.store, who, m.env.Now), args[0], *why)
+		switch {
+		case errors.Is(err, memory.ErrNotFound), errors.Is(err, memory.ErrMovedOn), errors.Is(err, store.ErrDecided):
+			return &settings.Problem{Where: m.name, Err: err, Hint: "`memtox guard pending` lists what waits"}
+		case err != nil:
+			return fmt.Errorf("deciding about a record: %w", err)
+		}
+		w := waitingOf(&r, who, *why)
+		return m.print(w, "decided", w)
 	}
-	w := waitingOf(&r, by, why)
-	return m.print(w, "decided", w)
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,22 +16,7 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-func newDatasetsImport(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "import FORMAT FILE… -o CASES", Short: "Turn other people's data into cases",
-		Long: `Turn other people's data into cases. Sets with two sessions become full cases
-for memtox run; labelled texts become cases without sessions for memtox detect.
-
-The formats jsonl, csv and parquet take a mapping file that says which field is
-what; docs/foreign-data.md describes it. What became of every object is printed
-as a ledger and written, line by line with the old ids, to a file beside the
-cases. Ids are replaced by hashes, for published ones tell the label.
-
-The formats, as --help lists them:`,
-		Example: `  memtox datasets import mpbench adversarial_data.jsonl.jsonl benign_data.jsonl.jsonl -o mpbench.jsonl
-  memtox datasets import jsonl texts.jsonl --map texts.yaml -o texts-cases.jsonl
-  memtox datasets import --print-map amg`,
-	}
+func newDatasetsImport(env *Env, c *cobra.Command) action {
 	c.SetHelpFunc(func(c *cobra.Command, args []string) {
 		for _, f := range importers.Formats() {
 			c.Long += fmt.Sprintf("\n  %-14s %s", f.Name, f.About)
@@ -42,7 +29,7 @@ The formats, as --help lists them:`,
 	ledgerFile := fs.String("ledger", "", "where to write what became of each object (default: beside the cases, "+
 		".ledger.jsonl)")
 	skip := fs.Bool("skip-invalid", false, "go on after an object that cannot be used, and count it as rejected")
-	format := fs.String("format", "table", "how the ledger is printed: table or json")
+	format := choiceFlag(c, "format", "table", "how the ledger is printed: table or json", "table", "json")
 	printMap := fs.String("print-map", "", "print the ready mapping of a `format`, to start from, and do nothing else")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
@@ -50,7 +37,7 @@ The formats, as --help lists them:`,
 		}
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
+	return func(ctx context.Context, args []string) error {
 		if *printMap != "" {
 			data, ok := importers.ReadyMapping(*printMap)
 			if !ok {
@@ -60,28 +47,24 @@ The formats, as --help lists them:`,
 			_, err := env.Stdout.Write(data)
 			return err
 		}
-		if err := choice("--format", *format, []string{"table", "json"}); err != nil {
-			return err
-		}
-		switch {
+		switch names := importers.FormatNames(); {
 		case len(args) == 0:
 			return &settings.Problem{What: "memtox datasets import needs a format and a file",
-				Hint: "formats: " + strings.Join(importers.FormatNames(), ", ")}
+				Hint: "formats: " + strings.Join(names, ", ")}
 		case *out == "":
 			return &settings.Problem{Where: "-o", What: "no file is named for the cases", Hint: "for instance -o cases.jsonl"}
 		case filepath.Ext(*out) != ".jsonl":
 			return &settings.Problem{Where: "-o", What: *out + " does not end in .jsonl, by which the format is told later",
 				Hint: "cases are written as JSON lines: name it .jsonl"}
-		}
-		if err := known("", "format", args[0], importers.FormatNames()); err != nil {
-			return err
+		case !slices.Contains(names, args[0]):
+			return settings.Unknown("", "format", args[0], names)
 		}
 		f, _ := importers.FindFormat(args[0])
 		r := importers.Request{Format: f.Name, SkipInvalid: *skip}
 		if *mapFile != "" {
-			data, err := env.readFile(*mapFile)
+			data, err := env.read("--map", *mapFile)
 			if err != nil {
-				return &settings.Problem{Where: "--map", What: *mapFile, Err: withoutPath(err)}
+				return err
 			}
 			if r.Map, err = importers.ParseMapping(*mapFile, data); err != nil {
 				return &settings.Problem{Err: err}
@@ -94,17 +77,17 @@ The formats, as --help lists them:`,
 			}
 			r.Files = append(r.Files, importers.Input{Name: name, Path: env.path(name)})
 		}
-		cases, ledger, err := importers.Import(cmd.Context(), r)
+		cases, ledger, err := importers.Import(ctx, r)
 		if err != nil {
-			return setProblem(err)
+			return &settings.Problem{Err: err}
 		}
 		if *ledgerFile == "" {
 			*ledgerFile = strings.TrimSuffix(*out, ".jsonl") + ".ledger.jsonl"
 		}
-		if err := writeWhole(env.path(*ledgerFile), ledger.WriteEntries); err != nil {
+		if err := env.output(*ledgerFile, ledger.WriteEntries); err != nil {
 			return err
 		}
-		if err := writeWhole(env.path(*out), func(f *os.File) error { return datasets.WriteJSONL(f, cases) }); err != nil {
+		if err := env.output(*out, func(w io.Writer) error { return datasets.WriteJSONL(w, cases) }); err != nil {
 			return err
 		}
 		if *format == "json" {
@@ -122,5 +105,4 @@ The formats, as --help lists them:`,
 		}
 		return nil
 	}
-	return c
 }

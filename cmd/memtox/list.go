@@ -3,63 +3,29 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/internal/inert"
-	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/render"
 )
 
-// listing is a table of texts that prints as a table, as JSON or as Markdown.
-type listing struct {
-	columns []string
-	rows    [][]string
-}
-
-func (l *listing) add(cells ...string) { l.rows = append(l.rows, cells) }
-
-// formats are the output formats of every command that prints data.
-var formats = []string{"table", "json", "markdown"}
-
-// formatFlag adds --format.
-func formatFlag(cmd *cobra.Command) *string {
-	f := cmd.Flags().String("format", "table", "table, json or markdown")
-	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	return f
-}
-
-// objects are the rows with the columns for keys.
-func (l *listing) objects() []map[string]string {
-	out := make([]map[string]string, 0, len(l.rows))
-	for _, r := range l.rows {
+// printTable prints a list as a table, as Markdown, or as JSON: objects with the columns
+// for keys.
+func printTable(env *Env, t *render.Table, format string) error {
+	switch format {
+	case "markdown":
+		return t.Markdown(env.Stdout)
+	case "table":
+		return t.Text(env.Stdout)
+	}
+	out := make([]map[string]string, 0, len(t.Rows))
+	for _, r := range t.Rows {
 		m := map[string]string{}
-		for i, c := range l.columns {
-			m[c] = r[i]
+		for i, column := range t.Header {
+			m[column] = r[i]
 		}
 		out = append(out, m)
 	}
-	return out
-}
-
-func (l *listing) table() *render.Table { return &render.Table{Header: l.columns, Rows: l.rows} }
-
-// print writes the listing in a format. JSON is a list of objects with the
-// columns for keys.
-func (l *listing) print(env *Env, format string) error {
-	switch format {
-	case "json":
-		return printJSON(env, l.objects())
-	case "markdown":
-		return l.table().Markdown(env.Stdout)
-	case "table":
-		return l.table().Text(env.Stdout)
-	}
-	p := &settings.Problem{Where: "--format", What: fmt.Sprintf("unknown format %q", format),
-		Hint: "one of " + strings.Join(formats, ", ")}
-	return p
+	return printJSON(env, out)
 }
 
 // printJSON prints what a program reads and a person may see in a terminal.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,35 +13,16 @@ import (
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
-func newMerge(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "merge RUN… -o RUN", Short: "Put the shards of a run together", Args: someArgs("run directories"),
-		Long: `Put run directories of one plan together: the shards of --shard, or runs of the
-same settings that were stopped at different places. Each trial is counted once.
-Runs of different settings are refused with the difference, and so is a run with a
-row that contradicts the plan: the data set must be here.
-
-What comes out is a run like any other, with the digest that one process would
-have given. Where trials are missing it says which, ends with exit code 4, and
-memtox run --resume --out RUN runs them.`,
-		Example: "  memtox merge runs/part1 runs/part2 runs/part3 -o runs/whole",
-	}
+func newMerge(env *Env, c *cobra.Command) action {
 	out := c.Flags().StringP("output", "o", "", "The run `DIRECTORY` to make")
 	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, where it is not where the runs had it")
-	format := c.Flags().String("format", "table", strings.Join(formats, ", "))
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := env.interruptible(cmd.Context())
-		defer stop()
-		if err := choice("--format", *format, formats); err != nil {
-			return err
-		}
+	format := formatFlag(c)
+	return func(ctx context.Context, args []string) error {
 		if *out == "" {
 			return &settings.Problem{Where: "-o", What: "there is no telling where to",
 				Hint: "name a directory that does not exist yet"}
@@ -63,12 +45,10 @@ memtox run --resume --out RUN runs them.`,
 		if err != nil {
 			return err
 		}
-		return merge(env, func(j *results.Journal) (harness.Merged,
-			error) {
+		return merge(env, func(j *results.Journal) (harness.Merged, error) {
 			return harness.Merge(ctx, plan, args, readers, j)
 		}, run, *out, *format)
 	}
-	return c
 }
 
 // merge writes the merged run beside its place and moves it there when it is

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -16,20 +17,11 @@ import (
 // every is how often a plain progress line is printed.
 const every = 10 * time.Second
 
-// showProgress shows how a run goes on until the returned function is called: a
-// bar on a terminal, elsewhere a line now and then.
-//
-// waiting lists the requests that have been under way for long; the oldest is
-// named, so that nobody wonders what a run is waiting for.
-func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []remote.Pending) (done func()) {
+// ticking calls f every so often until the returned function is called.
+func ticking(every time.Duration, f func()) (done func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
-	began := env.Now()
 	go func() {
 		defer close(ended)
-		if env.StderrTerminal {
-			bar(env.Stderr, p, waiting, end)
-			return
-		}
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -37,11 +29,26 @@ func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []r
 			case <-end:
 				return
 			case <-tick.C:
-				fmt.Fprintln(env.Stderr, progressLine(p, env.Now().Sub(began))+stuck(waiting(stuckAfter)))
+				f()
 			}
 		}
 	}()
 	return func() { close(end); <-ended }
+}
+
+// showProgress shows how a run goes on until the returned function is called: a
+// bar on a terminal, elsewhere a line now and then.
+//
+// waiting lists the requests that have been under way for long; the oldest is
+// named, so that nobody wonders what a run is waiting for.
+func showProgress(env *Env, p *harness.Progress, waiting func(time.Duration) []remote.Pending) (done func()) {
+	if env.StderrTerminal {
+		return bar(env.Stderr, p, waiting)
+	}
+	began := env.Now()
+	return ticking(every, func() {
+		fmt.Fprintln(env.Stderr, progressLine(p, env.Now().Sub(began))+stuck(waiting(stuckAfter)))
+	})
 }
 
 // stuckAfter is from when a request is named.
@@ -57,37 +64,44 @@ func stuck(waiting []remote.Pending) string {
 		w.For.Round(time.Second), w.Host, w.Trial, w.Attempt, w.Phase, len(waiting)-1)))
 }
 
-// progressLine is the state of a run as one line of key=value pairs.
-func progressLine(p *harness.Progress, elapsed time.Duration) string {
-	planned, done, now := p.Planned.Load(), p.Done(), p.Finished.Load()
-	rate := float64(now) / max(elapsed.Seconds(), 1e-3)
-	left := "unknown"
-	if now > 0 {
-		left = time.Duration(float64(planned-done) / rate * float64(time.Second)).Round(time.Second).String()
+// pace is how many trials end a second, and how long the others will take: "" as long as
+// none has ended.
+func pace(p *harness.Progress, elapsed time.Duration) (rate float64, left string) {
+	finished := p.Finished.Load()
+	rate = float64(finished) / max(elapsed.Seconds(), 1e-3)
+	if finished > 0 {
+		seconds := float64(p.Planned.Load()-p.Done()) / rate
+		left = time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 	}
-	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d", done, planned, rate, left,
-		p.NotScored.Load())
+	return rate, left
 }
 
-// bar draws a progress bar until end is closed.
-func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []remote.Pending, end <-chan struct{}) {
+// progressLine is the state of a run as one line of key=value pairs.
+func progressLine(p *harness.Progress, elapsed time.Duration) string {
+	rate, left := pace(p, elapsed)
+	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d", p.Done(), p.Planned.Load(),
+		rate, cmp.Or(left, "unknown"), p.NotScored.Load())
+}
+
+// bar draws a progress bar until the returned function is called.
+func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []remote.Pending) (done func()) {
 	const refresh = 150 * time.Millisecond
 	bars := mpb.New(mpb.WithOutput(w), mpb.WithWidth(48), mpb.WithRefreshRate(refresh), mpb.WithAutoRefresh())
 	var b *mpb.Bar
 	began := time.Now()
-	tick := time.NewTicker(refresh)
-	defer tick.Stop()
-	for {
-		if planned := p.Planned.Load(); b == nil && planned > 0 {
-			b = bars.AddBar(planned,
-				mpb.BarRemoveOnComplete(),
+	stop := ticking(refresh, func() {
+		planned := p.Planned.Load()
+		if planned == 0 {
+			return
+		}
+		if b == nil {
+			b = bars.AddBar(planned, mpb.BarRemoveOnComplete(),
 				mpb.PrependDecorators(decor.CountersNoUnit("%d/%d trials ")),
 				mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-					rate := float64(p.Finished.Load()) / max(time.Since(began).Seconds(), 1e-3)
-					left := time.Duration(float64(planned-p.Done()) / max(rate, 1e-9) * float64(time.Second)).Round(time.Second)
+					rate, left := pace(p, time.Since(began))
 					s := fmt.Sprintf(" %.0f/s", rate)
-					if p.Finished.Load() > 0 {
-						s += ", " + left.String() + " left"
+					if left != "" {
+						s += ", " + left + " left"
 					}
 					if n := p.NotScored.Load(); n > 0 {
 						s += fmt.Sprintf(", %d not scored", n)
@@ -95,17 +109,13 @@ func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []remote.
 					return s + stuck(waiting(stuckAfter))
 				})))
 		}
-		select {
-		case <-end:
-			if b != nil {
-				b.Abort(true)
-			}
-			bars.Wait()
-			return
-		case <-tick.C:
-			if b != nil {
-				b.SetCurrent(p.Done())
-			}
+		b.SetCurrent(p.Done())
+	})
+	return func() {
+		stop()
+		if b != nil {
+			b.Abort(true)
 		}
+		bars.Wait()
 	}
 }

@@ -116,16 +116,9 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 	}
 	co := &queue.Coordinator{Options: o, Experiment: x, Record: journal.Run()}
 	return func(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error {
-		told := make(chan struct{})
-		ctx, cancel := context.WithCancel(ctx)
-		go func() {
-			defer close(told)
-			e.tellWorkers(ctx, co)
-		}()
+		defer e.tellWorkers(co)()
 		err := co.Run(ctx, sink, progress, stop)
 		over = err == nil && progress.Done() == x.Plan.Len()
-		cancel()
-		<-told
 		return err
 	}, end, nil
 }
@@ -138,17 +131,11 @@ func joining(c harness.Config, tokenFile string) string {
 	return c.Named("queue", "listen", "out", "queue_cert", "queue_key")
 }
 
-// tellWorkers prints the table of workers whenever one came or went.
-func (e *Env) tellWorkers(ctx context.Context, co *queue.Coordinator) {
+// tellWorkers prints the table of workers whenever one came or went, until the returned
+// function is called.
+func (e *Env) tellWorkers(co *queue.Coordinator) (done func()) {
 	var before []string
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	return ticking(2*time.Second, func() {
 		ws := co.Workers()
 		var now []string
 		for _, w := range ws {
@@ -158,7 +145,7 @@ func (e *Env) tellWorkers(ctx context.Context, co *queue.Coordinator) {
 			before = now
 			fmt.Fprintf(e.Stderr, "memtox: %d workers\n%s", len(ws), workerTable(ws))
 		}
-	}
+	})
 }
 
 func workerTable(ws []queue.Status) string {
@@ -175,41 +162,35 @@ func workerTable(ws []queue.Status) string {
 	return b.String()
 }
 
-func newWorker(env *Env) *cobra.Command {
-	f := &runFlags{}
-	c := &cobra.Command{
-		Use: "worker", Short: "Run trials of a run elsewhere, taken from its queue", Args: noArgs,
-		Long: `Take trials from the queue of a memtox run --queue or --listen, run them, and send
-the rows back, until the run is over. The settings are those of the run; data files
-and policies that it names must be here too, under the same names. A worker that
-carries another version, other data or other policies refuses with the difference.
-Programs, servers, keys and variables are not taken from the queue: where the run has
-any, this command line names them too (or a file, -f), as the run does, and a worker
-that is told of none refuses and says what to add. base_url may be another, and
-concurrency is this process's own. An interrupt finishes the trials in flight; what a
-killed worker had taken goes to another.`,
-		Example: `  memtox worker --queue nats://coordinator:4222
-  memtox worker --queue tls://coordinator:4222 --set queue_ca=ca.pem --concurrency 64
-  memtox worker --queue nats://coordinator:4222 --model openai:gpt-oss-120b --base-url http://localhost:8000/v1
-  memtox worker --queue nats://coordinator:4222 --defense "none,mine=exec:./guard.py"`,
+// queueFlags adds the flags of a command about a queue; the function returns the settings
+// and how they reach it.
+func (e *Env) queueFlags(c *cobra.Command, want func(settings.Key) bool) (*runFlags,
+	func() (queue.Options, harness.Config, error)) {
+	f := newRunFlags(c, want, nil)
+	return f, func() (queue.Options, harness.Config, error) {
+		conf, err := f.config(e, nil)
+		if err == nil && conf.Queue == "" {
+			err = &settings.Problem{Where: "--queue", What: "there is no telling where the queue is",
+				Hint: "for instance --queue nats://127.0.0.1:4222"}
+		}
+		if err != nil {
+			return queue.Options{}, conf, err
+		}
+		o, err := e.queueOptions(conf)
+		return o, conf, err
 	}
-	f.register(c, func(s settings.Key) bool {
+}
+
+func newWorker(env *Env, c *cobra.Command) action {
+	f, open := env.queueFlags(c, func(s settings.Key) bool {
 		return s.Reach == harness.Acts || s.Name == "queue" || s.Name == "concurrency"
-	}, nil)
+	})
 	for _, sf := range f.flags {
 		c.Flags().Lookup(sf.key.Flag).DefValue = "" // it is the run's
 	}
 	wait := c.Flags().Duration("wait", time.Minute, "How long to wait for a server and for a run")
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		here, err := f.config(env, nil)
-		if err != nil {
-			return err
-		}
-		if here.Queue == "" {
-			return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is",
-				Hint: "for instance --queue nats://127.0.0.1:4222"}
-		}
-		o, err := env.queueOptions(here)
+	return func(ctx context.Context, _ []string) error {
+		o, _, err := open()
 		if err != nil {
 			return err
 		}
@@ -221,7 +202,7 @@ killed worker had taken goes to another.`,
 		w.Prepare = func(ctx context.Context, c harness.Config) (*harness.Experiment, error) {
 			return harness.Prepare(ctx, c, env.catalog(false, remote.Caps{}))
 		}
-		ctx, stop, release := env.stoppable(cmd.Context(), "trials")
+		ctx, stop, release := env.stoppable(ctx, "trials")
 		defer release()
 		err = w.Run(ctx, stop)
 		fmt.Fprintf(env.Stderr, "memtox: this worker ran %d trials\n", w.Finished())
@@ -230,70 +211,55 @@ killed worker had taken goes to another.`,
 		}
 		return err
 	}
-	return c
 }
 
-func newQueue(env *Env) *cobra.Command {
-	sub := func(use, short, long string, do func(context.Context, queue.Options, harness.Config) error) *cobra.Command {
-		f := &runFlags{}
-		c := &cobra.Command{Use: use, Short: short, Long: long, Args: noArgs,
-			Example: "  memtox queue " + use + " --queue nats://127.0.0.1:4222"}
-		f.register(c, func(s settings.Key) bool { return s.Name == "queue" || s.Name == "format" }, nil)
-		c.RunE = func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := env.interruptible(cmd.Context())
-			defer stop()
-			conf, err := f.config(env, nil)
-			if err != nil {
-				return err
-			}
-			if conf.Queue == "" {
-				return &settings.Problem{Where: "--queue", What: "there is no telling where the queue is",
-					Hint: "for instance --queue nats://127.0.0.1:4222"}
-			}
-			o, err := env.queueOptions(conf)
-			if err != nil {
-				return err
-			}
-			return do(ctx, o, conf)
+func queueOrFormat(s settings.Key) bool { return s.Name == "queue" || s.Name == "format" }
+
+func newQueueStatus(env *Env, c *cobra.Command) action {
+	_, open := env.queueFlags(c, queueOrFormat)
+	return func(ctx context.Context, _ []string) error {
+		o, conf, err := open()
+		if err != nil {
+			return err
 		}
-		return c
+		s, err := queue.Look(ctx, o)
+		if err != nil {
+			return err
+		}
+		if conf.Format == "json" {
+			return printJSON(env, s)
+		}
+		if s.RunID == "" {
+			fmt.Fprintf(env.Stdout, "queue %s carries no run\n", s.Queue)
+			return nil
+		}
+		over := ""
+		if s.Over {
+			over = ", which is over"
+		}
+		fmt.Fprintf(env.Stdout, "queue %s carries the run %s%s: %d trials planned\n%d spans wait, %d are worked on; %d "+
+			"messages of finished trials wait for the coordinator\n%d workers\n%s",
+			s.Queue, inert.Text(s.RunID), over, s.Planned, s.Spans-uint64(min(s.Busy, int(s.Spans))), s.Busy, s.Rows,
+			len(s.Workers), workerTable(s.Workers))
+		return nil
 	}
-	return group("queue", "Look at the queue of a run, or take its work back",
-		sub("status", "Say what waits on a queue and who works on it",
-			"Say which run a queue carries, what waits, and which workers have spoken within\na few seconds.",
-			func(ctx context.Context, o queue.Options, c harness.Config) error {
-				s, err := queue.Look(ctx, o)
-				if err != nil {
-					return err
-				}
-				if c.Format == "json" {
-					return printJSON(env, s)
-				}
-				if s.RunID == "" {
-					fmt.Fprintf(env.Stdout, "queue %s carries no run\n", s.Queue)
-					return nil
-				}
-				over := ""
-				if s.Over {
-					over = ", which is over"
-				}
-				fmt.Fprintf(env.Stdout, "queue %s carries the run %s%s: %d trials planned\n%d spans wait, %d are worked on; %d "+
-					"messages of finished trials wait for the coordinator\n%d workers\n%s",
-					s.Queue, inert.Text(s.RunID), over, s.Planned, s.Spans-uint64(min(s.Busy, int(s.Spans))), s.Busy, s.Rows,
-					len(s.Workers), workerTable(s.Workers))
-				return nil
-			}),
-		sub("drain", "Take back the work that nobody does yet, and send the workers home",
-			"Take back the spans that nobody works on and send the workers home. The run stops\nand can be resumed; finished "+
-				"trials that wait are taken then.", func(ctx context.Context, o queue.Options, c harness.Config) error {
-				n, err := queue.Drain(ctx, o)
-				if err != nil {
-					return err
-				}
-				if c.Format == "json" {
-					return printJSON(env, map[string]any{"taken_back": n})
-				}
-				fmt.Fprintf(env.Stdout, "%d spans taken back; go on with memtox run --resume\n", n)
-				return nil
-			}))
+}
+
+func newQueueDrain(env *Env, c *cobra.Command) action {
+	_, open := env.queueFlags(c, queueOrFormat)
+	return func(ctx context.Context, _ []string) error {
+		o, conf, err := open()
+		if err != nil {
+			return err
+		}
+		n, err := queue.Drain(ctx, o)
+		if err != nil {
+			return err
+		}
+		if conf.Format == "json" {
+			return printJSON(env, map[string]any{"taken_back": n})
+		}
+		fmt.Fprintf(env.Stdout, "%d spans taken back; go on with memtox run --resume\n", n)
+		return nil
+	}
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +15,8 @@ import (
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // judgeFlags are how a command reaches a judge.
@@ -28,13 +25,15 @@ type judgeFlags struct {
 	concurrency             int
 }
 
-func (f *judgeFlags) register(c *cobra.Command, fallback string) {
+func newJudgeFlags(c *cobra.Command, judge string) *judgeFlags {
+	f := &judgeFlags{}
 	fs := c.Flags()
-	fs.StringVar(&f.judge, "judge", fallback, "`JUDGE`: llm:MODEL, with MODEL as in memtox run --model")
+	fs.StringVar(&f.judge, "judge", judge, "`JUDGE`: llm:MODEL, with MODEL as in memtox run --model")
 	fs.StringVar(&f.baseURL, "base-url", "", "Where the judge's server is: a `URL`, for openai: up to and with /v1")
 	fs.StringVar(&f.keyFile, "key-file", "", "A `FILE` that holds the API key of that server and nothing else; else "+
 		"the environment")
 	fs.IntVar(&f.concurrency, "concurrency", 0, "How many questions are under way at once; 0 is 16")
+	return f
 }
 
 // config are the settings that the flags change.
@@ -48,80 +47,55 @@ func (f *judgeFlags) config() (harness.Config, error) {
 	return c, nil
 }
 
-func newRejudge(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "rejudge RUN", Short: "Judge the stored transcripts of a run with a language model",
-		Long: `Read the transcripts of a finished run, ask a language model what the
-deterministic judge leaves open, and write a new run directory: the same rows with
-the judged columns filled. The agent is not called again, and the digest is that of
-the run. The new run.json names the run and the judge; compare, gate and report read
-it like any other. A rejudge that was stopped goes on when it is started again with
-the same -o.`,
-		Example: "  memtox rejudge runs/small --judge llm:openai:gpt-oss-120b --base-url http://localhost:8000/v1 -o " +
-			"runs/small-judged\n  memtox compare runs/small runs/small-judged",
-		Args: oneArg("a run directory"),
-	}
-	var f judgeFlags
-	f.register(c, "")
+func newRejudge(env *Env, c *cobra.Command) action {
+	f := newJudgeFlags(c, "")
 	out := c.Flags().StringP("output", "o", "", "The run `DIRECTORY` to make; under runs/ if none is named")
-	format := c.Flags().String("format", "table", strings.Join(formats, ", "))
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--format", *format, formats); err != nil {
-			return err
-		}
+	format := formatFlag(c)
+	return func(ctx context.Context, args []string) error {
 		if f.judge == "" {
 			return &settings.Problem{Where: "--judge", What: "no judge is named",
 				Hint: "for instance --judge llm:openai:NAME --base-url http://localhost:8000/v1"}
 		}
-		return rejudge(cmd.Context(), env, args[0], *out, *format, f)
+		conf, err := f.config()
+		if err != nil {
+			return err
+		}
+		from, err := results.OpenReader(env.path(args[0]))
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		started := env.Now()
+		id := runID(conf, started)
+		x, err := harness.PrepareRejudge(ctx, args[0], from, conf, id, versionString(), started,
+			env.catalog(false, remote.Caps{}))
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		conf = x.Config
+		conf.Out, conf.Format = cmp.Or(*out, filepath.Join("runs", id)), *format
+		dir := env.path(conf.Out)
+		journal, err := openRejudged(dir, conf.Out, x)
+		if errors.Is(err, results.ErrFinished) {
+			return printFinished(env, dir, conf)
+		}
+		if err != nil {
+			return err
+		}
+		if err := x.Reader.Keep(dir); err != nil {
+			journal.Close()
+			return err
+		}
+		defer env.tellTroubles(x.Reader)
+		progress := new(harness.Progress)
+		nothing := func(time.Duration) []remote.Pending { return nil }
+		if stopped, err := work(ctx, env, nothing, x.Judge, journal, progress); err != nil || stopped {
+			return unfinished(env, journal, progress, err, fmt.Sprintf("memtox rejudge %s --judge %s -o %s",
+				inert.Shell(args[0]), inert.Shell(f.judge), inert.Shell(conf.Out)))
+		}
+		return finish(env, journal, conf, progress)
 	}
-	return c
-}
-
-func rejudge(ctx context.Context, env *Env, name, out, format string, f judgeFlags) error {
-	conf, err := f.config()
-	if err != nil {
-		return err
-	}
-	from, err := results.OpenReader(env.path(name))
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	started := env.Now()
-	id := runID(conf, started)
-	x, err := harness.PrepareRejudge(ctx, name, from, conf, id, versionString(), started,
-		env.catalog(false, remote.Caps{}))
-	if err != nil {
-		return err
-	}
-	defer x.Close()
-	if out == "" {
-		out = filepath.Join("runs", id)
-	}
-	c := x.Config
-	c.Out, c.Format = out, format
-	dir := env.path(out)
-	journal, err := openRejudged(dir, out, x)
-	if errors.Is(err, results.ErrFinished) {
-		return printFinished(env, dir, c)
-	}
-	if err != nil {
-		return err
-	}
-	if err := x.Reader.Keep(dir); err != nil {
-		journal.Close()
-		return err
-	}
-	defer env.tellTroubles(x.Reader)
-	progress := new(harness.Progress)
-	nothing := func(time.Duration) []remote.Pending { return nil }
-	if stopped, err := work(ctx, env, nothing, x.Judge, journal, progress); err != nil || stopped {
-		return unfinished(env, journal, progress, err, fmt.Sprintf("memtox rejudge %s --judge %s -o %s", inert.Shell(name),
-			inert.Shell(f.judge), inert.Shell(out)))
-	}
-	return finish(env, journal, c, progress)
 }
 
 // openRejudged begins a run directory, or goes on with one that the same rejudge
@@ -142,15 +116,12 @@ func openRejudged(dir, out string, x *harness.Rejudging) (*results.Journal, erro
 
 // tellTroubles says how many questions the judge gave no verdict on, and why.
 func (e *Env) tellTroubles(j *score.ModelJudge) {
-	troubles, all, most := j.Troubles(), 0, ""
-	for _, why := range slices.Sorted(maps.Keys(troubles)) {
-		all += troubles[why]
-		if most == "" || troubles[why] > troubles[most] {
-			most = why
-		}
+	troubles, all := j.Troubles(), 0
+	for _, n := range troubles {
+		all += n
 	}
-	if all > 0 {
+	for _, why := range frequent(1, troubles) {
 		fmt.Fprintf(e.Stderr, "memtox: the judge gave no verdict %d times; the most frequent reason (%d times): %s\n", all,
-			troubles[most], inert.Text(most))
+			troubles[why], inert.Text(why))
 	}
 }

@@ -14,52 +14,21 @@ import (
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
-	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/reproduce"
 )
 
-func newReproduce(env *Env) *cobra.Command {
-	var names []string
+func newReproduce(env *Env, c *cobra.Command) action {
+	var tables []string
 	for _, t := range reproduce.Tables() {
-		names = append(names, fmt.Sprintf("  %-18s %s", t.Name, t.Title))
+		tables = append(tables, fmt.Sprintf("  %-18s %s", t.Name, t.Title))
 	}
-	c := &cobra.Command{
-		Use:   "reproduce NAME",
-		Short: "Put our measurements beside published figures",
-		Long: `Put our measurements beside published figures: counts and interval beside the
-printed number, and a verdict: inside, outside, or not comparable with the reason.
-Figures of a language model are comparable only with runs of that model on those
-cases; a run with the reference model says in every row that it is not an LLM.
-
-` + strings.Join(names, "\n") + `
-
-Without a run that a table needs, the figures are printed with what is needed and
-how to get it. Exit code 0: every comparable figure is inside. 1: one is outside.
-4: nothing is comparable.`,
-		Example: `  memtox reproduce sandbox-poc
-  memtox reproduce mpbench-table2 --run runs/mpbench
-  memtox reproduce write-policy --run runs/vague --run runs/scoped --format markdown`,
-		Args: oneArg("the name of a table"),
-	}
+	c.Long = strings.Replace(c.Long, "TABLES", strings.Join(tables, "\n"), 1)
 	runs := c.Flags().StringArray("run", nil, "A run `directory` that measured; may be given several times")
 	format := formatFlag(c)
-	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return reproduce.Names(), cobra.ShellCompDirectiveNoFileComp
-	}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := choice("--format", *format, render.Formats()); err != nil {
-			return err
-		}
+	c.ValidArgsFunction = cobra.FixedCompletions(reproduce.Names(), cobra.ShellCompDirectiveNoFileComp)
+	return func(ctx context.Context, args []string) error {
 		if _, ok := reproduce.Find(args[0]); !ok {
-			p := &settings.Problem{What: fmt.Sprintf("unknown table %q", args[0]),
-				Hint: "one of " + strings.Join(reproduce.Names(), ", ")}
-			if n := settings.Nearest(args[0], reproduce.Names()); n != "" {
-				p.Hint = fmt.Sprintf("did you mean %q?", n)
-			}
-			return p
+			return settings.Unknown("", "table", args[0], reproduce.Names())
 		}
 		in := reproduce.Input{Programs: programs()}
 		for _, dir := range *runs {
@@ -69,7 +38,7 @@ how to get it. Exit code 0: every comparable figure is inside. 1: one is outside
 			}
 			in.Runs = append(in.Runs, t)
 		}
-		r, err := reproduce.Reproduce(cmd.Context(), args[0], in)
+		r, err := reproduce.Reproduce(ctx, args[0], in)
 		if err != nil {
 			return err
 		}
@@ -84,7 +53,6 @@ how to get it. Exit code 0: every comparable figure is inside. 1: one is outside
 		}
 		return told{errInconclusive}
 	}
-	return c
 }
 
 // programs measure the tables that take no model.

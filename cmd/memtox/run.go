@@ -14,51 +14,27 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
-func newRun(env *Env) *cobra.Command {
-	f := &runFlags{}
-	c := &cobra.Command{
-		Use:   "run",
-		Short: "Run a benchmark: cases × agents × defenses",
-		Long: `Run every case in every arm (an agent under a defense) and print the rates.
-
-Finished trials are journalled as they end; a run that was stopped or killed goes
-on with --resume. Its settings are taken from its run.json, but for programs,
-servers, keys and variables and the bounds on what they take: these are named again,
-as the line that is printed when a run stops does. A finished run is printed without
-any. Settings without a flag are keys of an experiment file (-f) or of --set;
-docs/settings.md lists them all.`,
-		Example: `  memtox run
-  memtox run --agent hermes --defense none,keyword@read,guard --limit 200
-  memtox run --agent hermes --limit 200 --mutate none,paraphrase,summary
-  memtox run --class policy_fact --model reference:naive --format json
-  memtox run -f experiment.yaml --set window=4096 --out runs/small
-  memtox run --out runs/small --resume
-  memtox run --shard 2/5 --out runs/part2      on five machines; then memtox merge`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.schema {
-				_, err := env.Stdout.Write(harness.Schema())
-				return err
-			}
-			return f.run(cmd.Context(), env, cmd.Flags())
-		},
-	}
-	f.register(c, func(settings.Key) bool { return true }, nil)
+func newRun(env *Env, c *cobra.Command) action {
+	f := newRunFlags(c, func(settings.Key) bool { return true }, nil)
 	fs := c.Flags()
-	fs.BoolVar(&f.resume, "resume", false, "Go on with the run in --out; start it if there is none, print it again if "+
-		"it is finished")
-	fs.BoolVar(&f.schema, "schema", false, "Print the JSON Schema of an experiment file")
-	return c
+	resume := fs.Bool("resume", false, "Go on with the run in --out; start it if there is none, print it again if it is "+
+		"finished")
+	schema := fs.Bool("schema", false, "Print the JSON Schema of an experiment file")
+	return func(ctx context.Context, _ []string) error {
+		if *schema {
+			_, err := env.Stdout.Write(harness.Schema())
+			return err
+		}
+		return f.run(ctx, env, *resume)
+	}
 }
 
 // withoutPath takes the path out of an error whose place says it already.
@@ -70,18 +46,13 @@ func withoutPath(err error) error {
 	return err
 }
 
-// outFlag is --out as given, before the settings are complete.
-func (f *runFlags) outFlag(env *Env) (string, error) {
+func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 	c, err := f.config(env, nil)
-	return c.Out, err
-}
-
-func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) error {
-	out, err := f.outFlag(env)
 	if err != nil {
 		return err
 	}
-	if f.resume && out == "" {
+	out := c.Out
+	if resume && out == "" {
 		return &settings.Problem{Where: "--resume", What: "there is no telling which run",
 			Hint: "name its directory with --out"}
 	}
@@ -89,18 +60,14 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 	if out != "" {
 		switch earlier, err = results.ReadRun(env.path(out)); {
 		case errors.Is(err, fs.ErrNotExist):
-		case err != nil && f.resume:
+		case err != nil && resume:
 			return err
-		case err == nil && !f.resume:
+		case err == nil && !resume:
 			return &settings.Problem{Where: out, What: "holds a run already",
 				Hint: "go on with --resume, or choose another directory with --out"}
 		}
 	}
 	local := func(base harness.Config) (harness.Config, error) { return f.config(env, &base) }
-	c, err := local(harness.DefaultConfig())
-	if err != nil {
-		return err
-	}
 	var used remote.Caps
 	if earlier != nil {
 		recorded, err := harness.ResumableConfig(out, earlier)
@@ -117,7 +84,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, flags *pflag.FlagSet) erro
 			return err
 		}
 	}
-	x, err := harness.Prepare(ctx, c, env.catalog(f.resume, used))
+	x, err := harness.Prepare(ctx, c, env.catalog(resume, used))
 	if err != nil {
 		return err
 	}

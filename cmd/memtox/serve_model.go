@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,17 +17,7 @@ import (
 // serveGrace is how long requests in flight may take once the server stops.
 const serveGrace = 5 * time.Second
 
-func newServeModel(env *Env) *cobra.Command {
-	c := &cobra.Command{
-		Use: "serve-model", Short: "Offer the reference model behind the OpenAI and Ollama protocols", Args: noArgs,
-		Long: `Serve the reference model under the name reference (and reference:naive,
-reference:cautious, reference:source-aware) at /v1/chat/completions,
-/v1/embeddings, /api/chat, /api/embed and /api/tags, so that the way to a real
-server can be tried without one: latency, limits and faults included. A run through
-it has the digest of a run in process. Interrupt to stop.`,
-		Example: "  memtox serve-model --addr 127.0.0.1:8000\n  memtox run --model openai:reference --base-url " +
-			"http://127.0.0.1:8000/v1\n  memtox serve-model --latency 100ms --faults 'all=0.05'",
-	}
+func newServeModel(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
 	open := fs.Bool("remote", false, "allow an address that other machines can reach")
@@ -37,7 +28,7 @@ it has the digest of a run in process. Interrupt to stop.`,
 	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, "+
 		"429, 500, endless, hang, 400, or all")
 	seed := fs.Uint64("seed", 1, "Seed of the faults")
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
+	return func(ctx context.Context, _ []string) error {
 		f, err := proxy.ParseFaults(*faults)
 		if err != nil {
 			return &settings.Problem{Where: "--faults", Err: err}
@@ -49,8 +40,6 @@ it has the digest of a run in process. Interrupt to stop.`,
 		if err != nil {
 			return &settings.Problem{What: "the server cannot be set up like this", Err: err}
 		}
-		ctx, stop := env.interruptible(cmd.Context())
-		defer stop()
 		l, err := remote.Listen(ctx, *addr, *open)
 		if err != nil {
 			return &settings.Problem{Where: "--addr", Err: err}
@@ -68,5 +57,4 @@ it has the digest of a run in process. Interrupt to stop.`,
 			st.Requests, st.Requests-st.Faults[proxy.NoFault], st.Limited)
 		return nil
 	}
-	return c
 }

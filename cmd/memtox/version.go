@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -38,14 +39,10 @@ func versionString() string {
 	return v + dirty
 }
 
-func newVersion(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArgs,
-		Example: "  memtox version",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS,
-				runtime.GOARCH)
-			return err
-		},
+func newVersion(env *Env, _ *cobra.Command) action {
+	return func(context.Context, []string) error {
+		_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS,
+			runtime.GOARCH)
+		return err
 	}
 }

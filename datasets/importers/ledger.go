@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -306,7 +305,7 @@ func byCount(m map[string]int) []string {
 }
 
 // WriteEntries writes what became of each object, as JSON lines.
-func (l *Ledger) WriteEntries(w *os.File) error {
+func (l *Ledger) WriteEntries(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)

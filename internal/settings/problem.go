@@ -45,18 +45,18 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Placed makes a Problem of an error of another package that the user can mend, and
 // gives one that has no place its place.
 func Placed(where string, err error) error {
-	var p *Problem
-	switch {
+	var placed *Problem
+	switch p, plain := err.(*Problem); {
 	case err == nil:
 		return nil
-	case !errors.As(err, &p):
-		return &Problem{Where: where, Err: err}
-	case p.Where == "":
+	case errors.As(err, &placed) && placed.Where != "":
+		return err
+	case plain:
 		placed := *p
 		placed.Where = where
 		return &placed
 	}
-	return err
+	return &Problem{Where: where, Err: err}
 }
 
 // Unknown is the problem of a name that is not among those known.
