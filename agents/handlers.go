@@ -82,11 +82,7 @@ func (s *session) found(route memory.Route, recs []memory.Recalled) string {
 		return "Nothing found."
 	}
 	var b strings.Builder
-	b.WriteString("<memory file=\"search\">\n")
-	for _, r := range recs {
-		s.entry(&b, route, r, r.Text)
-	}
-	b.WriteString("</memory>")
+	s.memories(&b, "search", route, recs)
 	return b.String()
 }
 

@@ -37,6 +37,7 @@ type Loop struct {
 
 	once   sync.Once
 	scaled Scaled
+	world  []model.Tool // the sandbox's, offered to every profile
 	tools  []model.Tool // offered in the conversation
 	flush  []model.Tool // offered in a flush
 	review []model.Tool // offered in a review
@@ -46,10 +47,7 @@ type Loop struct {
 // ModelError is an error of the model: its trial is not scored.
 type ModelError struct{ Err error }
 
-// Error implements error.
 func (e *ModelError) Error() string { return "the model failed: " + e.Err.Error() }
-
-// Unwrap returns the model's own error.
 func (e *ModelError) Unwrap() error { return e.Err }
 
 // End says what happens when a session is over.
@@ -91,9 +89,10 @@ func (l *Loop) prepare() {
 	}
 	for _, t := range world.Tools() {
 		if !t.Memory() {
-			l.tools = append(l.tools, t.Tool)
+			l.world = append(l.world, t.Tool)
 		}
 	}
+	l.tools = append(l.tools, l.world...)
 }
 
 // Run runs one session: every user turn until the model has answered, with
@@ -156,12 +155,16 @@ func (s *session) run(turns []Turn, end End) error {
 	return s.close(len(turns)-since, end)
 }
 
-// close reviews a session of so many turns, if the profile does that.
+// close reviews a session of so many turns, if the profile does that and it is long
+// enough.
 func (s *session) close(turns int, end End) error {
-	if !end.Review || !s.reviews(turns) {
+	c := s.scaled
+	long := c.ReviewTurns > 0 && turns >= c.ReviewTurns || c.ReviewIterations > 0 && s.rounds >= c.ReviewIterations
+	if !end.Review || !long {
 		return nil
 	}
-	if err := s.reviewSession(); err != nil {
+	s.out.Reviews++
+	if _, err := s.aside(s.Profile.ReviewPrompt, memory.RouteReview, s.review, s.Profile.ReviewSteps); err != nil {
 		return fmt.Errorf("review: %w", err)
 	}
 	return nil
@@ -185,11 +188,9 @@ func (s *session) open(first string) error {
 			return fmt.Errorf("building the snapshot: %w", err)
 		}
 		s.out.Recalled = slices.Grow(s.out.Recalled, len(recs))
-		b.WriteString("\n<memory file=\"" + s.stores[name].Title + "\">\n")
-		for _, r := range recs {
-			s.entry(&b, memory.RouteSnapshot, r, r.Text)
-		}
-		b.WriteString("</memory>\n")
+		b.WriteString("\n")
+		s.memories(&b, s.stores[name].Title, memory.RouteSnapshot, recs)
+		b.WriteString("\n")
 	}
 	if p.SkillIndex {
 		recs, err := s.mem.Snapshot(s.ctx, "skills", q)
@@ -245,11 +246,8 @@ func (s *session) userTurn(t Turn) error {
 		}
 		if len(recs) > 0 {
 			var b strings.Builder
-			b.WriteString("<memory file=\"memories\">\n")
-			for _, r := range recs {
-				s.entry(&b, memory.RouteInject, r, r.Text)
-			}
-			b.WriteString("</memory>\n\n")
+			s.memories(&b, "memories", memory.RouteInject, recs)
+			b.WriteString("\n\n")
 			for i := range s.out.Segments[heard:] {
 				at := &s.out.Segments[heard+i].Place
 				at.From, at.To = at.From+b.Len(), at.To+b.Len()
@@ -338,6 +336,15 @@ func messageTokens(m model.Message) int {
 
 // place is a stretch of the message that is being made.
 func (s *session) place(from, to int) Place { return Place{len(s.out.Messages), from, to} }
+
+// memories writes records, a line each, into a message that is being made.
+func (s *session) memories(b *strings.Builder, file string, route memory.Route, recs []memory.Recalled) {
+	b.WriteString("<memory file=\"" + file + "\">\n")
+	for _, r := range recs {
+		s.entry(b, route, r, r.Text)
+	}
+	b.WriteString("</memory>")
+}
 
 // entry writes a record's line into a message that is being made.
 func (s *session) entry(b *strings.Builder, route memory.Route, r memory.Recalled, text string) {

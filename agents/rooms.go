@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -13,7 +14,8 @@ import (
 func (s *session) makeRoom() error {
 	if at := s.scaled.FlushTokens; at > 0 && !s.flushed && s.tokens > at {
 		s.flushed = true
-		if err := s.flushMemory(); err != nil {
+		s.out.Flushes++
+		if _, err := s.aside(s.Profile.FlushPrompt, memory.RouteFlush, s.flush, 4); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}
 	}
@@ -42,12 +44,6 @@ func (s *session) aside(prompt string, route memory.Route, tools []model.Tool, r
 	return answer, err
 }
 
-func (s *session) flushMemory() error {
-	s.out.Flushes++
-	_, err := s.aside(s.Profile.FlushPrompt, memory.RouteFlush, s.flush, 4)
-	return err
-}
-
 // compact replaces the older messages by a summary. The items of the summary go
 // through the gate where they outlive the session; one that was blocked is
 // dropped from the summary too.
@@ -72,19 +68,14 @@ func (s *session) compact() error {
 			}
 		}
 	}
-	head := 1 // the system prompt
-	tail := s.tail()
 	var b strings.Builder
 	b.WriteString(prompts().Summary)
 	for _, it := range items {
 		b.WriteString("\n- " + oneLine(it))
 	}
-	msgs := make([]model.Message, 0, head+1+len(tail))
-	msgs = append(msgs, s.msgs[:head]...)
-	msgs = append(msgs, model.Message{Role: model.User, Content: b.String()})
-	msgs = append(msgs, tail...)
-	s.msgs, s.tokens = msgs, 0
-	for _, m := range msgs {
+	system := s.msgs[0]
+	s.msgs, s.tokens = append([]model.Message{system, {Role: model.User, Content: b.String()}}, s.tail()...), 0
+	for _, m := range s.msgs {
 		s.tokens += messageTokens(m)
 	}
 	s.settled = s.tokens
@@ -109,26 +100,14 @@ func (s *session) tail() []model.Message {
 		from--
 	}
 	tail := s.msgs[from:]
-	for i := range tail {
-		if tail[i].Role == model.User {
-			return tail
-		}
+	user := func(m model.Message) bool { return m.Role == model.User }
+	if slices.ContainsFunc(tail, user) {
+		return tail
 	}
-	for i := from - 1; i > 0; i-- {
-		if s.msgs[i].Role == model.User {
-			return append([]model.Message{s.msgs[i]}, tail...)
+	for _, m := range slices.Backward(s.msgs[1:from]) {
+		if user(m) {
+			return append([]model.Message{m}, tail...)
 		}
 	}
 	return tail
-}
-
-func (s *session) reviews(turns int) bool {
-	c := s.scaled
-	return c.ReviewTurns > 0 && turns >= c.ReviewTurns || c.ReviewIterations > 0 && s.rounds >= c.ReviewIterations
-}
-
-func (s *session) reviewSession() error {
-	s.out.Reviews++
-	_, err := s.aside(s.Profile.ReviewPrompt, memory.RouteReview, s.review, s.Profile.ReviewSteps)
-	return err
 }

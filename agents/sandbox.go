@@ -24,15 +24,7 @@ func (l *Loop) Sandbox(ctx context.Context, mem *memory.Memory) *Sandbox {
 func (b *Sandbox) Outcome() *Outcome { return b.s.out }
 
 // Tools are those that the agent may call.
-func (b *Sandbox) Tools() []model.Tool {
-	var out []model.Tool
-	for _, t := range world.Tools() {
-		if !t.Memory() {
-			out = append(out, t.Tool)
-		}
-	}
-	return out
-}
+func (b *Sandbox) Tools() []model.Tool { return b.s.world }
 
 // Begin begins a user turn, numbered from 1, and returns what the user says, with
 // what was handed over beside it.

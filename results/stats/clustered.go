@@ -66,7 +66,7 @@ func ClusteredWilson(families []Count, level float64) Rate {
 	level, ws := checkLevel(level)
 	fs, total, bad := pool(families)
 	if bad != nil {
-		return notMeasured(methodClustered, level, append(ws, *bad))
+		return notMeasured(methodClustered, level, append(ws, bad...))
 	}
 	if total.N == 0 {
 		return notMeasured(methodClustered, level, append(ws, warn(NotMeasured, "no trial was scored")))
@@ -147,12 +147,11 @@ func meanTrialFamily(fs []Count, n float64) float64 {
 
 // pool drops families without trials and adds up the others. bad says which
 // count is none.
-func pool(families []Count) (fs []Count, total Count, bad *Warning) {
+func pool(families []Count) (fs []Count, total Count, bad []Warning) {
 	fs = make([]Count, 0, len(families))
 	for _, f := range families {
 		if !f.valid() || total.N+f.N > maxTrials {
-			w := badCount(f.K, f.N)
-			return nil, Count{}, &w
+			return nil, Count{}, []Warning{badCount(f.K, f.N)}
 		}
 		if f.N == 0 {
 			continue

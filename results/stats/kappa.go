@@ -20,10 +20,7 @@ func Kappa(table [][]int, level float64) Estimate {
 	level, ws := checkLevel(level)
 	n, bad := checkSquare(table)
 	if bad != nil {
-		return unmeasured(method, level, -1, 1, append(ws, *bad))
-	}
-	if n == 0 {
-		return unmeasured(method, level, -1, 1, append(ws, warn(NotMeasured, "the judges have no text in common")))
+		return unmeasured(method, level, -1, 1, append(ws, bad...))
 	}
 	size := float64(n)
 	share := func(i, j int) float64 { return float64(table[i][j]) / size }
@@ -70,20 +67,21 @@ func Kappa(table [][]int, level float64) Estimate {
 	return e
 }
 
-func checkSquare(table [][]int) (n int, bad *Warning) {
+func checkSquare(table [][]int) (n int, bad []Warning) {
 	for i, row := range table {
 		if len(row) != len(table) {
-			w := warn(BadInput, "row %d of the agreement table has %d columns; a table of %d categories needs %d", i+1, len(row),
-				len(table), len(table))
-			return 0, &w
+			return 0, warning(BadInput, "row %d of the agreement table has %d columns; a table of %d categories needs %d", i+1,
+				len(row), len(table), len(table))
 		}
 		for _, v := range row {
 			if v < 0 || v > maxTrials-n {
-				w := warn(BadInput, "row %d of the agreement table counts %d texts", i+1, v)
-				return 0, &w
+				return 0, warning(BadInput, "row %d of the agreement table counts %d texts", i+1, v)
 			}
 			n += v
 		}
+	}
+	if n == 0 {
+		return 0, warning(NotMeasured, "the judges have no text in common")
 	}
 	return n, nil
 }

@@ -14,16 +14,15 @@ type Pairs struct {
 // N is the number of cases.
 func (p Pairs) N() int { return p.Both + p.OnlyA + p.OnlyB + p.Neither }
 
-func (p Pairs) check() *Warning {
+// check says why there is no table.
+func (p Pairs) check() []Warning {
 	for _, v := range [...]int{p.Both, p.OnlyA, p.OnlyB, p.Neither} {
 		if v < 0 || v > maxTrials/4 {
-			w := warn(BadInput, "a table of pairs counts %d cases; counts go from 0 to %d", v, maxTrials/4)
-			return &w
+			return warning(BadInput, "a table of pairs counts %d cases; counts go from 0 to %d", v, maxTrials/4)
 		}
 	}
 	if p.N() == 0 {
-		w := warn(NotMeasured, "the arms have no case in common")
-		return &w
+		return warning(NotMeasured, "the arms have no case in common")
 	}
 	return nil
 }
@@ -37,7 +36,7 @@ func (p Pairs) check() *Warning {
 func McNemar(p Pairs) Test {
 	const method = "mcnemar-exact"
 	if w := p.check(); w != nil {
-		return untested(method, *w)
+		return untested(method, w)
 	}
 	t := Test{P: 1, N: p.OnlyA + p.OnlyB, Measured: true, Method: method}
 	if t.N == 0 {

@@ -14,7 +14,7 @@ func Newcombe(p Pairs, level float64) Estimate {
 	const method = "newcombe-paired"
 	level, ws := checkLevel(level)
 	if w := p.check(); w != nil {
-		return unmeasured(method, level, -1, 1, append(ws, *w))
+		return unmeasured(method, level, -1, 1, append(ws, w...))
 	}
 	a, b, c, d := float64(p.Both), float64(p.OnlyA), float64(p.OnlyB), float64(p.Neither)
 	n := a + b + c + d

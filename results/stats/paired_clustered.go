@@ -71,10 +71,7 @@ func pairedMean(clusters []Cluster, level float64, method string) (e Estimate, c
 	level, ws := checkLevel(level)
 	cs, n, bad := poolClusters(clusters)
 	if bad != nil {
-		return unmeasured(method, level, -1, 1, append(ws, *bad)), nil, true
-	}
-	if n == 0 {
-		return unmeasured(method, level, -1, 1, append(ws, warn(NotMeasured, "the arms have no pair in common"))), nil, true
+		return unmeasured(method, level, -1, 1, append(ws, bad...)), nil, true
 	}
 	var sum float64
 	for _, c := range cs {
@@ -107,18 +104,20 @@ func pairedMean(clusters []Cluster, level float64, method string) (e Estimate, c
 	return e, cs, false
 }
 
-// poolClusters drops clusters without pairs.
-func poolClusters(clusters []Cluster) (cs []Cluster, n int, bad *Warning) {
+// poolClusters drops clusters without pairs. bad says why nothing is left.
+func poolClusters(clusters []Cluster) (cs []Cluster, n int, bad []Warning) {
 	cs = make([]Cluster, 0, len(clusters))
 	for _, c := range clusters {
 		if c.N < 0 || c.N > maxTrials || n+c.N > maxTrials || !(math.Abs(c.Sum) <= float64(c.N)) {
-			w := warn(BadInput, "a cluster of %d pairs cannot have differences that add up to %v", c.N, c.Sum)
-			return nil, 0, &w
+			return nil, 0, warning(BadInput, "a cluster of %d pairs cannot have differences that add up to %v", c.N, c.Sum)
 		}
 		if c.N > 0 {
 			cs = append(cs, c)
 			n += c.N
 		}
+	}
+	if n == 0 {
+		return nil, 0, warning(NotMeasured, "the arms have no pair in common")
 	}
 	return cs, n, nil
 }

@@ -16,14 +16,12 @@ type ordered interface {
 const methodQuantile = "order-statistics"
 
 // checkQuantile returns why the p-quantile of s does not exist.
-func checkQuantile(s ordered, p float64) *Warning {
+func checkQuantile(s ordered, p float64) []Warning {
 	if s.size() == 0 {
-		w := warn(NotMeasured, "there are no values")
-		return &w
+		return warning(NotMeasured, "there are no values")
 	}
 	if !(p > 0 && p < 1) {
-		w := warn(BadInput, "quantile %v is not between 0 and 1", p)
-		return &w
+		return warning(BadInput, "quantile %v is not between 0 and 1", p)
 	}
 	return nil
 }
@@ -44,7 +42,7 @@ func checkQuantile(s ordered, p float64) *Warning {
 func quantileEstimate(s ordered, p, level float64) Estimate {
 	level, ws := checkLevel(level)
 	if w := checkQuantile(s, p); w != nil {
-		return unmeasured(methodQuantile, level, math.Inf(-1), math.Inf(1), append(ws, *w))
+		return unmeasured(methodQuantile, level, math.Inf(-1), math.Inf(1), append(ws, w...))
 	}
 	e := Estimate{value: quantile(s, p), measured: true, Level: level, N: s.size(), Method: methodQuantile, Warnings: ws}
 	below, above := quantileRanks(s.size(), p, level)

@@ -32,7 +32,7 @@ func quantileDifference(a, b ordered, p, level float64, seed uint64) Estimate {
 	level, ws := checkLevel(level)
 	for _, s := range []ordered{a, b} {
 		if w := checkQuantile(s, p); w != nil {
-			return unmeasured(methodQuantileDifference, level, math.Inf(-1), math.Inf(1), append(ws, *w))
+			return unmeasured(methodQuantileDifference, level, math.Inf(-1), math.Inf(1), append(ws, w...))
 		}
 	}
 	e := Estimate{value: quantile(a, p) - quantile(b, p), measured: true, Level: level,

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -91,14 +92,13 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 	if !(Count{in.K, in.N}).valid() {
 		return fmt.Errorf("reading a rate: k=%d of n=%d is no count; need 0 <= k <= n <= %d", in.K, in.N, maxTrials)
 	}
-	if in.N == 0 {
-		if in.Rate != nil || in.Lo != nil || in.Hi != nil {
-			return fmt.Errorf("reading a rate: n is 0, so rate, lo and hi must be null")
-		}
+	switch some := in.Rate != nil || in.Lo != nil || in.Hi != nil; {
+	case in.N == 0 && some:
+		return errors.New("reading a rate: n is 0, so rate, lo and hi must be null")
+	case in.N == 0:
 		*r = Rate{Hi: 1}
 		return nil
-	}
-	if in.Rate == nil || in.Lo == nil || in.Hi == nil {
+	case in.Rate == nil || in.Lo == nil || in.Hi == nil:
 		return fmt.Errorf("reading a rate: k=%d of n=%d needs rate, lo and hi", in.K, in.N)
 	}
 	const slack = 1e-9 // other writers may round

@@ -22,12 +22,9 @@ const exhaustiveClusters = 13
 // Genet. Mol. Biol. 9:39, for counting the observed one.
 func SignFlip(clusters []Cluster, seed uint64) Test {
 	const method = "cluster-sign-flip"
-	cs, n, bad := poolClusters(clusters)
+	cs, _, bad := poolClusters(clusters)
 	if bad != nil {
-		return untested(method, *bad)
-	}
-	if n == 0 {
-		return untested(method, warn(NotMeasured, "the arms have no pair in common"))
+		return untested(method, bad)
 	}
 	var sums []float64
 	var total, size float64

@@ -14,6 +14,6 @@ type Test struct {
 	Warnings []Warning `json:"-"`
 }
 
-func untested(method string, w Warning) Test {
-	return Test{P: 1, Method: method, Warnings: []Warning{w}}
+func untested(method string, ws []Warning) Test {
+	return Test{P: 1, Method: method, Warnings: ws}
 }

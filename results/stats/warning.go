@@ -41,6 +41,11 @@ const (
 	Approximate WarningCode = "approximate"
 )
 
+// warning is the only one of a result.
+func warning(code WarningCode, format string, args ...any) []Warning {
+	return []Warning{warn(code, format, args...)}
+}
+
 func warn(code WarningCode, format string, args ...any) Warning {
 	return Warning{Code: code, Text: fmt.Sprintf(format, args...)}
 }

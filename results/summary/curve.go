@@ -1,7 +1,9 @@
 package summary
 
 import (
+	"math"
 	"slices"
+	"sort"
 
 	"github.com/memtox/memtox/results/stats"
 )
@@ -58,19 +60,14 @@ func curves(positive, negative []float64, unscored int) (*ROC, *PR) {
 	var rocs []ROCPoint
 	var prs []PRPoint
 	for i > 0 || j > 0 {
-		at := 0.0
-		switch {
-		case j == 0 || i > 0 && p[i-1] >= n[j-1]:
+		at := math.Inf(-1)
+		if i > 0 {
 			at = p[i-1]
-		default:
-			at = n[j-1]
 		}
-		for i > 0 && p[i-1] == at {
-			i--
+		if j > 0 {
+			at = max(at, n[j-1])
 		}
-		for j > 0 && n[j-1] == at {
-			j--
-		}
+		i, j = sort.SearchFloat64s(p[:i], at), sort.SearchFloat64s(n[:j], at)
 		tp, fp := float64(len(p)-i), float64(len(n)-j)
 		r := tp / float64(len(p))
 		average += tp / (tp + fp) * (r - recall)
@@ -88,15 +85,9 @@ func curves(positive, negative []float64, unscored int) (*ROC, *PR) {
 
 // thinned chooses at most maxPoints of n, evenly, with the first and the last.
 func thinned(n int) []int {
-	var out []int
-	if n <= maxPoints {
-		for i := range n {
-			out = append(out, i)
-		}
-		return out
-	}
-	for i := range maxPoints {
-		out = append(out, i*(n-1)/(maxPoints-1))
+	out := make([]int, min(n, maxPoints))
+	for i := range out {
+		out[i] = i * (n - 1) / max(len(out)-1, 1)
 	}
 	return out
 }
