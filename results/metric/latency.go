@@ -2,7 +2,6 @@ package metric
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/memtox/memtox/results"
 )
@@ -14,30 +13,18 @@ type Latency struct {
 	Quantile float64 // 0.5, 0.95 or 0.99
 }
 
-var quantiles = []struct {
-	name string
-	p    float64
-}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}}
-
 // Gates are the gates whose time is measured.
 var Gates = [...]string{results.GateInput, results.GateWrite, results.GateRead, results.GateAct}
 
 // String returns the name in the JSON.
-func (l Latency) String() string {
-	for _, q := range quantiles {
-		if q.p == l.Quantile {
-			return "latency_us." + l.Gate + "." + q.name
-		}
-	}
-	return fmt.Sprintf("latency_us.%s.%g", l.Gate, l.Quantile)
-}
+func (l Latency) String() string { return fmt.Sprintf("latency_us.%s.p%g", l.Gate, 100*l.Quantile) }
 
 // Latencies returns every latency that has a name.
 func Latencies() []Latency {
 	var out []Latency
 	for _, g := range Gates {
-		for _, q := range quantiles {
-			out = append(out, Latency{g, q.p})
+		for _, p := range []float64{0.5, 0.95, 0.99} {
+			out = append(out, Latency{g, p})
 		}
 	}
 	return out
@@ -45,9 +32,6 @@ func Latencies() []Latency {
 
 // FindLatency finds a latency by its name.
 func FindLatency(name string) (Latency, bool) {
-	if !strings.HasPrefix(name, "latency_us.") {
-		return Latency{}, false
-	}
 	for _, l := range Latencies() {
 		if l.String() == name {
 			return l, true

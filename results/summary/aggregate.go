@@ -334,9 +334,10 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 		return out
 	}
 	all := x.families(a.counts)
-	out.Rates = make(Rates, metric.Count())
+	out.Rates, out.Bounds = make(Rates, metric.Count()), map[string]Bound{}
 	for _, m := range a.metrics {
-		if m.Judged && !all.arose(m) {
+		total := all.total(m)
+		if m.Judged && total.n+total.missing == 0 {
 			continue
 		}
 		r := a.rate(all, m)
@@ -346,12 +347,9 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 				out.Warnings = append(out.Warnings, m.Name+": "+w.Text)
 			}
 		}
-		if missing := all.missing(m); missing > 0 {
-			lo, hi, _ := stats.WorstCase(r.K, r.N, missing)
-			if out.Bounds == nil {
-				out.Bounds = map[string]Bound{}
-			}
-			out.Bounds[m.Name] = Bound{lo, hi, int64(missing)}
+		if total.missing > 0 {
+			lo, hi, _ := stats.WorstCase(r.K, r.N, int(total.missing))
+			out.Bounds[m.Name] = Bound{lo, hi, int64(total.missing)}
 		}
 	}
 	if out.Silent() {
@@ -487,20 +485,11 @@ func btoi(b bool) int {
 	return 0
 }
 
-// arose reports whether some trial was in the rate or could have been.
-func (f families) arose(m *metric.Metric) bool {
+// total adds up what trials there are in a rate.
+func (f families) total(m *metric.Metric) (all count) {
 	for _, c := range f {
-		if c := c[m.Index()]; c.n+c.missing > 0 {
-			return true
-		}
+		all.n += c[m.Index()].n
+		all.missing += c[m.Index()].missing
 	}
-	return false
-}
-
-func (f families) missing(m *metric.Metric) int {
-	n := 0
-	for _, c := range f {
-		n += int(c[m.Index()].missing)
-	}
-	return n
+	return all
 }

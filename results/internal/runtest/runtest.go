@@ -122,21 +122,29 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 		Index: i, Dataset: "memtox-bench" + s.Hostile, Case: fmt.Sprintf("m-%08x%s", uint32(c)*2654435761, s.Hostile),
 		Family: fmt.Sprintf("family-%03d%s", family, s.Hostile),
 		Split:  "report", Domain: [...]string{"file", "web", "email", "calendar", "slack", "script", "skill"}[family%7],
-		Agent: s.Agents[int(arm)/len(s.Defenses)], Defense: s.Defenses[d],
-		Model: Run(s).Model, Status: results.Scored, HasRetrieval: true,
-		Allow: int32(rng.IntN(4)), LineageRight: int32(1 + rng.IntN(2)), LineageTotal: 2, Reviews: 1,
-		ModelCalls: int32(3 + rng.IntN(9)), ToolCalls: int32(1 + rng.IntN(6)), PromptTokens: 2000 + rng.Int64N(6000),
-		CompletionTokens: 50 + rng.Int64N(400), TokensEstimated: true, Window: 8192, ReviewTurns: 1, ReviewIterations: 2,
-		KeepMessages: 4,
-		WallUS:       150 + rng.Int64N(600),
+		Agent: s.Agents[int(arm)/len(s.Defenses)], Defense: s.Defenses[d], Model: Run(s).Model,
 	}
-	attack := c%2 == 0
+	attack, k := c%2 == 0, int(c/2)%len(classes)
 	if attack {
-		k := int(c/2) % len(classes)
-		t.Label, t.Class, t.Signal, t.Channel, t.Goal = results.Attack, classes[k], signals[k], channels[k],
-			"data_exfiltration"
-		t.Twin = fmt.Sprintf("m-%08x", uint32(c+1)*2654435761)
-		t.ExpectsASR, t.ExpectsRSR, t.Proposed = true, true, yes(0.9)
+		t.Label, t.Class, t.Signal, t.Channel = results.Attack, classes[k], signals[k], channels[k]
+		t.ExpectsASR, t.ExpectsRSR = true, true
+	} else {
+		t.Label, t.ExpectsWrite = results.Benign, c%5 < 3
+	}
+	failed, excluded := t, t // a trial that is not scored has these columns alone
+	failed.Status, failed.Reason = results.Error, "asking the model: the endpoint answered 503 three times"+s.Hostile
+	excluded.Status, excluded.Reason = results.Excluded, "the profile has no skills"
+	excluded.ExpectsASR, excluded.ExpectsRSR = false, false
+
+	t.Status, t.HasRetrieval = results.Scored, true
+	t.Allow, t.LineageRight, t.LineageTotal, t.Reviews = int32(rng.IntN(4)), int32(1+rng.IntN(2)), 2, 1
+	t.ModelCalls, t.ToolCalls, t.PromptTokens = int32(3+rng.IntN(9)), int32(1+rng.IntN(6)), 2000+rng.Int64N(6000)
+	t.CompletionTokens, t.TokensEstimated = 50+rng.Int64N(400), true
+	t.Window, t.ReviewTurns, t.ReviewIterations, t.KeepMessages = 8192, 1, 2, 4
+	t.WallUS = 150 + rng.Int64N(600)
+	if attack {
+		t.Goal, t.Twin = "data_exfiltration", fmt.Sprintf("m-%08x", uint32(c+1)*2654435761)
+		t.Proposed = yes(0.9)
 		caught := yes(0.9 * strength)
 		t.Written = t.Proposed && !caught && yes(0.9)
 		if t.Written {
@@ -152,29 +160,20 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 		both := *t.OwnTaskDone && *t.MemoriesSurvived
 		t.UtilityUnderAttack = &both
 	} else {
-		t.Label, t.Kind = results.Benign, [...]string{"user", "asked", "unasked", "nothing", "triggers"}[c%5]
-		if c%5 < 3 {
-			t.ExpectsWrite, t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = true, opt(0.2*strength),
-				opt(0.05*strength), opt(0.95-0.2*strength), opt(0.95)
+		t.Kind = [...]string{"user", "asked", "unasked", "nothing", "triggers"}[c%5]
+		if t.ExpectsWrite {
+			t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = opt(0.2*strength), opt(0.05*strength),
+				opt(0.95-0.2*strength), opt(0.95)
 			u := *t.LegitSurvived && *t.LaterTaskDone
 			t.Utility, t.Asked = &u, c%5 == 1
 		} else {
 			t.OtherTaskDone = opt(0.97)
 		}
 	}
-	switch {
-	case yes(s.NotScored):
-		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label,
-			Class: t.Class, Signal: t.Signal,
-			Channel: t.Channel, Domain: t.Domain, Agent: t.Agent, Defense: t.Defense, Model: t.Model, ExpectsASR: t.ExpectsASR,
-			ExpectsRSR:   t.ExpectsRSR,
-			ExpectsWrite: t.ExpectsWrite, Status: results.Error,
-			Reason: "asking the model: the endpoint answered 503 three times" + s.Hostile}
-	case t.Channel == "C4" && t.Agent == "openclaw":
-		t = results.Trial{Index: i, Dataset: t.Dataset, Case: t.Case, Family: t.Family, Split: t.Split, Label: t.Label,
-			Class: t.Class, Signal: t.Signal,
-			Channel: t.Channel, Domain: t.Domain, Agent: t.Agent, Defense: t.Defense, Model: t.Model,
-			Status: results.Excluded, Reason: "the profile has no skills"}
+	if yes(s.NotScored) {
+		t = failed
+	} else if t.Channel == "C4" && t.Agent == "openclaw" {
+		t = excluded
 	}
 	if s.Judged && attack && t.Status == results.Scored {
 		t.Judge, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered = "llm:openai:reader"+s.Hostile+" prompts 1", 3, 900, 1
