@@ -27,7 +27,7 @@
 // that it is not; [Proof.Verify] checks one against a root that the verifier
 // trusts, and rejects everything but the one proof that the tree gives.
 //
-//	t, _ := seal.Tree{}.Set(seal.Item{ID: "r1", Content: encoding})
+//	t, _ := seal.Tree{}.Set(map[string]seal.Hash{"r1": digest})
 //	p, _ := t.Prove("r1")
 //	err := p.Verify(t.Root())
 //
@@ -42,7 +42,6 @@
 // number of records on either side:
 //
 //	key(id)        = SHA-256(0x03 ‖ id)
-//	value(content) = SHA-256(0x04 ‖ content)
 //	leaf           = SHA-256(0x00 ‖ key ‖ value)
 //	node           = SHA-256(0x01 ‖ n(left) ‖ left ‖ n(right) ‖ right)   n: 8 bytes, big-endian
 //	empty          = 32 zero bytes, n = 0

@@ -1,6 +1,7 @@
 package seal_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/memtox/memtox/defenses/guard/seal"
@@ -9,11 +10,9 @@ import (
 // A snapshot is a tree that was kept. Its root, which somebody noted elsewhere,
 // is all that it takes to check what was in it.
 func Example() {
-	monday, _ := seal.Tree{}.Set(
-		seal.Item{ID: "r1", Content: []byte("encoding of r1")},
-		seal.Item{ID: "r2", Content: []byte("encoding of r2")},
-	)
-	tuesday, _ := monday.Set(seal.Item{ID: "r3", Content: []byte("encoding of r3")})
+	digest := func(record string) seal.Hash { return sha256.Sum256([]byte(record)) }
+	monday, _ := seal.Tree{}.Set(map[string]seal.Hash{"r1": digest("all of r1"), "r2": digest("all of r2")})
+	tuesday, _ := monday.Set(map[string]seal.Hash{"r3": digest("all of r3")})
 
 	absent, _ := monday.Prove("r3")
 	there, _ := tuesday.Prove("r3")

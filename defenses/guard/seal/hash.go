@@ -21,20 +21,14 @@ const (
 	nodeDomain
 	_ // free
 	keyDomain
-	valueDomain
+	_ // was that of contents
 	chainDomain
 )
 
 // Key is the place of a record id in a tree.
-func Key(id string) Hash { return sum(keyDomain, id) }
-
-// Value is what a leaf holds of a record's canonical encoding.
-func Value(content []byte) Hash { return sum(valueDomain, content) }
-
-func sum[T string | []byte](domain byte, b T) Hash {
-	// Ids and most records fit the array, which then stays on the stack.
-	var space [512]byte
-	return sha256.Sum256(append(append(space[:0], domain), b...))
+func Key(id string) Hash {
+	var space [512]byte // ids fit it, which then stays on the stack
+	return sha256.Sum256(append(append(space[:0], keyDomain), id...))
 }
 
 func leafHash(key, value Hash) Hash {

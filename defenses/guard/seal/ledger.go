@@ -41,7 +41,6 @@ type Store interface {
 	Seal(ctx context.Context, snapshot string, root []byte) error
 	Tombstones(context.Context) ([]store.Tombstone, error)
 	Journal(context.Context, store.Filter) iter.Seq2[store.Version, error]
-	Log(context.Context, store.Filter) iter.Seq2[store.Audit, error]
 	Versions(context.Context, store.Filter) iter.Seq2[store.Version, error]
 	Marks(context.Context) (now, signed store.Mark, since uint64, had bool, err error)
 	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
@@ -128,25 +127,11 @@ func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Ver
 		return nil, fmt.Errorf("%w: the store has %d snapshots up to %s, and %d were sealed: some were put in or deleted",
 			ErrIntegrity, old, last.ID, now.Size)
 	}
-	var roots []Entry // of sealed snapshots whose root the store does not know
-	for n, s := range snaps[:old] {
-		if len(s.Root) > 0 {
-			continue
-		}
-		e, err := v.entry(int64(n))
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrIntegrity, err)
-		}
-		roots = append(roots, *e)
-	}
 	var sealed []Entry
 	tree := Open(last.Root, last.Size, v)
 	for _, s := range snaps[old:] {
 		e := Entry{Number: log.Len(), ID: s.ID, Name: s.Name, Reason: s.Reason, By: s.By, Time: s.At, Sequence: s.Seq}
-		if e.History, err = l.history(ctx, last.History, last.Sequence, s.Seq); err != nil {
-			return nil, err
-		}
-		if tree, err = l.grow(ctx, tree, last.Sequence, s.Seq); err != nil {
+		if e.History, tree, err = l.advance(ctx, last, tree, s.Seq); err != nil {
 			return nil, err
 		}
 		e.Size, e.Root = tree.Len(), tree.Root()
@@ -182,7 +167,14 @@ func (l *Ledger) seal(ctx context.Context, signer note.Signer, verifier note.Ver
 		}
 	}
 	// A crash before this is made good by the next sealing.
-	for _, e := range append(roots, sealed...) {
+	for n, s := range snaps {
+		if len(s.Root) > 0 {
+			continue
+		}
+		e, err := v.entry(int64(n))
+		if err != nil {
+			return sealed, fmt.Errorf("%w: %w", ErrIntegrity, err)
+		}
 		if err := l.store.Seal(ctx, e.ID, e.Root[:]); err != nil {
 			return sealed, err
 		}
@@ -225,42 +217,33 @@ func snapshots(ctx context.Context, st Store) ([]store.Snapshot, error) {
 	return snaps, nil
 }
 
-// history continues the chain over the journal from one entry to another.
-func (l *Ledger) history(ctx context.Context, h Hash, after, to uint64) (Hash, error) {
+// advance continues the chain over the journal, and the tree, from a sealed snapshot to
+// an entry.
+func (l *Ledger) advance(ctx context.Context, last Entry, tree Tree, to uint64) (Hash, Tree, error) {
+	changed := map[string]Hash{}
 	var space []byte
-	next := after + 1
-	for a, err := range l.store.Log(ctx, store.Filter{From: next, To: to}) {
-		if err != nil {
-			return h, fmt.Errorf("reading the journal: %w", err)
+	h, next := last.History, last.Sequence+1
+	for v, err := range l.store.Journal(ctx, store.Filter{From: next, To: to}) {
+		switch {
+		case err != nil:
+			return h, tree, fmt.Errorf("reading the journal: %w", err)
+		case v.Seq != next:
+			return h, tree, fmt.Errorf("%w: the journal has no entry %d", ErrIntegrity, next)
+		case v.Audit.Record != "" && !v.Intact():
+			return h, tree, fmt.Errorf("%w: entry %d: record %q is not what it was when it was committed", ErrIntegrity, v.Seq,
+				v.Audit.Record)
+		case v.Audit.Record != "":
+			changed[v.Audit.Record] = v.Digest
 		}
-		if a.Seq != next {
-			return h, fmt.Errorf("%w: the journal has no entry %d", ErrIntegrity, next)
-		}
-		space = a.AppendCanonical(space[:0])
+		space = v.AppendCanonical(space[:0])
 		h = Chain(h, space)
 		next++
 	}
 	if next != to+1 {
-		return h, fmt.Errorf("%w: the journal has no entry %d", ErrIntegrity, next)
+		return h, tree, fmt.Errorf("%w: the journal has no entry %d", ErrIntegrity, next)
 	}
-	return h, nil
-}
-
-// grow brings a tree from one entry of the journal to another.
-func (l *Ledger) grow(ctx context.Context, tree Tree, after, to uint64) (Tree, error) {
-	changed := map[string]Hash{}
-	for v, err := range l.store.Versions(ctx, store.Filter{From: after + 1, To: to}) {
-		if err != nil {
-			return tree, fmt.Errorf("reading versions: %w", err)
-		}
-		if !v.Intact() {
-			return tree, fmt.Errorf("%w: entry %d: record %q is not what it was when it was committed", ErrIntegrity, v.Seq,
-				v.Record.ID)
-		}
-		changed[v.Record.ID] = v.Digest
-	}
-	tree, err := tree.setDigests(changed)
-	return tree, integrity(err)
+	tree, err := tree.Set(changed)
+	return h, tree, integrity(err)
 }
 
 // integrity marks an error that damaged pages caused.

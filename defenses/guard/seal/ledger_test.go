@@ -227,14 +227,14 @@ func TestSealingGoesOnWhereItStopped(t *testing.T) {
 	}
 	want(t, f.verify(nil))
 	// Sealed one by one or all at once, the roots are those of the records.
-	var items []seal.Item
+	records := map[string]seal.Hash{}
 	for v, err := range f.store.AsOf(ctx, store.Point{Seq: got[0].Sequence}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, seal.Item{ID: v.Record.ID, Value: seal.Hash(v.Digest)})
+		records[v.Record.ID] = v.Digest
 	}
-	tree, err := seal.Tree{}.Set(items...)
+	tree, err := seal.Tree{}.Set(records)
 	if err != nil || tree.Root() != got[0].Root {
 		t.Errorf("root %s, of the records %s, %v", got[0].Root, tree.Root(), err)
 	}

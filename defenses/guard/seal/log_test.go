@@ -18,7 +18,7 @@ func entry(i int64) *seal.Entry {
 	return &seal.Entry{Number: i, ID: fmt.Sprintf("s%d", i), Name: "before the batch", Reason: "session start",
 		Time:     time.Date(2026, 3, 1, 9, int(i%60), 0, 0, time.UTC),
 		Sequence: uint64(10 * i), History: seal.Chain(seal.Hash{}, fmt.Append(nil, i)), Size: uint64(i),
-		Root: seal.Value(fmt.Append(nil, i))}
+		Root: value(fmt.Sprint(i))}
 }
 
 func fill(t testing.TB, n int64) *seal.Log {

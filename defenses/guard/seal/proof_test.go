@@ -76,7 +76,7 @@ func mutations(p seal.Proof) map[string]seal.Proof {
 
 func TestEveryOtherProofIsRejected(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 31, 32, 33, 200} {
-		tree := build(t, items(n)...)
+		tree := build(t, items(n))
 		for i := range n + 20 {
 			p, err := tree.Prove(fmt.Sprintf("r%d", i))
 			if err != nil {
@@ -109,7 +109,7 @@ func parseProof(data []byte) (*seal.Proof, error) {
 // What memgar's verifier lets through (its malleable and forged cases) has no
 // counterpart here.
 func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
-	tree := build(t, items(5)...)
+	tree := build(t, items(5))
 	p, err := tree.Prove("r2")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 	}
 	// A root that the proof brings along is worth nothing: there is no such
 	// field, and Verify asks for one.
-	forged := build(t, seal.Item{ID: "r2", Content: []byte("forged")})
+	forged := build(t, map[string]seal.Hash{"r2": value("forged")})
 	q, err := forged.Prove("r2")
 	if err != nil {
 		t.Fatal(err)
@@ -160,15 +160,15 @@ func TestMemgarsMalleableProofsAreRejectedHere(t *testing.T) {
 		t.Error(err)
 	}
 	// No id can run into its content, whatever separators it holds.
-	if a, b := build(t, seal.Item{ID: "src:x", Content: []byte("y|z")}),
-		build(t, seal.Item{ID: "src:x|y", Content: []byte("z")}); a.Root() == b.Root() {
+	if a, b := build(t, map[string]seal.Hash{"src:x": value("y|z")}),
+		build(t, map[string]seal.Hash{"src:x|y": value("z")}); a.Root() == b.Root() {
 		t.Error("two records, one root")
 	}
 }
 
 func TestAProofIsWrittenInASCII(t *testing.T) {
 	id := "日本\u202e\u009b\x7f\U0001f600\x1b"
-	tree := build(t, seal.Item{ID: id, Content: []byte("c")})
+	tree := build(t, map[string]seal.Hash{id: value("c")})
 	p, err := tree.Prove(id)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestAProofIsWrittenInASCII(t *testing.T) {
 }
 
 func TestAProofOfAnIDThatIsNoTextIsRefused(t *testing.T) {
-	tree := build(t, seal.Item{ID: "r\xff", Content: []byte("c")})
+	tree := build(t, map[string]seal.Hash{"r\xff": value("c")})
 	p, err := tree.Prove("r\xff")
 	if err != nil || p.Verify(tree.Root()) != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestAProofOfAnIDThatIsNoTextIsRefused(t *testing.T) {
 }
 
 func FuzzParseProof(f *testing.F) {
-	tree := build(f, items(70)...)
+	tree := build(f, items(70))
 	genuine := map[string]string{}
 	for i := range 90 {
 		p, err := tree.Prove(fmt.Sprintf("r%d", i))
@@ -273,7 +273,7 @@ func FuzzMemgarProof(f *testing.F) {
 // bounds, and never gives a proof that does not hold.
 func FuzzPage(f *testing.F) {
 	store := pages{}
-	tree, err := build(f, items(100)...).Save(store, store.put)
+	tree, err := build(f, items(100)).Save(store, store.put)
 	if err != nil {
 		f.Fatal(err)
 	}

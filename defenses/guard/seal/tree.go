@@ -34,52 +34,21 @@ type leaf struct {
 	id         string
 }
 
-// Item is a record to put into a tree.
-type Item struct {
-	ID string
-	// Content is the canonical encoding of the whole record.
-	Content []byte
-	// Value stands for Content where it is set: the hash that [Value] gives.
-	Value Hash
-}
-
-func (i Item) leaf() leaf {
-	l := leaf{key: Key(i.ID), value: i.Value, id: i.ID}
-	if l.value.IsZero() {
-		l.value = Value(i.Content)
-	}
-	return l
-}
-
 func byKey(a, b leaf) int { return bytes.Compare(a.key[:], b.key[:]) }
 
-// Set returns the tree with records added or replaced. An id that stands there twice
-// is an error; else only a tree that reads pages can fail.
-func (t Tree) Set(items ...Item) (Tree, error) {
-	leaves := make([]leaf, len(items))
-	for i := range items {
-		leaves[i] = items[i].leaf()
+// Set returns the tree with records added or replaced, by their ids. Only a tree that
+// reads pages can fail.
+func (t Tree) Set(records map[string]Hash) (Tree, error) {
+	leaves := make([]leaf, 0, len(records))
+	for id, value := range records {
+		leaves = append(leaves, leaf{key: Key(id), value: value, id: id})
 	}
 	slices.SortFunc(leaves, byKey)
-	for i := 1; i < len(leaves); i++ {
-		if leaves[i].key == leaves[i-1].key {
-			return t, fmt.Errorf("putting records into a tree: the id %q stands there twice", leaves[i].id)
-		}
-	}
 	root, err := t.set(t.root, place{}, leaves)
 	if err != nil {
-		return t, fmt.Errorf("putting %d records into a tree: %w", len(items), err)
+		return t, fmt.Errorf("putting %d records into a tree: %w", len(records), err)
 	}
 	return Tree{root, t.pages}, nil
-}
-
-// setDigests is Set for records by their ids.
-func (t Tree) setDigests(digests map[string]Hash) (Tree, error) {
-	items := make([]Item, 0, len(digests))
-	for id, digest := range digests {
-		items = append(items, Item{ID: id, Value: digest})
-	}
-	return t.Set(items...)
 }
 
 // set puts sorted leaves that belong there into the subtree at a place.

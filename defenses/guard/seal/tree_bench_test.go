@@ -12,11 +12,7 @@ import (
 const millionLeaves = 1_000_000
 
 var ofAMillion = sync.OnceValue(func() seal.Tree {
-	list := make([]seal.Item, millionLeaves)
-	for i := range list {
-		list[i] = item(i)
-	}
-	t, err := (seal.Tree{}).Set(list...)
+	t, err := (seal.Tree{}).Set(items(millionLeaves))
 	if err != nil {
 		panic(err)
 	}
@@ -26,7 +22,7 @@ var ofAMillion = sync.OnceValue(func() seal.Tree {
 func BenchmarkBuild1M(b *testing.B) {
 	list := items(millionLeaves)
 	for b.Loop() {
-		if _, err := (seal.Tree{}).Set(list...); err != nil {
+		if _, err := (seal.Tree{}).Set(list); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -38,7 +34,7 @@ func BenchmarkSet(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			tree := ofAMillion()
 			if n < millionLeaves {
-				tree = build(b, items(n)...)
+				tree = build(b, items(n))
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

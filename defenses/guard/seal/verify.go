@@ -475,7 +475,7 @@ func (w *walk) sealed(r *vault, e *Entry, h Hash, before Tree) (Tree, error) {
 
 // grow brings the tree of the replay up to its state.
 func (w *walk) grow() (err error) {
-	w.tree, err = w.tree.setDigests(w.changed)
+	w.tree, err = w.tree.Set(w.changed)
 	clear(w.changed)
 	return err
 }

@@ -41,7 +41,7 @@ func (s *History) checkIndex(ctx context.Context, told func(seq uint64, record, 
 	}
 	for row, err := range answer(s.read.QueryContext(ctx, `SELECT seq, id, store, key, principal, source, state, size, record, coalesce(cited, '')
 		FROM version LEFT JOIN (SELECT seq, group_concat(hex(record), ' ' ORDER BY record) AS cited FROM cite GROUP BY seq) USING (seq)
-		ORDER BY id, seq`)) {
+		ORDER BY version.seq`)) {
 		var seq uint64
 		var state, size int64
 		var id, store, key, principal, source, cited string
