@@ -53,8 +53,8 @@
 // be made as deep as an attacker who chooses ids likes; here depth d costs the
 // attacker about 2^d hashes and ends at 256.
 //
-// What a leaf commits to is the caller's encoding of the whole record (origin,
-// lineage, principal and all other metadata), never its text alone: a swap of
+// The value of a record is the digest of its version ([store.Version.Sum]), which covers
+// origin, lineage, principal and all other metadata, never its text alone: a swap of
 // provenance changes the root.
 //
 // [Memgar] is memgar's tree, hash for hash, weaknesses and all, for comparison

@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -48,25 +49,22 @@ func (k Keys) Sealable() (missing string, err error) {
 // Signer reads the key that seals. Where the store was never sealed and no key is
 // named, it makes one.
 func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Signer, note.Verifier, error) {
-	name := key
-	unsealed := false
+	name, unsealed := cmp.Or(key, k.signer()), false
 	if key == "" {
-		name = k.signer()
 		// The log first: whoever has sealed it since has made the key before.
 		signed, err := ledger.Checkpoint(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		there, err := k.exists(name)
-		if err != nil {
-			return nil, nil, err
-		}
 		unsealed = signed == nil
-		if !there && signed != nil {
+		missing, err := k.Sealable()
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case missing != "" && !unsealed:
 			return nil, nil, &settings.Problem{What: "the store was sealed with a key, and " + name + " is not there",
 				Hint: "--key FILE names the file with that key"}
-		}
-		if !there {
+		case missing != "":
 			if err := k.makeKey(); err != nil {
 				return nil, nil, err
 			}
@@ -79,7 +77,8 @@ func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Sign
 	if err != nil {
 		return nil, nil, err
 	}
-	s, v, err := ParseSigner(strings.TrimSpace(string(b)))
+	text := strings.TrimSpace(string(b))
+	s, v, err := ParseSigner(text)
 	switch {
 	case err != nil && key == "":
 		return nil, nil, fmt.Errorf("%w: %s holds no signer's key any more: bring it back from a copy",
@@ -89,7 +88,7 @@ func (k Keys) Signer(ctx context.Context, ledger *Ledger, key string) (note.Sign
 			Hint: "it is the file that the first `memtox memory snapshot` wrote"}
 	}
 	if unsealed {
-		err := store.WriteKey(k.Path(k.verifier()), verifierKey(s, strings.TrimSpace(string(b))), 0o644)
+		err := store.WriteKey(k.Path(k.verifier()), verifierKey(s, text), 0o644)
 		// One that is there already was made by another process with the same key, or
 		// before a crash.
 		if err != nil && !errors.Is(err, fs.ErrExist) {

@@ -1,10 +1,12 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -149,20 +151,22 @@ func (v *vault) putEntry(e *Entry) error {
 // find returns the entry of a snapshot in a log of that size, whose entries stand
 // in the order of the journal.
 func (v *vault) find(size int64, s *store.Snapshot) (*Entry, error) {
-	low, high := int64(0), size
-	for low < high {
-		at := (low + high) / 2
-		e, err := v.entry(at)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%w: %w", ErrIntegrity, err)
-		case e.Sequence == s.Seq && e.ID == s.ID:
-			return e, nil
-		case e.Sequence < s.Seq:
-			low = at + 1
-		default:
-			high = at
+	var e *Entry
+	var err error
+	_, found := sort.Find(int(size), func(at int) int {
+		if err == nil {
+			e, err = v.entry(int64(at))
 		}
+		if err != nil {
+			return 0
+		}
+		return cmp.Compare(s.Seq, e.Sequence)
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrIntegrity, err)
+	case !found || e.ID != s.ID:
+		return nil, fmt.Errorf("snapshot %s is %w", s.ID, ErrNotSealed)
 	}
-	return nil, fmt.Errorf("snapshot %s is %w", s.ID, ErrNotSealed)
+	return e, nil
 }

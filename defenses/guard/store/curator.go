@@ -139,29 +139,23 @@ func (c *Curator) back(ctx context.Context, id string, seq uint64) (s step, now 
 // A record that was quarantined since is therefore seen again: Outcome.Revived
 // names such. What was forgotten stays forgotten.
 func (c *Curator) Rollback(ctx context.Context, p Point, why string) (Outcome, error) {
-	f := Filter{From: p.Seq + 1}
 	last, err := c.store.Last(ctx)
+	to := uint64(0)
+	if err == nil {
+		to, err = c.store.at(ctx, p)
+	}
 	switch {
 	case err != nil:
 		return Outcome{}, fmt.Errorf("rollback: %w", err)
 	case p.Seq == 0 && p.System.IsZero():
 		return Outcome{}, errors.New("rollback: to when? Give a snapshot, a sequence number or a system time")
-	case p.Seq > last:
-		return Outcome{}, fmt.Errorf("rollback: the log ends at entry %d, before entry %d", last, p.Seq)
-	case p.Seq == 0:
-		f = Filter{Since: p.System.Add(1)}
-		p.Seq = last
-		for a, err := range c.store.Log(ctx, Filter{Since: f.Since, Limit: 1}) {
-			if err != nil {
-				return Outcome{}, fmt.Errorf("rollback: %w", err)
-			}
-			p.Seq = a.Seq - 1
-		}
+	case to > last:
+		return Outcome{}, fmt.Errorf("rollback: the log ends at entry %d, before entry %d", last, to)
 	}
 	var out Outcome
 	var steps []step
 	seen := make(map[string]struct{})
-	for v, err := range c.store.Versions(ctx, f) {
+	for v, err := range c.store.Versions(ctx, Filter{From: to + 1}) {
 		if err != nil {
 			return Outcome{}, fmt.Errorf("rollback: %w", err)
 		}
@@ -170,7 +164,7 @@ func (c *Curator) Rollback(ctx context.Context, p Point, why string) (Outcome, e
 			continue
 		}
 		seen[id] = struct{}{}
-		s, now, err := c.back(ctx, id, p.Seq)
+		s, now, err := c.back(ctx, id, to)
 		switch {
 		case err != nil:
 			return Outcome{}, fmt.Errorf("rollback: %w", err)
@@ -180,7 +174,7 @@ func (c *Curator) Rollback(ctx context.Context, p Point, why string) (Outcome, e
 			steps = append(steps, s)
 		}
 	}
-	return c.act(ctx, memory.CauseRollback, why, p.Seq, steps, out)
+	return c.act(ctx, memory.CauseRollback, why, to, steps, out)
 }
 
 func sameRecord(a, b *memory.Record) bool {

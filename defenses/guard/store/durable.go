@@ -52,6 +52,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net/url"
 	"os"
@@ -116,6 +117,7 @@ func prepare(ctx context.Context, p interface {
 	return out, nil
 }
 
+// close frees the statements: SQLite does not close a file while there are any.
 func (s statements) close() {
 	for _, st := range s {
 		st.Close()
@@ -201,7 +203,7 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !o.MustExist && !o.ReadOnly:
-		if err := create(ctx, o.Disk, path); err != nil {
+		if err := create(ctx, o.Disk, path); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	case err != nil:
@@ -297,18 +299,16 @@ func create(ctx context.Context, d disk.FS, path string) (err error) {
 }
 
 // putNew puts a whole file where there is none. Where somebody else was quicker, theirs
-// stays.
+// stays, and the error is fs.ErrExist.
 func putNew(d disk.FS, tmp, path string) error {
-	if err := d.Link(tmp, path); err != nil && !errors.Is(err, os.ErrExist) {
-		// A file system without hard links.
-		if _, gone := os.Stat(path); !errors.Is(gone, os.ErrNotExist) {
-			return gone
-		}
-		if err := d.Rename(tmp, path); err != nil {
-			return err
+	err := d.Link(tmp, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // a file system without hard links
+		var own disk.File
+		if own, err = d.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL); err == nil {
+			err = errors.Join(own.Close(), d.Rename(tmp, path))
 		}
 	}
-	return d.SyncDir(filepath.Dir(path))
+	return errors.Join(err, d.SyncDir(filepath.Dir(path)))
 }
 
 // check looks whether the file is ours, through SQLite and read only: to open it

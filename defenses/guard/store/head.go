@@ -100,7 +100,7 @@ func (s *History) openHead(ctx context.Context) error {
 	}
 	s.mark, s.signed = now, signed
 	if absent {
-		if err := s.makeHead(now); err != nil {
+		if err := s.makeHead(now); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,9 +33,6 @@ func ReadKey(path string) ([]byte, error) {
 // WriteKey puts a key's file there whole, or returns an error that is fs.ErrExist: a
 // key that is there may be the only one that somebody trusts.
 func WriteKey(path, text string, mode os.FileMode) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist
-	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".memtox-*.tmp")
 	if err != nil {
 		return err
@@ -46,20 +42,5 @@ func WriteKey(path, text string, mode os.FileMode) error {
 	if err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	switch err := os.Link(tmp.Name(), path); {
-	case err == nil:
-		// A log must not outlive the only key that it goes on with. Some file systems
-		// cannot sync a folder; then they keep its order themselves.
-		_ = disk.OS.SyncDir(filepath.Dir(path))
-		return nil
-	case errors.Is(err, fs.ErrExist):
-		return err
-	}
-	// A file system without hard links.
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = w.WriteString(text + "\n")
-	return errors.Join(err, w.Close())
+	return putNew(disk.OS, tmp.Name(), path)
 }

@@ -315,8 +315,9 @@ func in[T ~uint8](column string, list []T) string {
 func clamp(n uint64) int64 { return int64(min(n, uint64(current)-1)) }
 
 // before is the last entry before a time: the log is in the order of both.
-func (s *History) before(ctx context.Context, t time.Time) (int64, error) {
-	return s.number(ctx, "at", timeKey(t.Add(-1)))
+func (s *History) before(ctx context.Context, t time.Time) (uint64, error) {
+	n, err := s.number(ctx, "at", timeKey(t.Add(-1)))
+	return uint64(n), err
 }
 
 // conditions are those of a filter but its limit, in SQL; seq is the column of the
@@ -338,7 +339,7 @@ func (s *History) conditions(ctx context.Context, f *Filter, seq string) (where 
 			if err != nil {
 				return "", nil, err
 			}
-			and(seq+than, last)
+			and(seq+than, clamp(last))
 		}
 	}
 	for _, c := range [...]struct{ value, cond string }{
@@ -422,18 +423,22 @@ func (s *History) Log(ctx context.Context, f Filter) iter.Seq2[Audit, error] {
 	}
 }
 
+// at is the last entry of the log that counts at a point in system time.
+func (s *History) at(ctx context.Context, p Point) (uint64, error) {
+	switch {
+	case p.Seq > 0:
+		return p.Seq, nil
+	case p.System.IsZero():
+		return s.Last(ctx)
+	}
+	return s.before(ctx, p.System.Add(1))
+}
+
 // AsOf visits every record as it stood at a point in time, in the order of first
 // commits.
 func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		var err error
-		to := clamp(p.Seq)
-		switch {
-		case p.Seq == 0 && p.System.IsZero():
-			to, err = s.number(ctx, "last")
-		case p.Seq == 0:
-			to, err = s.number(ctx, "at", timeKey(p.System))
-		}
+		to, err := s.at(ctx, p)
 		if err != nil {
 			yield(Version{}, err)
 			return
@@ -441,8 +446,8 @@ func (s *History) AsOf(ctx context.Context, p Point) iter.Seq2[Version, error] {
 		// The plus keeps SQLite from sorting all of them: the index version_first has
 		// them in the right order.
 		for v, err := range s.versions(s.read.QueryContext(ctx,
-			allVersions+" WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", to)) {
-			if v.UntilSeq > uint64(to) { // not known then
+			allVersions+" WHERE +v.seq <= ?1 AND v.until > ?1 ORDER BY v.first", clamp(to))) {
+			if v.UntilSeq > to { // not known then
 				v.UntilSeq, v.Until = 0, time.Time{}
 			}
 			if err == nil && !p.Fact.IsZero() && !v.Holds(p.Fact) {
