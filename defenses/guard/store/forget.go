@@ -4,9 +4,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"time"
+
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/wire"
-	"time"
 )
 
 // Forgetting asks a store to erase records for good.

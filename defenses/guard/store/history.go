@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"time"
+
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/wire"
-	"time"
 )
 
 // Digest is a SHA-256 value, such as what a version is committed to by
@@ -179,38 +181,35 @@ func (a *Audit) AppendCanonical(dst []byte) []byte {
 	return append(dst, a.Digest[:]...)
 }
 
-// operation reports whether batches of this cause are one act on several records,
-// which has an entry of its own before those of the records.
-func operation(c memory.Cause) bool {
-	switch c {
-	case memory.CauseQuarantine, memory.CauseRetire, memory.CauseRollback, memory.CauseUndo, memory.CauseForget:
-		return true
-	}
-	return false
-}
+// operations are the causes of batches that are one act on several records, which has
+// an entry of its own before those of the records.
+var operations = []memory.Cause{memory.CauseQuarantine, memory.CauseRetire, memory.CauseRollback, memory.CauseUndo,
+	memory.CauseForget}
 
 // entries lays a batch out as entries of the log, the first with the given number
 // and all with the given time: an entry for the snapshot, one for an operation as a
 // whole, one a record.
-func entries(b *memory.Batch, first uint64, at time.Time, snapshot string) (snap *Audit, rest []Audit) {
-	base := Audit{At: at, Cause: b.Cause, Route: b.Route, By: b.By, Why: b.Why, Snapshot: snapshot, Target: b.Target}
+func entries(b *memory.Batch, first uint64, at time.Time, snapshot string) (out []Audit) {
 	if b.Snapshot != nil {
-		snap = &Audit{Seq: first, Group: first, At: at, Cause: memory.CauseSnapshot, By: b.By, Why: b.Snapshot.Reason,
-			Snapshot: snapshot}
+		out = append(out, Audit{Seq: first, Group: first, At: at, Cause: memory.CauseSnapshot, By: b.By,
+			Why: b.Snapshot.Reason, Snapshot: snapshot})
 		first++
 	}
 	if b.Cause == memory.CauseSnapshot {
-		return snap, nil
+		return out
 	}
-	base.Group = first
-	if operation(b.Cause) || len(b.Records) == 0 {
-		base.Seq = first
-		rest = append(rest, base)
+	base := Audit{Group: first, At: at, Cause: b.Cause, Route: b.Route, By: b.By, Why: b.Why, Snapshot: snapshot,
+		Target: b.Target}
+	add := func(record string) {
+		base.Seq, base.Record = first, record
+		out = append(out, base)
 		first++
 	}
-	for i := range b.Records {
-		base.Seq, base.Record = first+uint64(i), b.Records[i].ID
-		rest = append(rest, base)
+	if slices.Contains(operations, b.Cause) || len(b.Records) == 0 {
+		add("")
 	}
-	return snap, rest
+	for i := range b.Records {
+		add(b.Records[i].ID)
+	}
+	return out
 }

@@ -127,30 +127,27 @@ func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole D
 			return out, err
 		}
 	}
-	snap, list := entries(b, uint64(c.last+1), out.At, out.Snapshot)
-	if snap != nil {
-		if err := s.log(ctx, snap, b.Snapshot.Name); err != nil {
-			return out, err
-		}
-		out.First, out.Last = snap.Seq, snap.Seq
-	}
-	if len(list) > 0 {
-		out.First, out.Last = list[0].Seq, list[len(list)-1].Seq
-	}
+	list := entries(b, uint64(c.last+1), out.At, out.Snapshot)
 	records := b.Records
 	for i := range list {
-		a := &list[i]
-		if a.Record == "" {
+		var err error
+		switch a := &list[i]; {
+		case a.Cause == memory.CauseSnapshot:
+			err = s.log(ctx, a, b.Snapshot.Name)
+		case a.Record == "":
 			a.Digest = whole
-			if err := s.log(ctx, a, ""); err != nil {
-				return out, err
-			}
-			continue
+			err = s.log(ctx, a, "")
+		default:
+			err = s.change(ctx, c, a, &records[0])
+			records = records[1:]
 		}
-		if err := s.change(ctx, c, a, &records[0]); err != nil {
+		if err != nil {
 			return out, err
 		}
-		records = records[1:]
+	}
+	out.First, out.Last = list[0].Seq, list[len(list)-1].Seq
+	if b.Snapshot != nil && len(list) > 1 {
+		out.First = list[1].Seq
 	}
 	c.last = int64(out.Last)
 	return out, nil
