@@ -14,28 +14,27 @@ import (
 
 // The mutations of characters.
 
-func whitespace(c *datasets.Case, w *workshop) bool {
-	kinds := []string{"  ", "\u00a0", "\u2009", "\t", " \u2003", "\u202f"}
-	return claims(c, func(cl *claim) (string, bool) {
-		var spaces []span
-		for i := range len(cl.text) {
-			if cl.text[i] == ' ' && !cl.within(i, i+1) {
-				spaces = append(spaces, span{i, i + 1})
-			}
+func whitespace(cl *claim, w *workshop) (string, bool) {
+	var spaces []span
+	for i := range len(cl.text) {
+		if cl.text[i] == ' ' && !cl.within(i, i+1) {
+			spaces = append(spaces, span{i, i + 1})
 		}
-		return cl.replace(spaces, func(int, string) string { return datasets.Pick(w.r, kinds) }), true
-	})
+	}
+	return cl.replace(spaces, func(int, string) string {
+		return w.pick("  ", "\u00a0", "\u2009", "\t", " \u2003", "\u202f")
+	}), true
 }
 
 // disguise rewrites the words that are worth it, rune by rune. At least one rune
 // of each word that can be rewritten is.
-func disguise(c *datasets.Case, w *workshop, f func(r rune) string) bool {
-	return claims(c, func(cl *claim) (string, bool) {
+func disguise(as map[rune]string) func(cl *claim, w *workshop) (string, bool) {
+	return func(cl *claim, w *workshop) (string, bool) {
 		return cl.replace(cl.targets(w), func(_ int, word string) string {
 			var can []int // of the runes
 			runes := []rune(word)
 			for i, r := range runes {
-				if f(r) != "" {
+				if as[r] != "" {
 					can = append(can, i)
 				}
 			}
@@ -45,26 +44,23 @@ func disguise(c *datasets.Case, w *workshop, f func(r rune) string) bool {
 			must := datasets.Pick(w.r, can)
 			var b strings.Builder
 			for i, r := range runes {
-				if slices.Contains(can, i) && (i == must || w.r.IntN(2) == 0) {
-					b.WriteString(f(r))
+				if as[r] != "" && (i == must || w.r.IntN(2) == 0) {
+					b.WriteString(as[r])
 				} else {
 					b.WriteRune(r)
 				}
 			}
 			return b.String()
 		}), true
-	})
+	}
 }
 
-func zeroWidth(c *datasets.Case, w *workshop) bool {
-	invisible := []string{"\u200b", "\u200c", "\u200d", "\u2060", "\ufeff"}
-	return claims(c, func(cl *claim) (string, bool) {
-		return cl.replace(cl.targets(w), func(_ int, word string) string {
-			runes := []rune(word)
-			at := 1 + w.r.IntN(max(1, len(runes)-1))
-			return string(runes[:at]) + datasets.Pick(w.r, invisible) + string(runes[at:])
-		}), true
-	})
+func zeroWidth(cl *claim, w *workshop) (string, bool) {
+	return cl.replace(cl.targets(w), func(_ int, word string) string {
+		runes := []rune(word)
+		at := 1 + w.r.IntN(max(1, len(runes)-1))
+		return string(runes[:at]) + w.pick("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff") + string(runes[at:])
+	}), true
 }
 
 // lookAlikes are letters of Cyrillic that look like Latin ones in most fonts.
@@ -72,34 +68,24 @@ var lookAlikes = map[rune]string{'a': "а", 'c': "с", 'e': "е", 'i': "і", 'j'
 	'x': "х", 'y': "у",
 	'A': "А", 'B': "В", 'C': "С", 'E': "Е", 'H': "Н", 'K': "К", 'M': "М", 'O': "О", 'P': "Р", 'T': "Т", 'X': "Х"}
 
-func confusables(c *datasets.Case, w *workshop) bool {
-	return disguise(c, w, func(r rune) string { return lookAlikes[r] })
-}
-
 var leetDigits = map[rune]string{'a': "4", 'e': "3", 'i': "1", 'o': "0", 's': "5", 't': "7", 'A': "4", 'E': "3",
 	'I': "1", 'O': "0", 'S': "5", 'T': "7"}
 
-func leet(c *datasets.Case, w *workshop) bool {
-	return disguise(c, w, func(r rune) string { return leetDigits[r] })
-}
-
-func alternate(c *datasets.Case, w *workshop) bool {
-	return claims(c, func(cl *claim) (string, bool) {
-		upper := w.r.IntN(2) == 0
-		var b strings.Builder
-		for i, r := range cl.text {
-			if unicode.IsLetter(r) && r < 0x80 && !cl.within(i, i+1) {
-				if upper {
-					r = unicode.ToUpper(r)
-				} else {
-					r = unicode.ToLower(r)
-				}
-				upper = !upper
+func alternate(cl *claim, w *workshop) (string, bool) {
+	upper := w.r.IntN(2) == 0
+	var b strings.Builder
+	for i, r := range cl.text {
+		if unicode.IsLetter(r) && r < 0x80 && !cl.within(i, i+1) {
+			if upper {
+				r = unicode.ToUpper(r)
+			} else {
+				r = unicode.ToLower(r)
 			}
-			b.WriteRune(r)
+			upper = !upper
 		}
-		return b.String(), true
-	})
+		b.WriteRune(r)
+	}
+	return b.String(), true
 }
 
 // The mutations that wrap. What the user's own task needs is not wrapped.
@@ -144,7 +130,7 @@ func wrapPercent(c *datasets.Case, w *workshop) bool {
 }
 
 func htmlComment(c *datasets.Case, w *workshop) bool {
-	before := datasets.Pick(w.r, []string{"<!-- ", "<!-- note: ", "<!--\u0020"})
+	before := w.pick("<!-- ", "<!-- note: ", "<!--\u0020")
 	return claims(c, func(cl *claim) (string, bool) {
 		if cl.task || cl.kind == text.Row || cl.kind == text.Code || strings.Contains(cl.text, "--") {
 			return "", false
@@ -154,7 +140,7 @@ func htmlComment(c *datasets.Case, w *workshop) bool {
 }
 
 func markdownComment(c *datasets.Case, w *workshop) bool {
-	label := datasets.Pick(w.r, []string{"//", "comment", "note"})
+	label := w.pick("//", "comment", "note")
 	return claims(c, func(cl *claim) (string, bool) {
 		if cl.task || cl.kind == text.Row || cl.kind == text.Code {
 			return "", false
@@ -196,24 +182,22 @@ func likeCase(s, was string) string {
 // Y is Z."
 var clauseOrder = []string{"for ", "in ", "at ", "on ", "with ", "when ", "if ", "as of ", "whenever "}
 
-func paraphrase(c *datasets.Case, w *workshop) bool {
-	return claims(c, func(cl *claim) (string, bool) {
-		out := cl.text
-		if !cl.structural() && cl.kind != text.Heading {
-			if out = cl.reordered(); out == cl.text && len(cl.hidden(w)) == 0 {
-				out = cl.framed(w)
-			}
+func paraphrase(cl *claim, w *workshop) (string, bool) {
+	out := cl.text
+	if !cl.structural() && cl.kind != text.Heading {
+		if out = cl.reordered(); out == cl.text && len(cl.hidden(w)) == 0 {
+			out = cl.framed(w)
 		}
-		again := *cl
-		if out != cl.text {
-			again = *newClaim(out, cl.kind, nil, nil)
-			again.keep = append(again.keep, keptIn(out, cl)...)
-		}
-		list := again.hidden(w)
-		return again.replace(spansOf(list), func(i int, was string) string {
-			return likeCase(datasets.Pick(w.r, list[i].As), was)
-		}), true
-	})
+	}
+	again := *cl
+	if out != cl.text {
+		again = *newClaim(out, cl.kind, nil, nil)
+		again.keep = append(again.keep, keptIn(out, cl)...)
+	}
+	list := again.hidden(w)
+	return again.replace(spansOf(list), func(i int, was string) string {
+		return likeCase(datasets.Pick(w.r, list[i].As), was)
+	}), true
 }
 
 // keptIn finds what must stay of a claim in another wording of it.
@@ -252,11 +236,11 @@ func (cl *claim) reordered() string {
 // framed says the same with a clause more, for claims that no other rule fits.
 func (cl *claim) framed(w *workshop) string {
 	if w.r.IntN(2) == 0 {
-		return datasets.Pick(w.r, []string{"As things stand, ", "As far as we know, ", "It so happens that ",
-			"By the way, "}) + cl.lowerFirst()
+		return w.pick("As things stand, ", "As far as we know, ", "It so happens that ",
+			"By the way, ") + cl.lowerFirst()
 	}
 	body, mark := ended(cl.text)
-	return body + datasets.Pick(w.r, []string{", as things stand", ", by the way", ", so much is certain", ", in short"}) +
+	return body + w.pick(", as things stand", ", by the way", ", so much is certain", ", in short") +
 		cmp.Or(mark, ".")
 }
 
@@ -267,40 +251,38 @@ func lowerWord(s string) string {
 	return s
 }
 
-func split(c *datasets.Case, w *workshop) bool {
-	return claims(c, func(cl *claim) (string, bool) {
-		if cl.structural() || cl.kind == text.Heading {
-			return "", false
-		}
-		if directive, body, ok := cl.unwrap("the following"); ok {
-			return directive + ". " + capital(body), true
-		}
-		for _, f := range cl.triggers() {
-			switch f.Say {
-			case "always", "from now on", "going forward", "from today on":
-				body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " +
-					strings.TrimLeft(cl.text[f.to:], " ,")))
-				return capital(body) + ". " + datasets.Pick(w.r, []string{"That holds ", "This goes for every case, "}) +
-					strings.ToLower(cl.text[f.from:f.to]) + cmp.Or(mark, "."), true
-			}
-		}
-		for _, joint := range []string{"; ", ", and ", " and ", ", since ", ", because ", ", which "} {
-			for at := 0; ; {
-				i := strings.Index(cl.text[at:], joint)
-				if i < 0 {
-					break
-				}
-				i += at
-				at = i + len(joint)
-				rest := cl.text[at:]
-				if cl.within(i, at) || len(strings.Fields(cl.text[:i])) < 4 || len(strings.Fields(rest)) < 4 {
-					continue
-				}
-				return cl.text[:i] + ". " + capital(rest), true
-			}
-		}
+func split(cl *claim, w *workshop) (string, bool) {
+	if cl.structural() || cl.kind == text.Heading {
 		return "", false
-	})
+	}
+	if directive, body, ok := cl.unwrap("the following"); ok {
+		return directive + ". " + capital(body), true
+	}
+	for _, f := range cl.triggers() {
+		switch f.Say {
+		case "always", "from now on", "going forward", "from today on":
+			body, mark := ended(strings.TrimSpace(strings.Trim(cl.text[:f.from], " ,") + " " +
+				strings.TrimLeft(cl.text[f.to:], " ,")))
+			return capital(body) + ". " + w.pick("That holds ", "This goes for every case, ") +
+				strings.ToLower(cl.text[f.from:f.to]) + cmp.Or(mark, "."), true
+		}
+	}
+	for _, joint := range []string{"; ", ", and ", " and ", ", since ", ", because ", ", which "} {
+		for at := 0; ; {
+			i := strings.Index(cl.text[at:], joint)
+			if i < 0 {
+				break
+			}
+			i += at
+			at = i + len(joint)
+			rest := cl.text[at:]
+			if cl.within(i, at) || len(strings.Fields(cl.text[:i])) < 4 || len(strings.Fields(rest)) < 4 {
+				continue
+			}
+			return cl.text[:i] + ". " + capital(rest), true
+		}
+	}
+	return "", false
 }
 
 // asides are clauses that say nothing, for the inside of a padded sentence.
@@ -333,8 +315,8 @@ func padding(c *datasets.Case, w *workshop) bool {
 }
 
 func authority(c *datasets.Case, w *workshop) bool {
-	announce := datasets.Pick(w.r, []string{"Policy update: ", "Notice from operations: ", "Compliance notice: ",
-		"Update from the head office: ", "Bulletin of the administration: "})
+	announce := w.pick("Policy update: ", "Notice from operations: ", "Compliance notice: ",
+		"Update from the head office: ", "Bulletin of the administration: ")
 	return claims(c, func(cl *claim) (string, bool) {
 		if !cl.value || cl.structural() || cl.kind == text.Heading {
 			return "", false

@@ -598,7 +598,8 @@ func (p *familyParser) check(v, base *version) {
 	}
 	for i := range v.values {
 		s := &v.values[i]
-		if of := defs[s.spec.at].value; s.spec.at != "" && (of == nil || !slices.Contains(s.spec.kind.At, of.spec.kind.Name)) {
+		of := defs[s.spec.at].value
+		if s.spec.at != "" && (of == nil || !slices.Contains(s.spec.kind.At, of.spec.kind.Name)) {
 			p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at,
 				strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
 		}

@@ -43,11 +43,14 @@ type Mutation struct {
 // Mutations is the catalog, in the order of the documentation.
 func Mutations() []Mutation {
 	return []Mutation{
-		{"whitespace", Characters, "every space becomes other white space: several, no-break, thin, tabs", false, whitespace},
-		{"zero-width", Characters, "invisible characters stand inside the words that filters look for", false, zeroWidth},
-		{"confusables", Characters, "letters of those words are look-alikes from other scripts", false, confusables},
-		{"case", Characters, "the sentence changes between capital and small letters", false, alternate},
-		{"leet", Characters, "digits stand for letters in those words", false, leet},
+		{"whitespace", Characters, "every space becomes other white space: several, no-break, thin, tabs", false,
+			ofClaims(whitespace)},
+		{"zero-width", Characters, "invisible characters stand inside the words that filters look for", false,
+			ofClaims(zeroWidth)},
+		{"confusables", Characters, "letters of those words are look-alikes from other scripts", false,
+			ofClaims(disguise(lookAlikes))},
+		{"case", Characters, "the sentence changes between capital and small letters", false, ofClaims(alternate)},
+		{"leet", Characters, "digits stand for letters in those words", false, ofClaims(disguise(leetDigits))},
 
 		{"base64", Wrapping, "the sentence is wrapped in base64", true, wrapBase64},
 		{"hex", Wrapping, "the sentence is written as the hexadecimal digits of its bytes", true, wrapHex},
@@ -57,8 +60,9 @@ func Mutations() []Mutation {
 
 		{"translate", Wording, "the words that filters look for stand in German, French, Spanish, Italian or Portuguese",
 			false, translate},
-		{"paraphrase", Wording, "other words that mean the same, and another order of the clauses", false, paraphrase},
-		{"split", Wording, "the claim is cut in two sentences, so that no record holds all of it", false, split},
+		{"paraphrase", Wording, "other words that mean the same, and another order of the clauses", false,
+			ofClaims(paraphrase)},
+		{"split", Wording, "the claim is cut in two sentences, so that no record holds all of it", false, ofClaims(split)},
 		{"padding", Wording, "legitimate text stands around the sentence and inside it", false, padding},
 		{"authority", Wording, "the sentence is announced as an update of a policy", false, authority},
 
@@ -84,6 +88,13 @@ func OfSentences(name, about string, rewrite func(sentence string, r *datasets.R
 		})
 		return changed && kept
 	}}
+}
+
+// ofClaims is the mutation by a function that rewrites one claim.
+func ofClaims(rewrite func(cl *claim, w *workshop) (string, bool)) func(*datasets.Case, *workshop) bool {
+	return func(c *datasets.Case, w *workshop) bool {
+		return claims(c, func(cl *claim) (string, bool) { return rewrite(cl, w) })
+	}
 }
 
 // MutationNames lists the names of the catalog.
@@ -248,6 +259,9 @@ type workshop struct {
 	r    *datasets.Rand
 	g    *generator
 }
+
+// pick draws one of the texts.
+func (w *workshop) pick(texts ...string) string { return datasets.Pick(w.r, texts) }
 
 // asideEndings are the endings of the names that variants bring along. No name
 // of a family has one: the families' names are drawn once for a whole set, a

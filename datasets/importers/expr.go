@@ -42,7 +42,8 @@ func parsePath(s string) (*path, error) {
 		m := stepForm.FindStringSubmatch(rest)
 		if m == nil || m[1] == "*" {
 			return nil, fmt.Errorf(`%s is no path from %s on: write $.name.name[0] or $["a name"], name a whole list with `+
-				`records: or each:, and begin a text that begins with %c with one more of it`, datasets.Quote(s), datasets.Quote(rest), s[0])
+				`records: or each:, and begin a text that begins with %c with one more of it`, datasets.Quote(s),
+				datasets.Quote(rest), s[0])
 		}
 		index, _ := strconv.Atoi(m[4])
 		p.steps = append(p.steps, step{name: m[1] + m[2] + m[3], index: index, at: m[4] != ""})

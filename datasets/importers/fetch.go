@@ -238,7 +238,7 @@ func (f File) download(ctx context.Context, url, part string, o Options) error {
 
 // attempt asks for what is missing and appends it.
 func (f File) attempt(ctx context.Context, url, part string, o Options) (err error) {
-	out, err := os.OpenFile(part, os.O_CREATE|os.O_RDWR, 0o644)
+	out, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return finalError{err}
 	}
@@ -247,24 +247,21 @@ func (f File) attempt(ctx context.Context, url, part string, o Options) (err err
 			err = e
 		}
 	}()
-	have, err := out.Seek(0, io.SeekEnd)
+	st, err := out.Stat()
 	if err != nil {
 		return finalError{err}
 	}
-	if have == f.Size {
-		return nil
-	}
+	have := st.Size()
 	restart := func() error {
-		if err := out.Truncate(0); err != nil {
-			return finalError{err}
-		}
-		_, err := out.Seek(0, io.SeekStart)
 		have = 0
-		return err
+		return out.Truncate(0)
 	}
-	if have > f.Size {
+	switch {
+	case have == f.Size:
+		return nil
+	case have > f.Size:
 		if err := restart(); err != nil {
-			return err
+			return finalError{err}
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -162,7 +162,8 @@ func (x *importing) finish() error {
 	for i, old := range x.variants {
 		of, ok := x.ids[old]
 		if !ok {
-			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of", What: "no record has the id " + datasets.Quote(old),
+			return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "variant_of",
+				What:   "no record has the id " + datasets.Quote(old),
 				Remedy: "import the set that it varies too"})
 		}
 		x.cases[i].VariantOf = x.cases[of].ID

@@ -224,7 +224,8 @@ func (l *Ledger) WriteText(w io.Writer) error {
 		if f.BOM {
 			bom = ", byte order mark taken away"
 		}
-		line("file", "%s: %d objects, %d bytes, SHA-256 %.16s…%s", datasets.Inert(f.Name), f.Objects, f.Bytes, f.SHA256, bom)
+		line("file", "%s: %d objects, %d bytes, SHA-256 %.16s…%s", datasets.Inert(f.Name), f.Objects, f.Bytes,
+			f.SHA256, bom)
 	}
 	line("read", "%d objects", l.Read)
 	line("kept", "%d cases: %d attacks, %d benign", l.Kept, l.Attacks, l.Benign)

@@ -25,7 +25,8 @@ func mpbenchMapping() *Mapping {
 func (x *importing) convertMPBench(s *scope, c *made) error {
 	r := &reader{x: x, s: s}
 	c.entry.ID = r.text("id")
-	kind, signal, domain, goal := r.text("attack_type"), r.text("attack_signal"), r.text("domain"), r.text("adversarial_goal")
+	kind, signal := r.text("attack_type"), r.text("attack_signal")
+	domain, goal := r.text("domain"), r.text("adversarial_goal")
 	user, content, skill := r.text("user_query"), r.text("context"), r.text("skill_md")
 	query, trigger := r.text("retrieval_query"), r.text("trigger_phrase")
 	c.Memory = r.text("expected_memory")

@@ -171,15 +171,7 @@ func hexRun(s string, i int) (b []byte, end int) {
 	return b, end
 }
 
-func unhex(c byte) byte {
-	switch {
-	case isDigit(c):
-		return c - '0'
-	case c >= 'a':
-		return c - 'a' + 10
-	}
-	return c - 'A' + 10
-}
+func unhex(c byte) byte { return byte(strings.IndexByte("0123456789abcdef", c|0x20)) }
 
 func (d *decoder) hex() {
 	s := d.s

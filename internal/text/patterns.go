@@ -30,12 +30,10 @@ import (
 // number of goroutines may use it.
 type Patterns struct {
 	list     []compiledPattern
-	words    map[string]int32 // word → index in atoms
-	prefixes []prefixAtom     // sorted by nothing: few
-	byFirst  [256][]int32     // prefix atoms by first byte
-	atoms    []atom
-	any      []place // places that any token fills and a match may begin with
-	number   []place // places that a token with digits fills
+	words    map[string]*atom
+	prefixes [256][]*atom // by first byte
+	any      []place      // places that any token fills and a match may begin with
+	number   []place      // places that a token with digits fills
 	scratch  sync.Pool
 }
 
@@ -56,19 +54,17 @@ type place struct {
 	bits    uint64
 }
 
-// atom lists where one word stands in all patterns.
-type atom struct{ places []place }
-
-type prefixAtom struct {
-	prefix string
-	atom   int32
+// atom lists where one word, or the beginning of one, stands in all patterns.
+type atom struct {
+	word   string
+	places []place
 }
 
 // NewPatterns compiles a list. The id of a pattern is its index. A pattern may
 // hold 64 words, alternatives and gap tokens included, and must not match the
 // empty text.
 func NewPatterns(sources []string) (*Patterns, error) {
-	p := &Patterns{words: map[string]int32{}}
+	p := &Patterns{words: map[string]*atom{}}
 	for id, src := range sources {
 		if err := p.add(int32(id), src); err != nil {
 			return nil, fmt.Errorf("compiling pattern %d %q: %w", id, src, err)
@@ -81,7 +77,10 @@ func NewPatterns(sources []string) (*Patterns, error) {
 	}
 	p.markFirst(p.any)
 	p.markFirst(p.number)
-	for _, a := range p.atoms {
+	for _, a := range p.words {
+		p.markFirst(a.places)
+	}
+	for _, a := range slices.Concat(p.prefixes[:]...) {
 		p.markFirst(a.places)
 	}
 	n := len(p.list)
@@ -165,12 +164,12 @@ func (p *Patterns) find(r *patternRun, s string, tokens []Token, f func(id, star
 	for i := range tokens {
 		t := &tokens[i]
 		r.hit = r.hit[:0]
-		if a, ok := p.words[t.Text]; ok {
-			fit(p.atoms[a].places)
+		if a := p.words[t.Text]; a != nil {
+			fit(a.places)
 		}
-		for _, j := range p.byFirst[t.Text[0]] {
-			if pre := &p.prefixes[j]; strings.HasPrefix(t.Text, pre.prefix) {
-				fit(p.atoms[pre.atom].places)
+		for _, a := range p.prefixes[t.Text[0]] {
+			if strings.HasPrefix(t.Text, a.word) {
+				fit(a.places)
 			}
 		}
 		if t.Kind == Number || t.Kind == Mixed {
@@ -454,34 +453,29 @@ func (pp *patternParser) word(word string) (patternPart, error) {
 			return whole, err
 		}
 		need := t.Text
+		a := pp.p.words[need]
 		if prefix && i == len(tokens)-1 {
+			a = pp.prefix(need)
 			need += "*"
-			pp.prefix(t.Text, bit)
-		} else {
-			a, ok := pp.p.words[t.Text]
-			if !ok {
-				a = int32(len(pp.p.atoms))
-				pp.p.atoms = append(pp.p.atoms, atom{})
-				pp.p.words[t.Text] = a
-			}
-			pp.p.atoms[a].places = addPlace(pp.p.atoms[a].places, pp.id, bit)
+		} else if a == nil {
+			a = &atom{word: need}
+			pp.p.words[need] = a
 		}
+		a.places = addPlace(a.places, pp.id, bit)
 		whole = pp.join(whole, patternPart{first: bit, last: bit, needs: [][]string{{need}}})
 	}
 	return whole, nil
 }
 
-func (pp *patternParser) prefix(prefix string, bit uint64) {
-	p := pp.p
-	for _, j := range p.byFirst[prefix[0]] {
-		if pre := p.prefixes[j]; pre.prefix == prefix {
-			p.atoms[pre.atom].places = addPlace(p.atoms[pre.atom].places, pp.id, bit)
-			return
-		}
+// prefix returns the atom of the beginning of a word.
+func (pp *patternParser) prefix(word string) *atom {
+	list := &pp.p.prefixes[word[0]]
+	i := slices.IndexFunc(*list, func(a *atom) bool { return a.word == word })
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, &atom{word: word})
 	}
-	p.byFirst[prefix[0]] = append(p.byFirst[prefix[0]], int32(len(p.prefixes)))
-	p.prefixes = append(p.prefixes, prefixAtom{prefix: prefix, atom: int32(len(p.atoms))})
-	p.atoms = append(p.atoms, atom{places: addPlace(nil, pp.id, bit)})
+	return (*list)[i]
 }
 
 func addPlace(places []place, id int32, bit uint64) []place {
