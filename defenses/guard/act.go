@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/provenance"
@@ -18,10 +17,7 @@ const FillsPrefix = "external_memory_fills_"
 // world. A value that the user gives in this session is the user's, whatever
 // memory says.
 func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
-	var began time.Time
-	if g.hook != nil {
-		began = time.Now()
-	}
+	began := g.begin()
 	s := &g.subject
 	s.reset(memory.Proposal{})
 	var high []provenance.Intent

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -36,8 +37,19 @@ type Event struct {
 // Hook is told of every decision. It must not keep the event.
 type Hook func(context.Context, *Event)
 
-// emit tells the hook of a decision about the subject.
+// begin is when a decision began, for the hook.
+func (g *gate) begin() (t time.Time) {
+	if g.hook != nil {
+		t = time.Now()
+	}
+	return t
+}
+
+// emit tells the hook, if there is one, of a decision about the subject.
 func (g *gate) emit(ctx context.Context, e Event, action memory.Action, began time.Time) {
+	if g.hook == nil {
+		return
+	}
 	s := &g.subject
 	e.Took = time.Since(began)
 	e.Time, e.Trial, e.Mode, e.Action, e.Would = g.view.Now(), g.view.Trial(), g.policy.Mode, action, s.action()
@@ -47,7 +59,7 @@ func (g *gate) emit(ctx context.Context, e Event, action memory.Action, began ti
 	}
 	sum := sha256.Sum256([]byte(e.Content))
 	e.Bytes, e.SHA256 = len(e.Content), hex.EncodeToString(sum[:])
-	e.Findings = append([]Finding(nil), s.findings...)
+	e.Findings = slices.Clone(s.findings)
 	if !g.reveal {
 		e.Content, e.Key = "", ""
 		for i := range e.Findings {

@@ -233,10 +233,7 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 	if err := ctx.Err(); err != nil {
 		return memory.Verdict{}, err
 	}
-	var began time.Time
-	if g.hook != nil {
-		began = time.Now()
-	}
+	began := g.begin()
 	g.ctx, g.now = ctx, g.view.Now()
 	s := &g.subject
 	if err := g.judge(p); err != nil {
@@ -269,9 +266,7 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 		final.Scope = v.Scope
 		v.Signature, v.SignedBy = g.signer.Sign(final)
 	}
-	if g.hook != nil {
-		g.emit(ctx, Event{Gate: memory.AtWrite, Route: p.Route, Op: p.Op}, v.Action, began)
-	}
+	g.emit(ctx, Event{Gate: memory.AtWrite, Route: p.Route, Op: p.Op}, v.Action, began)
 	return v, nil
 }
 
@@ -336,13 +331,6 @@ func (g *gate) scanRead(r *memory.Record) (placeholder string) {
 		return clean
 	}
 	return ""
-}
-
-func signatureNote(why string) string {
-	if why == signed.Missing {
-		return "the record has no signature: it was not written through the gate"
-	}
-	return "the record is not what was signed: it was changed after the write, or signed with another key"
 }
 
 // Sign implements [defenses.Signer].

@@ -2,10 +2,10 @@ package guard
 
 import (
 	"context"
-	"time"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/provenance"
+	"github.com/memtox/memtox/defenses/signed"
 )
 
 // The order in which a recall shows what it may show: what may act, then what is
@@ -29,10 +29,7 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 	high := g.intents(q.Text)
 	told := 0
 	for i := range cs {
-		var began time.Time
-		if g.hook != nil {
-			began = time.Now()
-		}
+		began := g.begin()
 		out[i] = g.read(q, &cs[i].Record, high)
 		// Candidates come in the order of relevance, so that the best are kept.
 		if d := &out[i]; d.Action <= memory.Redact && d.Rank >= rankTold && q.K > 0 && g.policy.Retrieval.MaxExternal > 0 &&
@@ -41,10 +38,8 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 				g.overCap(d, &cs[i].Record)
 			}
 		}
-		if g.hook != nil {
-			g.subject.Record = cs[i].Record
-			g.emit(ctx, Event{Gate: memory.AtRead, Route: q.Route}, out[i].Action, began)
-		}
+		g.subject.Record = cs[i].Record
+		g.emit(ctx, Event{Gate: memory.AtRead, Route: q.Route}, out[i].Action, began)
 	}
 	return out, nil
 }
@@ -66,7 +61,7 @@ func (g *gate) read(q memory.Query, r *memory.Record, high []provenance.Intent) 
 	if !stopped() && q.Route != memory.RouteTranscript { // past turns have never been signed
 		if why := g.signer.Verify(r); why != "" {
 			n := len(s.findings)
-			s.add(found(SignatureCheck, Critical, why, signatureNote(why)))
+			s.add(found(SignatureCheck, Critical, why, signed.Note(why)))
 			g.settle(n)
 		}
 	}

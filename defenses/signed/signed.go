@@ -123,11 +123,9 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 		return out, nil
 	}
 	for i := range cs {
-		switch g.signer.Verify(&cs[i].Record) {
-		case Missing:
-			out[i].Action, out[i].Findings = memory.Quarantine, missing
-		case Wrong:
-			out[i].Action, out[i].Findings = memory.Quarantine, wrong
+		if why := g.signer.Verify(&cs[i].Record); why != "" {
+			out[i].Action = memory.Quarantine
+			out[i].Findings = []memory.Finding{{Check: why, Note: Note(why)}}
 		}
 	}
 	return out, nil
@@ -141,8 +139,10 @@ func (g *gate) Seed(_ context.Context, rs []memory.Record) ([]memory.Record, err
 	return out, nil
 }
 
-var (
-	missing = []memory.Finding{{Check: Missing, Note: "the record has no signature: it was not written through the gate"}}
-	wrong   = []memory.Finding{{Check: Wrong, Note: "the record is not what was signed: it was changed after the " +
-		"write, or signed with another key"}}
-)
+// Note says in words why a record was not verified.
+func Note(why string) string {
+	if why == Missing {
+		return "the record has no signature: it was not written through the gate"
+	}
+	return "the record is not what was signed: it was changed after the write, or signed with another key"
+}
