@@ -63,7 +63,6 @@ func (c *chain) at(place Place) (Defense, error) {
 	return &chain{moved}, nil
 }
 
-// Open implements [Defense].
 func (c *chain) Open(ctx context.Context, view memory.View) (memory.Gate, error) {
 	g := &chainGate{parts: make([]chainPart, len(c.parts))}
 	for i, p := range c.parts {

@@ -111,7 +111,6 @@ var keysOfItem = sync.OnceValue(func() *settings.Table {
 		map[string]settings.Special{"name": {Check: func(s string) (string, error) { return s, checkName(s) }}})
 })
 
-// ReadSetting implements [settings.Reader].
 func (c *chainItem) ReadSetting(n settings.Node) error {
 	text, typ, err := n.Scalar()
 	switch {

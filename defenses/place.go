@@ -97,7 +97,6 @@ type placed struct {
 	ask   Place // the gate of inner that is asked
 }
 
-// Open implements [Defense].
 func (p *placed) Open(ctx context.Context, view memory.View) (memory.Gate, error) {
 	ask := p.ask
 	if r, ok := p.inner.(Remote); ok {

@@ -148,7 +148,6 @@ type gate struct {
 	text  string
 }
 
-// Write implements [memory.Gate].
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return memory.Verdict{}, err
@@ -255,7 +254,6 @@ type compatible struct {
 	embed    func(string) []float32
 }
 
-// Write implements [memory.Gate].
 func (g *compatible) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return memory.Verdict{}, err

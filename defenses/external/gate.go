@@ -143,7 +143,6 @@ func (g *gate) around(ctx context.Context) {
 	}
 }
 
-// Input implements [memory.Gate].
 func (g *gate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, error) {
 	if !g.ops[Input] {
 		return memory.Verdict{}, g.ready()
@@ -164,7 +163,6 @@ func (g *gate) verdict(a *Answer, err error) (memory.Verdict, error) {
 	return v, nil
 }
 
-// Write implements [memory.Gate].
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
 	if !g.ops[Write] {
 		return memory.Verdict{}, g.ready()
@@ -173,7 +171,6 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 		Record: RecordOf(&p.Record), Prior: RecordOf(p.Prior)}))
 }
 
-// Read implements [memory.Gate].
 func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
 	out := make([]memory.Decision, len(cs))
 	if !g.ops[Read] || len(cs) == 0 {
@@ -199,7 +196,6 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 	return out, nil
 }
 
-// Act implements [memory.Gate].
 func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 	if !g.ops[Act] {
 		return memory.Verdict{}, g.ready()
@@ -211,7 +207,6 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 	return g.verdict(g.ask(ctx, Act, q))
 }
 
-// Seed implements [memory.Gate].
 func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
 	if !g.ops[Seed] || g.err != nil {
 		return rs, g.ready()
@@ -245,7 +240,6 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 	return out, nil
 }
 
-// Committed implements [memory.Gate].
 func (g *gate) Committed(c memory.Change) {
 	if !g.ops[Committed] {
 		return

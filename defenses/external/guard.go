@@ -71,7 +71,6 @@ func newGuard(spec string, timeout time.Duration, dial func(context.Context) (pe
 	return &guard{spec: spec, timeout: timeout, dial: dial, turn: make(chan struct{}, 1)}
 }
 
-// Greet implements [defenses.Remote].
 func (g *guard) Greet(ctx context.Context) (defenses.Identity, error) {
 	if _, err := g.connection(ctx); err != nil {
 		return defenses.Identity{}, err
@@ -81,7 +80,6 @@ func (g *guard) Greet(ctx context.Context) (defenses.Identity, error) {
 	return g.id, nil
 }
 
-// Close implements [defenses.Remote].
 func (g *guard) Close() error {
 	g.mu.Lock()
 	p := g.live
@@ -275,7 +273,6 @@ func (e *lateError) Error() string {
 	return fmt.Sprintf("no answer within %s (setting external_timeout)", e.after)
 }
 
-// Open implements [defenses.Defense].
 func (g *guard) Open(ctx context.Context, view memory.View) (memory.Gate, error) {
 	p, err := g.connection(ctx)
 	if err != nil {

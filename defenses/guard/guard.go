@@ -228,7 +228,6 @@ func (s *subject) reasons() []memory.Finding {
 	return out
 }
 
-// Write implements [memory.Gate].
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return memory.Verdict{}, err
@@ -333,7 +332,6 @@ func (g *gate) scanRead(r *memory.Record) (placeholder string) {
 	return ""
 }
 
-// Sign implements [defenses.Signer].
 func (g *gate) Sign(r memory.Record) ([]byte, string) { return g.signer.Sign(r) }
 
 // Seed implements [memory.Gate]: the background is signed and learned from.
@@ -348,7 +346,6 @@ func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, e
 	return out, nil
 }
 
-// Committed implements [memory.Gate].
 func (g *gate) Committed(c memory.Change) {
 	g.trial.committed(c, g.view.Now())
 	if c.Op != memory.Remove && g.signer.Verify(&c.Record) != "" {

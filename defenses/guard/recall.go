@@ -17,7 +17,6 @@ const (
 	stale = 1
 )
 
-// Read implements [memory.Gate].
 func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -20,7 +20,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -66,26 +69,24 @@ func New(m model.Model, name string) defenses.Remote {
 	if n, ok := m.(model.Namer); ok {
 		name = n.Name()
 	}
-	return &judge{model: m, name: name, verdicts: make(map[[32]byte]*verdict)}
+	return &judge{model: m, name: name, verdicts: make(map[string]verdict)}
 }
 
 type judge struct {
 	model model.Model
 	name  string
 
+	asking   singleflight.Group // whoever asks first gets a verdict; the others wait
 	mu       sync.Mutex
-	verdicts map[[32]byte]*verdict
+	verdicts map[string]verdict
 }
 
-// verdict is that on one text. Whoever asks first gets it; the others wait.
+// verdict is that on one text.
 type verdict struct {
-	done   chan struct{}
 	attack bool
 	tokens int
-	err    error
 }
 
-// Greet implements [defenses.Remote].
 func (j *judge) Greet(context.Context) (defenses.Identity, error) {
 	sum := sha256.Sum256([]byte(instructions))
 	c, err := json.Marshal(map[string]string{"model": j.name, "prompt": hex.EncodeToString(sum[:8])})
@@ -93,79 +94,72 @@ func (j *judge) Greet(context.Context) (defenses.Identity, error) {
 		Screens: []defenses.Place{defenses.Write, defenses.Read}}, err
 }
 
-// Close implements [defenses.Remote].
 func (j *judge) Close() error {
-	if c, ok := j.model.(interface{ Close() error }); ok {
+	if c, ok := j.model.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-// Open implements [defenses.Defense].
 func (j *judge) Open(ctx context.Context, _ memory.View) (memory.Gate, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return &gate{judge: j, asked: make(map[[32]byte]bool)}, nil
+	return &gate{judge: j, asked: make(map[string]bool)}, nil
 }
 
 // on returns the verdict on a text.
-func (j *judge) on(ctx context.Context, key [32]byte, ask []model.Message) (*verdict, error) {
+func (j *judge) on(ctx context.Context, key string, ask []model.Message) (verdict, error) {
 	for {
-		j.mu.Lock()
-		v := j.verdicts[key]
-		mine := v == nil
-		if mine {
-			if len(j.verdicts) >= maxCached {
-				clear(j.verdicts)
-			}
-			v = &verdict{done: make(chan struct{})}
-			j.verdicts[key] = v
-		}
-		j.mu.Unlock()
-		if mine {
-			j.decide(ctx, v, key, ask)
-			return v, v.err
-		}
-		select {
-		case <-v.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		if v.err == nil {
-			return v, nil
+		mine := false
+		v, err, _ := j.asking.Do(key, func() (any, error) {
+			mine = true
+			return j.decide(ctx, key, ask)
+		})
+		switch {
+		case err == nil:
+			return v.(verdict), nil
+		case mine:
+			return verdict{}, err
+		case ctx.Err() != nil:
+			return verdict{}, context.Cause(ctx)
 		}
 		// Whoever asked has failed, perhaps because their trial was over: ask
 		// again in the name of this one.
 	}
 }
 
-func (j *judge) decide(ctx context.Context, v *verdict, key [32]byte, ask []model.Message) {
-	v.err = errors.New("the model panicked")
-	defer func() {
-		if v.err != nil { // errors are not kept
-			j.mu.Lock()
-			if j.verdicts[key] == v {
-				delete(j.verdicts, key)
-			}
-			j.mu.Unlock()
-		}
-		close(v.done)
-	}()
+// decide asks the model where the verdict is not known. Errors are not kept.
+func (j *judge) decide(ctx context.Context, key string, ask []model.Message) (v verdict, err error) {
+	j.mu.Lock()
+	v, known := j.verdicts[key]
+	j.mu.Unlock()
+	if known {
+		return v, nil
+	}
 	// Which trial asks first is chance: on a cassette all verdicts belong to one
 	// trial of their own.
 	reply, err := j.model.Next(remote.WithTrial(ctx, "judge"), model.Request{Messages: ask, MaxTokens: replyTokens})
-	v.tokens = reply.Usage.Prompt + reply.Usage.Completion
-	if err == nil {
-		v.attack, err = parse(reply.Text)
+	if err != nil {
+		return v, err
 	}
-	v.err = err
+	v.tokens = reply.Usage.Prompt + reply.Usage.Completion
+	if v.attack, err = parse(reply.Text); err != nil {
+		return v, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.verdicts) >= maxCached {
+		clear(j.verdicts)
+	}
+	j.verdicts[key] = v
+	return v, nil
 }
 
 type gate struct {
 	memory.Open
 	judge *judge
-	asked map[[32]byte]bool // what this trial has paid for
+	asked map[string]bool // what this trial has paid for
 }
 
 func (g *gate) attack(ctx context.Context, text string, o memory.Origin) (bool, error) {
@@ -177,7 +171,7 @@ func (g *gate) attack(ctx context.Context, text string, o memory.Origin) (bool, 
 	for _, m := range ask[1:] {
 		h.Write([]byte(m.Content))
 	}
-	key := [32]byte(h.Sum(nil))
+	key := string(h.Sum(nil))
 	v, err := g.judge.on(ctx, key, ask)
 	if err != nil {
 		return false, fmt.Errorf("asking %s: %w", g.judge.name, err)
@@ -193,7 +187,6 @@ func (g *gate) findings() []memory.Finding {
 	return []memory.Finding{{Check: Check, Note: g.judge.name + " calls it an attack"}}
 }
 
-// Write implements [memory.Gate].
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (v memory.Verdict, err error) {
 	if p.Op == memory.Remove {
 		return v, nil
@@ -205,7 +198,6 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (v memory.Verdict, 
 	return v, err
 }
 
-// Read implements [memory.Gate].
 func (g *gate) Read(ctx context.Context, _ memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
 	out := make([]memory.Decision, len(cs))
 	for i := range cs {

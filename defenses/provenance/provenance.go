@@ -59,7 +59,6 @@ type gate struct {
 	matches []text.Match
 }
 
-// Write implements [memory.Gate].
 func (g *gate) Write(_ context.Context, p memory.Proposal) (memory.Verdict, error) {
 	r := &p.Record
 	if p.Op == memory.Remove || !g.policy.low(r, g.policy.writeFloor) {
@@ -85,7 +84,6 @@ func (g *gate) Write(_ context.Context, p memory.Proposal) (memory.Verdict, erro
 	return v, nil
 }
 
-// Read implements [memory.Gate].
 func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
 	out := make([]memory.Decision, len(cs))
 	high := Intents(q.Text)

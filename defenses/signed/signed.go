@@ -105,7 +105,6 @@ type gate struct {
 	signer *Signer
 }
 
-// Sign implements [defenses.Signer].
 func (g *gate) Sign(r memory.Record) ([]byte, string) { return g.signer.Sign(r) }
 
 func (g *gate) Write(_ context.Context, p memory.Proposal) (memory.Verdict, error) {

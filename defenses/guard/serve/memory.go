@@ -92,13 +92,12 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 type Client struct {
 	memory *Memory
 
+	session *memory.Session
+	most    int  // contents, MaxContext but for tests
+	mostLen int  // bytes of them, MaxContextBytes but for tests
+	lost    bool // external content was in a context that is forgotten; the session guards it
+
 	mu       sync.Mutex
-	session  *memory.Session
-	most     int  // contents, MaxContext but for tests
-	mostLen  int  // bytes of them, MaxContextBytes but for tests
-	contents int  // that the session's context holds
-	bytes    int  // that these have
-	lost     bool // external content was in a context that is forgotten
 	snapshot *string
 }
 
@@ -123,47 +122,17 @@ func (m *Memory) NewClient() *Client {
 // do runs f in the conversation. f is told the origin of what the client says itself:
 // o, or less where the context was forgotten.
 func (c *Client) do(ctx context.Context, o memory.Origin, f func(m *memory.Memory, o memory.Origin) error) error {
-	c.mu.Lock()
-	if c.contents > c.most || c.bytes > c.mostLen {
-		if err := c.renew(ctx); err != nil {
-			c.mu.Unlock()
-			return err
+	return c.session.Do(ctx, func(m *memory.Memory) error {
+		if contents, bytes, least := m.Context(); contents > c.most || bytes > c.mostLen {
+			c.lost = c.lost || least.Class == memory.External
+			m.NextSession()
 		}
-	}
-	s := c.session
-	if c.lost && o.Class == memory.Agent {
-		o = forgotten
-	}
-	c.mu.Unlock()
-	contents, bytes, external := 0, 0, false
-	err := s.Do(ctx, func(m *memory.Memory) error {
+		if c.lost && o.Class == memory.Agent {
+			o = forgotten
+		}
 		c.memory.read = nil
-		err := f(m, o)
-		n, size, least := m.Context()
-		contents, bytes, external = n, size, least.Class == memory.External
-		return err
+		return f(m, o)
 	})
-	c.mu.Lock()
-	if c.session == s {
-		c.contents, c.bytes = contents, bytes
-	} else { // it was forgotten meanwhile
-		c.lost = c.lost || external
-	}
-	c.mu.Unlock()
-	return err
-}
-
-// renew forgets the context.
-func (c *Client) renew(ctx context.Context) error {
-	err := c.session.Do(ctx, func(m *memory.Memory) error {
-		_, _, least := m.Context()
-		c.lost = c.lost || least.Class == memory.External
-		return nil
-	})
-	if err == nil {
-		c.session, c.contents, c.bytes = c.memory.shared.Session(c.memory.principal), 0, 0
-	}
-	return err
 }
 
 // Source says where the content of a write comes from.
@@ -221,13 +190,12 @@ func (c *Client) write(ctx context.Context, from Source, d memory.Draft) (out St
 	}
 	err = c.do(ctx, o, func(m *memory.Memory, o memory.Origin) error {
 		if d.Op == memory.Replace {
-			if _, err := c.own(ctx, m, d.Record); err != nil {
+			if _, err := c.own(m, d.Record); err != nil {
 				return err
 			}
-		} else if d.Key != "" {
-			if prior, ok := m.View().ByKey(StoreName, d.Key); ok && prior.State == memory.Live && c.mine(&prior) {
-				d.Op, d.Record = memory.Replace, prior.ID
-			}
+		} else if prior, ok := m.View().ByKey(StoreName, d.Key); d.Key != "" && ok && prior.State == memory.Live &&
+			c.mine(&prior) {
+			d.Op, d.Record = memory.Replace, prior.ID
 		}
 		seg, err := m.Take(ctx, o, len(m.Window())+1, d.Text)
 		if err != nil {
@@ -273,7 +241,7 @@ func (c *Client) mine(r *memory.Record) bool {
 }
 
 // own returns an entry of the principal's by its id.
-func (c *Client) own(_ context.Context, m *memory.Memory, id string) (memory.Record, error) {
+func (c *Client) own(m *memory.Memory, id string) (memory.Record, error) {
 	r, ok := m.View().Get(id)
 	if !ok || r.Store != StoreName || r.State == memory.Retired || !c.mine(&r) {
 		return r, &guard.Rejection{Message: fmt.Sprintf("There is no entry %q.", text.Clip(id, 80))}
@@ -378,22 +346,16 @@ func (c *Client) Search(ctx context.Context, query string, k int) ([]Entry, erro
 // conversation lasts.
 func (c *Client) Snapshot(ctx context.Context) (string, error) {
 	c.mu.Lock()
-	have := c.snapshot
-	c.mu.Unlock()
-	if have != nil {
-		return *have, nil
-	}
-	entries, err := c.List(ctx, false)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for _, e := range entries {
-		fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(e.Content, "\n", "\n  "))
-	}
-	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.snapshot == nil {
+		entries, err := c.List(ctx, false)
+		if err != nil {
+			return "", err
+		}
+		var b strings.Builder
+		for _, e := range entries {
+			fmt.Fprintf(&b, "- %s\n", strings.ReplaceAll(e.Content, "\n", "\n  "))
+		}
 		s := b.String()
 		c.snapshot = &s
 	}
@@ -405,7 +367,7 @@ func (c *Client) Snapshot(ctx context.Context) (string, error) {
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, memory.Origin{Class: c.memory.writer, Medium: memory.Chat},
 		func(m *memory.Memory, o memory.Origin) error {
-			r, err := c.own(ctx, m, id)
+			r, err := c.own(m, id)
 			if err != nil {
 				return err
 			}
