@@ -151,12 +151,6 @@ func (a *Agent) Greet(ctx context.Context) error {
 
 // connect makes a new link and greets the agent behind it.
 func (a *Agent) connect(ctx context.Context) (link, *Reply, error) {
-	a.mu.Lock()
-	dead := a.dead
-	a.mu.Unlock()
-	if dead != nil {
-		return nil, nil, dead
-	}
 	l, err := a.dial()
 	if err != nil {
 		return nil, nil, a.failed(err, &a.greets, maxGreets)

@@ -50,25 +50,35 @@ type Server struct {
 	Base string // the server's address
 	// Held is the server's context in tokens, once that is known.
 	Held     atomic.Int64
-	protocol string
-	stream   string // the media type of a stream
+	protocol Protocol
 }
 
-// Open prepares the way to a server; it sends nothing. protocol stands before the
-// model's name, stream is the media type in which the protocol streams.
-func (s *Server) Open(protocol, stream string, base *url.URL, o ServerOptions) error {
+// Protocol is how a server is talked to.
+type Protocol struct {
+	Name   string // stands before the model's
+	Stream string // the media type of a stream
+	Path   string // of chat requests, below the server's address
+	Encode func(Request) ([]byte, error)
+	// Read reads an answer. What it says of the usage is right even beside an error.
+	Read func([]byte) (Answer, *remote.Error)
+	// Judge is that of [remote.Call].
+	Judge func(status int, body []byte) *remote.Error
+}
+
+// Open prepares the way to a server; it sends nothing.
+func (s *Server) Open(p Protocol, base *url.URL, o ServerOptions) error {
 	switch {
 	case o.Model == "":
-		return fmt.Errorf("the model needs a name: %s:NAME", protocol)
+		return fmt.Errorf("the model needs a name: %s:NAME", p.Name)
 	case o.Client == nil:
-		return fmt.Errorf("the model %s:%s needs a remote.Client", protocol, o.Model)
+		return fmt.Errorf("the model %s:%s needs a remote.Client", p.Name, o.Model)
 	}
 	o.Client.Guard(o.Key)
 	rt := remote.Authorized(o.Client, o.Key)
 	if o.Cassette != nil {
 		rt = o.Cassette(base.Path, rt)
 	}
-	s.ServerOptions, s.protocol, s.stream, s.Base, s.HTTP = o, protocol, stream, base.String(), remote.HTTP(rt)
+	s.ServerOptions, s.protocol, s.Base, s.HTTP = o, p, base.String(), remote.HTTP(rt)
 	return nil
 }
 
@@ -82,7 +92,7 @@ func (s *Server) Sent() *float64 {
 }
 
 // Name implements [Namer].
-func (s *Server) Name() string { return s.protocol + ":" + s.Model }
+func (s *Server) Name() string { return s.protocol.Name + ":" + s.Model }
 
 // IsLLM implements [Namer]. Only the reference model, which memtox itself
 // serves under that name, is none.
@@ -92,18 +102,26 @@ func (s *Server) IsLLM() bool { return !remote.IsReference(s.Model) }
 // a server's answers repeat, a cassette does.
 func (s *Server) Deterministic() bool { return s.Replayed || remote.IsReference(s.Model) }
 
-// Chat posts one request to path, below the server's address, and reads the answer.
-func (s *Server) Chat(ctx context.Context, path string, body []byte, read func([]byte) (Answer, *remote.Error)) (Answer,
-	error) {
+// Next implements [Model].
+func (s *Server) Next(ctx context.Context, req Request) (Reply, error) {
+	return Converse(ctx, s.Name(), req, s.Settings, s.Client.Redactor(), s.chat)
+}
+
+func (s *Server) chat(ctx context.Context, req Request) (Answer, error) {
+	remote.CallOf(ctx).Judge = s.protocol.Judge
+	body, err := s.protocol.Encode(req)
+	if err != nil {
+		return Answer{}, fmt.Errorf("encoding the request: %w", err)
+	}
 	accept := "application/json"
 	if s.Stream {
-		accept = s.stream
+		accept = s.protocol.Stream
 	}
-	raw, err := s.exchange(ctx, http.MethodPost, s.Base+path, accept, body)
+	raw, err := s.exchange(ctx, http.MethodPost, s.Base+s.protocol.Path, accept, body)
 	if err != nil {
 		return Answer{}, err
 	}
-	a, spoilt := read(raw)
+	a, spoilt := s.protocol.Read(raw)
 	a.Context = int(s.Held.Load())
 	if spoilt != nil {
 		return a, spoilt
@@ -152,7 +170,7 @@ func (s *Server) Refine(ctx context.Context, err error) error {
 func (s *Server) Embedding(ctx context.Context, name string, texts []string,
 	embed func(context.Context, string) ([][]float32, int, error)) ([][]float32, error) {
 	name = cmp.Or(name, s.Model)
-	call := &remote.Call{Model: s.protocol + ":" + name}
+	call := &remote.Call{Model: s.protocol.Name + ":" + name}
 	for _, t := range texts {
 		call.Prompt += Tokens(t)
 	}

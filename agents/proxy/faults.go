@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // Fault is a way in which an answer goes wrong.
@@ -91,12 +90,6 @@ type Stats struct {
 	Faults   [faults]int64 // by fault; NoFault counts the good answers
 }
 
-// draw is what is in store for one request.
-type draw struct {
-	fault  Fault
-	jitter time.Duration
-}
-
 // chaos draws faults: from the seed, the content of the request, and how often
 // it came before.
 type chaos struct {
@@ -109,9 +102,9 @@ type chaos struct {
 // maxSeen bounds the requests that are told apart; then counting starts anew.
 const maxSeen = 1 << 16
 
-func (c *chaos) draw(body []byte) draw {
-	if c.opts.Faults == (Faults{}) && c.opts.Jitter == 0 {
-		return draw{}
+func (c *chaos) draw(body []byte) Fault {
+	if c.opts.Faults == (Faults{}) {
+		return NoFault
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(body)
@@ -126,20 +119,14 @@ func (c *chaos) draw(body []byte) draw {
 	var nth [8]byte
 	binary.LittleEndian.PutUint64(nth[:], n)
 	_, _ = h.Write(nth[:])
-	rng := rand.New(rand.NewPCG(c.opts.Seed, h.Sum64()))
-	var d draw
-	if c.opts.Jitter > 0 {
-		d.jitter = time.Duration(rng.Int64N(int64(c.opts.Jitter)))
-	}
-	u := rng.Float64()
+	u := rand.New(rand.NewPCG(c.opts.Seed, h.Sum64())).Float64()
 	for k, share := range c.opts.Faults {
 		if u < share {
-			d.fault = Fault(k)
-			break
+			return Fault(k)
 		}
 		u -= share
 	}
-	return d
+	return NoFault
 }
 
 func (c *chaos) count(f Fault) {

@@ -26,8 +26,8 @@ import (
 // Options are the settings of a server.
 type Options struct {
 	// Latency is the time from a request to its answer; the model's own work is
-	// part of it. Jitter lengthens it by a random time below it.
-	Latency, Jitter time.Duration
+	// part of it.
+	Latency time.Duration
 	// RateLimit is the most chat requests a second; more are answered 429 with
 	// Retry-After. 0 is no limit.
 	RateLimit float64
@@ -36,7 +36,7 @@ type Options struct {
 	RetryAfter time.Duration
 	// Faults are the shares of chat requests that go wrong.
 	Faults Faults
-	// Seed draws the faults and the jitter.
+	// Seed draws the faults.
 	Seed uint64
 	// AnswerBytes lengthens answers that are not streamed to this many bytes, by a
 	// field that no client reads: real answers are longer than the reference
@@ -192,14 +192,14 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 			s.tooMany(w, p)
 			return
 		}
-		draw := s.chaos.draw(body)
+		fault := s.chaos.draw(body)
 		reply, err := m.Next(r.Context(), q.Request)
 		if err != nil {
 			p.fail(w, http.StatusInternalServerError, "server_error", "the model failed: "+err.Error())
 			return
 		}
 		reply.Calls = number(q.Messages, reply.Calls)
-		if wait := s.opts.Latency + draw.jitter - time.Since(began); wait > 0 {
+		if wait := s.opts.Latency - time.Since(began); wait > 0 {
 			t := time.NewTimer(wait)
 			select {
 			case <-t.C:
@@ -210,13 +210,12 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 				t.Stop()
 			}
 		}
-		s.answer(w, r, p, q, reply, draw)
+		s.answer(w, r, p, q, reply, fault)
 	}
 }
 
 // answer sends a reply, or goes wrong as drawn.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q request, reply model.Reply, d draw) {
-	fault := d.fault
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, p protocol, q request, reply model.Reply, fault Fault) {
 	if fault == MalformedCall && len(q.Tools) == 0 {
 		fault = NoFault // nothing to call
 	}

@@ -49,22 +49,12 @@ func Look(ctx context.Context, o Options) (*State, error) {
 		s.RunID, s.Over, s.Planned = a.RunID, a.Over, a.Planned
 	}
 	if jobs, err := js.Stream(ctx, n.jobs); err == nil {
-		if info, err := jobs.Info(ctx); err == nil {
-			s.Spans = info.State.Msgs
-		}
-		if cons, err := jobs.Consumer(ctx, "workers"); err == nil {
-			if info, err := cons.Info(ctx); err == nil {
-				s.Busy = info.NumAckPending
-			}
-		}
+		var busy uint64
+		s.Spans, busy, _ = load(ctx, jobs, "workers")
+		s.Busy = int(busy)
 	}
 	if rows, err := js.Stream(ctx, n.rows); err == nil {
-		if cons, err := rows.Consumer(ctx, "coordinator"); err == nil {
-			info := cons.CachedInfo()
-			s.Rows = info.NumPending + uint64(info.NumAckPending)
-		} else if info, err := rows.Info(ctx); err == nil {
-			s.Rows = info.State.Msgs
-		}
+		s.Rows, _, _ = load(ctx, rows, "coordinator")
 	}
 	if err := remote.Sleep(ctx, statusGap+statusGap/4); err != nil {
 		return nil, err
@@ -76,37 +66,41 @@ func Look(ctx context.Context, o Options) (*State, error) {
 // Drain takes back the spans that nobody works on, sends the workers home and
 // leaves finished trials where they are, for the coordinator to take when the
 // run is resumed. It returns how many spans were taken back.
-func Drain(ctx context.Context, o Options) (uint64, error) {
+func Drain(ctx context.Context, o Options) (taken uint64, err error) {
 	nc, js, err := o.connect(ctx, "drain", time.Second)
 	if err != nil {
 		return 0, err
 	}
 	defer nc.Close()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("draining the queue %s: %w", o.Name, err)
+		}
+	}()
 	n := namesOf(o.Name)
-	var taken uint64
 	if jobs, err := js.Stream(ctx, n.jobs); err == nil {
 		info, err := jobs.Info(ctx)
 		if err == nil {
-			taken = info.State.Msgs
 			err = jobs.Purge(ctx)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("draining the queue %s: %w", o.Name, err)
+			return 0, err
 		}
+		taken = info.State.Msgs
 	}
 	bucket, err := js.KeyValue(ctx, n.bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return taken, nil
 	}
 	if err != nil {
-		return taken, fmt.Errorf("draining the queue %s: %w", o.Name, err)
+		return taken, err
 	}
 	a, err := announced(ctx, bucket)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return taken, nil
 	}
 	if err != nil {
-		return taken, fmt.Errorf("draining the queue %s: %w", o.Name, err)
+		return taken, err
 	}
 	q := &queue{bucket: bucket, note: *a}
 	q.note.Over = true

@@ -275,11 +275,8 @@ func announced(ctx context.Context, bucket jetstream.KeyValue) (*Announcement, e
 // settled waits until no finished trial waits on the server, or all are here.
 func (q *queue) settled(ctx context.Context, all <-chan struct{}) error {
 	for {
-		done, err := drained(ctx, q.rows, "coordinator")
-		if done {
-			return nil
-		}
-		if err != nil && !passing(err) {
+		waiting, _, err := load(ctx, q.rows, "coordinator")
+		if err == nil && waiting == 0 || err != nil && !passing(err) {
 			return err
 		}
 		if closed(all) {
@@ -291,27 +288,30 @@ func (q *queue) settled(ctx context.Context, all <-chan struct{}) error {
 	}
 }
 
-// drained reports whether a stream has nothing more to give to its consumer.
-// What a stream holds is no measure: a server that was killed may come back with
+// load is how many messages a stream has for its consumer, and how many of these are
+// taken. What a stream holds is no measure: a server that was killed may come back with
 // messages whose acknowledgement it knows of, and gives those to nobody.
-func drained(ctx context.Context, s jetstream.Stream, consumer string) (bool, error) {
+func load(ctx context.Context, s jetstream.Stream, consumer string) (all, taken uint64, err error) {
 	cons, err := s.Consumer(ctx, consumer)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		info, err := s.Info(ctx)
-		return err == nil && info.State.Msgs == 0, err
+		if err != nil {
+			return 0, 0, err
+		}
+		return info.State.Msgs, 0, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, 0, err
 	}
-	info := cons.CachedInfo()
-	return info.NumPending == 0 && info.NumAckPending == 0, nil
+	taken = uint64(cons.CachedInfo().NumAckPending)
+	return cons.CachedInfo().NumPending + taken, taken, nil
 }
 
 // empty reports whether no span and no finished trial is on the server.
 func (q *queue) empty(ctx context.Context) bool {
-	jobs, _ := drained(ctx, q.jobs, "workers")
-	rows, _ := drained(ctx, q.rows, "coordinator")
-	return jobs && rows
+	jobs, _, err := load(ctx, q.jobs, "workers")
+	rows, _, err2 := load(ctx, q.rows, "coordinator")
+	return err == nil && err2 == nil && jobs+rows == 0
 }
 
 // handOut fills the work queue with what the sink lacks, unless it is stopped.

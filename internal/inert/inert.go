@@ -20,11 +20,8 @@ import (
 // (bidirectional controls, zero-width and tag characters), private and
 // unassigned ones, and bytes that are no UTF-8.
 func Text(s string) string {
-	clean := 0
-	for clean < len(s) && s[clean] >= ' ' && s[clean] < 0x7f {
-		clean++
-	}
-	if clean == len(s) {
+	clean := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
+	if clean < 0 {
 		return s
 	}
 	var b strings.Builder

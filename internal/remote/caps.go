@@ -1,9 +1,6 @@
 package remote
 
-import (
-	"fmt"
-	"sync"
-)
+import "sync"
 
 // Price is what a model costs, in US dollars for a million tokens.
 type Price struct {
@@ -38,33 +35,40 @@ func (p *purse) hold(tokens int64, cost float64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.caps
-	switch {
-	case c.Calls > 0 && p.calls >= c.Calls:
-		return capError(fmt.Sprintf("%d requests were sent of %d allowed", p.calls, c.Calls))
+	switch err := p.exhausted(); {
+	case err != nil:
+		return err
 	case c.Tokens > 0 && p.tokens+p.held+tokens > c.Tokens:
-		return capError(fmt.Sprintf("%d tokens were used and %d are in flight, of %d allowed; the next request is "+
-			"expected to take %d", p.tokens, p.held, c.Tokens, tokens))
+		return capped("%d tokens were used and %d are in flight, of %d allowed; the next request is expected to take %d",
+			p.tokens, p.held, c.Tokens, tokens)
 	case c.Cost > 0 && p.cost+p.heldUS+cost > c.Cost:
-		return capError(fmt.Sprintf("$%.4f were spent and $%.4f are in flight, of $%.4f allowed", p.cost, p.heldUS, c.Cost))
+		return capped("$%.4f were spent and $%.4f are in flight, of $%.4f allowed", p.cost, p.heldUS, c.Cost)
 	}
 	p.held += tokens
 	p.heldUS += cost
 	return nil
 }
 
-func capError(what string) error {
-	return Spoilt(CapReached, "the run's cap is reached: %s", what)
+func (p *purse) exhausted() error {
+	if c := p.caps.Calls; c > 0 && p.calls >= c {
+		return capped("%d requests were sent of %d allowed", p.calls, c)
+	}
+	return nil
+}
+
+func capped(format string, args ...any) error {
+	return Spoilt(CapReached, "the run's cap is reached: "+format, args...)
 }
 
 // attempt counts one request, if the cap on them allows it.
 func (p *purse) attempt() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.caps.Calls; c > 0 && p.calls >= c {
-		return capError(fmt.Sprintf("%d requests were sent of %d allowed", p.calls, c))
+	err := p.exhausted()
+	if err == nil {
+		p.calls++
 	}
-	p.calls++
-	return nil
+	return err
 }
 
 // settle puts what was really spent in the place of what was held.

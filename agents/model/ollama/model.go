@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -42,7 +41,8 @@ func New(o model.ServerOptions) (*Model, error) {
 		return nil, err
 	}
 	m := new(Model)
-	if err := m.Open("ollama", "application/x-ndjson", base, o); err != nil {
+	if err := m.Open(model.Protocol{Name: "ollama", Stream: "application/x-ndjson", Path: "/api/chat",
+		Encode: m.encode, Read: read, Judge: judge}, base, o); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(o.Omit, "num_ctx") {
@@ -53,25 +53,10 @@ func New(o model.ServerOptions) (*Model, error) {
 	return m, nil
 }
 
-// Next implements [model.Model].
-func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
-	return model.Converse(ctx, m.Name(), req, m.Settings, m.Client.Redactor(), m.chat)
-}
-
-// chat sends one request. It does not go through api.Client.Chat, which takes a
+// encode writes a request. It does not go through api.Client.Chat, which takes a
 // buffer of 8 MB for each call: 1.2 ms to clear it, where all the rest of a call
-// takes 0.1 ms. Nor does it read tool calls into the
-// api's types, which bring every number to a float64: the digits of an account
-// would be lost.
-func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, error) {
-	remote.CallOf(ctx).Judge = judge
-	body, err := m.encode(req)
-	if err != nil {
-		return model.Answer{}, fmt.Errorf("encoding the request: %w", err)
-	}
-	return m.Chat(ctx, "/api/chat", body, read)
-}
-
+// takes 0.1 ms. Nor are tool calls read into the api's types, which bring every number
+// to a float64: the digits of an account would be lost.
 func (m *Model) encode(req model.Request) ([]byte, error) {
 	options := map[string]any{}
 	if m.window != 0 {

@@ -37,7 +37,8 @@ func New(o model.ServerOptions) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{limit: base.Hostname() == "api.openai.com"}
-	if err := m.Open("openai", "text/event-stream", base, o); err != nil {
+	if err := m.Open(model.Protocol{Name: "openai", Stream: "text/event-stream", Path: "/chat/completions",
+		Encode: m.encode, Read: read, Judge: judge}, base, o); err != nil {
 		return nil, err
 	}
 	// The key is not part of this configuration: it is added further down.
@@ -71,22 +72,8 @@ func withContent(body []byte) ([]byte, error) {
 	return json.Marshal(top)
 }
 
-// Next implements [model.Model].
-func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
-	return model.Converse(ctx, m.Name(), req, m.Settings, m.Client.Redactor(), m.chat)
-}
-
-// chat sends one request. It does not go through go-openai's own call: that reads
+// encode writes a request. It does not go through go-openai's own call: that reads
 // an answer of nothing as an empty one, and leaves members of the request out.
-func (m *Model) chat(ctx context.Context, req model.Request) (model.Answer, error) {
-	remote.CallOf(ctx).Judge = judge
-	body, err := m.encode(req)
-	if err != nil {
-		return model.Answer{}, fmt.Errorf("encoding the request: %w", err)
-	}
-	return m.Chat(ctx, "/chat/completions", body, read)
-}
-
 func (m *Model) encode(req model.Request) ([]byte, error) {
 	r := api.ChatCompletionRequest{Model: m.Model, Messages: messages(req), Stream: m.Stream}
 	if m.Stream {
