@@ -3,19 +3,12 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
-
-// column is one or more columns of a table by arm.
-type column struct {
-	heads []string
-	cells func(*summary.Arm) []string
-}
 
 // How a rate stands in a table.
 type width int
@@ -69,24 +62,25 @@ func follow(order []string, page map[string][]shownRate) map[string][]shownRate 
 	return page
 }
 
-// rates are the columns of a section's rates.
-func (r *Report) rates(section string) []column {
-	var out []column
+// heads stand over the columns of a section's rates.
+func (r *Report) heads(section string) (out row) {
 	for _, x := range onPage[section] {
 		if r.summary.Has(x.m) {
-			out = append(out, r.rate(x.m, x.head, x.as))
+			out = append(out, [][]string{short: {x.head}, ranged: {x.head, r.interval()},
+				wide: {"k/n", x.head, r.interval()}}[x.as]...)
 		}
 	}
 	return out
 }
 
-func (r *Report) rate(m *metric.Metric, head string, as width) column {
-	return r.figure(head, as, func(a *summary.Arm) stats.Rate { return a.Rate(m) })
-}
-
-func (r *Report) figure(head string, as width, of func(*summary.Arm) stats.Rate) column {
-	heads := [][]string{short: {head}, ranged: {head, r.interval()}, wide: {"k/n", head, r.interval()}}[as]
-	return column{heads, func(a *summary.Arm) []string { return rateCells(of(a), as) }}
+// rates are an arm's cells of them.
+func (r *Report) rates(section string, a *summary.Arm) (out row) {
+	for _, x := range onPage[section] {
+		if r.summary.Has(x.m) {
+			out = append(out, rateCells(a.Rate(x.m), x.as)...)
+		}
+	}
+	return out
 }
 
 // rateCells are the cells of a rate.
@@ -110,27 +104,3 @@ func rateText(r stats.Rate) string { return rateCells(r, short)[0] }
 
 // pct is a share of one as a percentage.
 func pct(v float64) string { return render.Percent(v) + "%" }
-
-func text(head string, of func(*summary.Arm) string) column {
-	return column{[]string{head}, func(a *summary.Arm) []string { return []string{of(a)} }}
-}
-
-func number(head string, of func(*summary.Arm) int64) column {
-	return text(head, func(a *summary.Arm) string { return strconv.FormatInt(of(a), 10) })
-}
-
-// table has a row an arm, of those that are given.
-func table(arms []*summary.Arm, columns ...column) render.Table {
-	t := render.Table{Labels: 2, Header: []string{"agent", "defense"}}
-	for _, c := range columns {
-		t.Header = append(t.Header, c.heads...)
-	}
-	for _, a := range arms {
-		row := []string{a.Agent, a.Defense}
-		for _, c := range columns {
-			row = append(row, c.cells(a)...)
-		}
-		t.Add(row...)
-	}
-	return t
-}

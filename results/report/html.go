@@ -30,7 +30,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // HTML writes the page. It needs nothing else: no script, no font, no request.
 func (r *Report) HTML(w io.Writer) error {
-	lead := r.section("lead")
+	lead, sections := r.sections()
 	style := "\n" + styleText
 	hash := sha256.Sum256([]byte(style))
 	out := bufio.NewWriterSize(w, 1<<16)
@@ -39,7 +39,7 @@ func (r *Report) HTML(w io.Writer) error {
 		"Run":      r.run,
 		"Status":   lead.Title,
 		"Banners":  lead.Notes,
-		"Sections": r.sections(),
+		"Sections": sections,
 		"Warnings": r.warnings(),
 		"Style":    template.CSS(style), // a file of this package
 		// The hash allows this style sheet and no other; there is no script at all.

@@ -16,14 +16,14 @@ func (r *Report) Markdown(w io.Writer) error {
 }
 
 func (r *Report) say(p *render.Paper) error {
-	lead := r.section("lead")
+	lead, sections := r.sections()
 	p.Heading(1, "memtox report")
 	p.Say("Run %s, memtox %s, started %s", r.run.ID, r.run.Version, r.run.Started.UTC().Format("2006-01-02 15:04 UTC"))
 	p.Say("%s", lead.Title)
 	for _, text := range lead.Notes {
 		p.Note("%s", text)
 	}
-	for _, s := range r.sections() {
+	for _, s := range sections {
 		p.Heading(2, "%s", s.Title)
 		for _, n := range s.Notes {
 			p.Say("%s", n)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,11 +253,8 @@ func TestLayersOfTheGuard(t *testing.T) {
 		{[]string{"none", "keyword", "memoryguard", "guard"}, []string{"none", "keyword", "guard"}},
 	} {
 		var got []string
-		for _, f := range read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"},
-			Defenses: c.defenses}).layers().Figures {
-			for _, row := range f.Table.Rows {
-				got = append(got, row[1])
-			}
+		for _, l := range read(t, runtest.Spec{Trials: 60, Agents: []string{"hermes"}, Defenses: c.defenses}).layers() {
+			got = append(got, l.Defense)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%v (-want +got):\n%s", c.defenses, d)
@@ -273,7 +271,8 @@ func TestLayersOfTheGuard(t *testing.T) {
 // no others.
 func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
 	r := read(t, runtest.Spec{Trials: 960})
-	s := r.byVulnerability()
+	_, all := r.sections()
+	s := all[slices.IndexFunc(all, func(s section) bool { return s.ID == "vulnerabilities" })]
 	if len(s.Figures) != 2 || s.Figures[0].Plot == "" {
 		t.Fatalf("no plot for each of two agents: %d figures", len(s.Figures))
 	}
