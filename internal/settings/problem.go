@@ -17,26 +17,17 @@ type Problem struct {
 	Err   error  // the cause, if there is one
 }
 
-// Error gives the problem on one line: place, what, hint.
+// Error gives the problem on one line: place, what, cause, hint.
 func (p *Problem) Error() string {
-	var b strings.Builder
-	if p.Where != "" {
-		b.WriteString(p.Where)
-		b.WriteString(": ")
-	}
-	b.WriteString(p.What)
+	parts := []string{p.Where, p.What}
 	if p.Err != nil {
-		if p.What != "" {
-			b.WriteString(": ")
-		}
-		b.WriteString(p.Err.Error())
+		parts = append(parts, p.Err.Error())
 	}
+	text := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 	if p.Hint != "" {
-		b.WriteString(" (")
-		b.WriteString(p.Hint)
-		b.WriteString(")")
+		text += " (" + p.Hint + ")"
 	}
-	return b.String()
+	return text
 }
 
 // Unwrap returns the cause.

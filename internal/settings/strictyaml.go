@@ -59,7 +59,7 @@ func Parse(file string, data []byte) (Node, error) {
 		return Node{file, &yaml.Node{Kind: yaml.MappingNode}}, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return Node{}, Node{file, root}.Errorf("expected `key: value` lines, found %s", kind(root))
+		return Node{}, Node{file, root}.Errorf("expected `key: value` lines, found %s", shape(root))
 	}
 	if err := check(file, root); err != nil {
 		return Node{}, err
@@ -103,7 +103,7 @@ func check(file string, n *yaml.Node) error {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k := n.Content[i]
 			if k.Kind != yaml.ScalarNode {
-				return Node{file, k}.Errorf("a key must be a plain word, found %s", kind(k))
+				return Node{file, k}.Errorf("a key must be a plain word, found %s", shape(k))
 			}
 			if line, twice := seen[k.Value]; twice {
 				return Node{file, k}.Errorf("key %q stands here again; it is already set on line %d", k.Value, line)
@@ -130,7 +130,7 @@ func (n Node) Errorf(format string, args ...any) *Problem {
 // Entries returns the keys of a mapping in the order of the file.
 func (n Node) Entries() ([]Entry, error) {
 	if n.n.Kind != yaml.MappingNode {
-		return nil, n.Errorf("expected `key: value` lines, found %s", kind(n.n))
+		return nil, n.Errorf("expected `key: value` lines, found %s", shape(n.n))
 	}
 	out := make([]Entry, 0, len(n.n.Content)/2)
 	for i := 0; i+1 < len(n.n.Content); i += 2 {
@@ -145,7 +145,7 @@ func (n Node) IsSequence() bool { return n.n.Kind == yaml.SequenceNode }
 // Items returns the values of a list.
 func (n Node) Items() ([]Node, error) {
 	if n.n.Kind != yaml.SequenceNode {
-		return nil, n.Errorf("expected a list, found %s", kind(n.n))
+		return nil, n.Errorf("expected a list, found %s", shape(n.n))
 	}
 	out := make([]Node, len(n.n.Content))
 	for i, c := range n.n.Content {
@@ -158,12 +158,13 @@ func (n Node) Items() ([]Node, error) {
 // bool or null.
 func (n Node) Scalar() (text, typ string, err error) {
 	if n.n.Kind != yaml.ScalarNode {
-		return "", "", n.Errorf("expected one value, found %s", kind(n.n))
+		return "", "", n.Errorf("expected one value, found %s", shape(n.n))
 	}
 	return n.n.Value, strings.TrimPrefix(n.n.ShortTag(), "!!"), nil
 }
 
-func kind(n *yaml.Node) string {
+// shape is what errors call a node.
+func shape(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"

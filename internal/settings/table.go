@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -158,34 +158,24 @@ func plainStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reads(t) && !reflect.PointerTo(t).Implements(unmarshaler)
 }
 
+// bound reads a bound of a key as it counts.
 func bound(text string, t reflect.Type) (float64, error) {
-	switch {
-	case text == "":
+	if text == "" {
 		return 0, nil
-	case t == duration:
-		d, err := time.ParseDuration(text)
-		return float64(d), err
 	}
-	return strconv.ParseFloat(text, 64)
+	_, size, err := kinds[t.Kind()].parse(text)
+	return size, err
 }
 
 // takes is what a key without a word of its own stands for.
 func (k *Key) takes() string {
 	of, list := k.element()
-	word := strings.ToUpper(of.Name())
+	word := cmp.Or(kinds[of.Kind()].word, strings.ToUpper(of.Name()))
 	switch {
 	case k.Choices != nil:
 		word = strings.Join(k.Choices, "|")
 	case k.Records != nil:
 		return "LIST"
-	case of == duration:
-		word = "DURATION"
-	case of.Kind() == reflect.Int:
-		word = "N"
-	case of.Kind() == reflect.Float64:
-		word = "NUMBER"
-	case of.Kind() == reflect.String:
-		word = "TEXT"
 	}
 	if list {
 		word += ",..."
@@ -432,24 +422,15 @@ func (k *Key) schema() map[string]any {
 		return map[string]any{"anyOf": []any{map[string]any{"type": "array", "items": k.Records.schema(nil)}, null}}
 	}
 	of, list := k.element()
-	item := map[string]any{"type": "string"}
+	item := maps.Clone(kinds[of.Kind()].schema)
 	switch s, own := reflect.New(of).Interface().(Schemer); {
 	case own:
 		item = s.SettingSchema()
 	case k.Choices != nil:
 		item = map[string]any{"enum": k.Choices}
-	case of == duration:
-		item = map[string]any{"anyOf": []any{map[string]any{"type": "string", "pattern": durationPattern},
-			map[string]any{"const": 0}}}
-	case of.Kind() == reflect.Bool:
-		item["type"] = "boolean"
-	case of.Kind() == reflect.Int:
-		item["type"] = "integer"
-	case of.Kind() == reflect.Uint64:
-		item["type"], item["minimum"] = "integer", 0
-	case of.Kind() == reflect.Float64:
-		item["type"] = "number"
-	case k.table.Texts:
+	case item == nil:
+		item = map[string]any{"type": "string"}
+	case of.Kind() == reflect.String && k.table.Texts:
 		item["minLength"] = 1
 	}
 	if k.Max != "" && of != duration {
@@ -464,5 +445,3 @@ func (k *Key) schema() map[string]any {
 	}
 	return map[string]any{"anyOf": []any{several, alone, null}}
 }
-
-const durationPattern = `^(([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$`

@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -22,6 +24,52 @@ var (
 	duration    = reflect.TypeFor[time.Duration]()
 	unmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
+
+// kind is what values of a type are like.
+type kind struct {
+	word   string         // for one in help texts; empty is the name of the type
+	name   string         // for one in errors
+	is     string         // what errors say that a text is not
+	yaml   []string       // the types that one has in YAML
+	schema map[string]any // for one in JSON
+	// parse reads one. Its size is what bounds are about.
+	parse func(string) (value any, size float64, err error)
+}
+
+var kinds = map[reflect.Kind]kind{
+	duration.Kind(): {"DURATION", "duration", "a duration", []string{"str"}, map[string]any{"anyOf": []any{
+		map[string]any{"type": "string", "pattern": `^(([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$`},
+		map[string]any{"const": 0}}},
+		func(s string) (any, float64, error) {
+			d, err := time.ParseDuration(s)
+			if d < 0 {
+				err = errors.New("below 0")
+			}
+			return d, float64(d), err
+		}},
+	reflect.String: {"TEXT", "text", "a text", []string{"str"}, map[string]any{"type": "string"},
+		func(s string) (any, float64, error) { return s, 0, nil }},
+	reflect.Bool: {"", "value", "true or false", []string{"bool"}, map[string]any{"type": "boolean"},
+		func(s string) (any, float64, error) {
+			if s != "true" && s != "false" {
+				return nil, 0, errors.New("neither")
+			}
+			return s == "true", 0, nil
+		}},
+	reflect.Int: {"N", "whole number", "a whole number", []string{"int"}, map[string]any{"type": "integer"},
+		func(s string) (any, float64, error) { i, err := strconv.Atoi(s); return i, float64(i), err }},
+	reflect.Uint64: {"", "whole number", "a whole number from 0 to 18446744073709551615", []string{"int"},
+		map[string]any{"type": "integer", "minimum": 0},
+		func(s string) (any, float64, error) { u, err := strconv.ParseUint(s, 10, 64); return u, 0, err }},
+	reflect.Float64: {"NUMBER", "number", "a number", []string{"int", "float"}, map[string]any{"type": "number"},
+		func(s string) (any, float64, error) {
+			f, err := strconv.ParseFloat(s, 64)
+			if math.IsNaN(f) || math.IsInf(f, 0) {
+				err = errors.New("no number")
+			}
+			return f, f, err
+		}},
+}
 
 func reads(t reflect.Type) bool { return reflect.PointerTo(t).Implements(reflect.TypeFor[Reader]()) }
 
@@ -197,45 +245,24 @@ func (v Value) readNode(n Node) error {
 		}
 		return v.setItems(items, "", nodes)
 	}
+	of := v.v.Type()
+	k, known := kinds[of.Kind()]
 	if n.IsSequence() {
-		return n.Errorf("a list stands where one %s belongs", v.kind())
+		return n.Errorf("a list stands where one %s belongs", cmp.Or(k.name, "value"))
 	}
 	s, typ, err := n.Scalar()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	switch want := v.v.Type(); {
 	case typ == "null":
 		return &Problem{What: "has no value", Hint: "leave the key out for the default"}
-	case want == duration && s == "0", reflect.PointerTo(want).Implements(unmarshaler):
-	case isNumber(want) && typ != "int" && (typ != "float" || want.Kind() != reflect.Float64):
-		return &Problem{What: fmt.Sprintf("%q is not a %s", s, v.kind())}
-	case want.Kind() == reflect.Bool && typ != "bool":
-		return &Problem{What: fmt.Sprintf("%q is not true or false", s)}
-	case (want.Kind() == reflect.String || want == duration) && typ != "str":
-		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", v.kind(), typ, s),
+	case of == duration && s == "0", reflect.PointerTo(of).Implements(unmarshaler), !known, slices.Contains(k.yaml, typ):
+		return v.set(s)
+	case k.yaml[0] == "str":
+		return &Problem{What: fmt.Sprintf("expected a %s, found the %s %s", k.name, typ, s),
 			Hint: "put it in quotes if it is meant as text"}
 	}
-	return v.set(s)
-}
-
-func isNumber(t reflect.Type) bool {
-	return t != duration && (t.Kind() == reflect.Int || t.Kind() == reflect.Uint64 || t.Kind() == reflect.Float64)
-}
-
-// kind names the type for an error.
-func (v Value) kind() string {
-	switch t := v.v.Type(); {
-	case t == duration:
-		return "duration"
-	case t.Kind() == reflect.Float64:
-		return "number"
-	case isNumber(t):
-		return "whole number"
-	case t.Kind() == reflect.String:
-		return "text"
-	}
-	return "value"
+	return &Problem{What: fmt.Sprintf("%q is not %s", s, k.is)}
 }
 
 func (v Value) readRecords(n Node) error {
@@ -288,52 +315,28 @@ func (k *Key) parse(s string) (reflect.Value, error) {
 		}
 		return v, nil
 	}
-	plain := strings.TrimSpace(s)
-	n := 0.0 // as its bounds count
-	switch {
-	case of == duration:
-		d, err := time.ParseDuration(plain)
-		if err != nil || d < 0 {
-			return v, &Problem{What: fmt.Sprintf("%q is not a duration", s), Hint: "for instance 500ms or 2s"}
-		}
-		n = float64(d)
-		v.SetInt(int64(d))
-	case of.Kind() == reflect.String:
-		if s == "" && k.table.Texts {
-			return bad("it is empty: give it a text or leave it out")
-		}
-		v.SetString(s)
-	case of.Kind() == reflect.Bool:
-		if plain != "true" && plain != "false" {
-			return bad("%q is not true or false", s)
-		}
-		v.SetBool(plain == "true")
-	case of.Kind() == reflect.Int:
-		i, err := strconv.Atoi(plain)
-		if err != nil {
-			return bad("%q is not a whole number", s)
-		}
-		n = float64(i)
-		v.SetInt(int64(i))
-	case of.Kind() == reflect.Uint64:
-		u, err := strconv.ParseUint(plain, 10, 64)
-		if err != nil {
-			return bad("%q is not a whole number from 0 to 18446744073709551615", s)
-		}
-		v.SetUint(u)
-	case of.Kind() == reflect.Float64:
-		f, err := strconv.ParseFloat(plain, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return bad("%q is not a number", s)
-		}
-		n = f
-		v.SetFloat(f)
-	default:
+	kind, known := kinds[of.Kind()]
+	if !known {
 		return bad("nothing reads a %s", of)
 	}
-	if k.Max != "" && (n < k.min || n > k.max) {
+	plain := s
+	if of.Kind() != reflect.String {
+		plain = strings.TrimSpace(s)
+	} else if s == "" && k.table.Texts {
+		return bad("it is empty: give it a text or leave it out")
+	}
+	value, size, err := kind.parse(plain)
+	if err != nil {
+		p := &Problem{What: fmt.Sprintf("%q is not %s", s, kind.is)}
+		if of == duration {
+			p.Hint = "for instance 500ms or 2s"
+		}
+		return v, p
+	}
+	if k.Max != "" && (size < k.min || size > k.max) {
 		return v, &Problem{What: fmt.Sprintf("%s is out of range", plain),
 			Hint: fmt.Sprintf("at least %s, at most %s", k.Min, k.Max)}
 	}
+	v.Set(reflect.ValueOf(value).Convert(of))
 	return v, nil
 }
