@@ -97,6 +97,24 @@ func (x *extractor) join(list ...phrase) phrase {
 	return phrase{from, int32(len(x.refs))}
 }
 
+// lemma makes a phrase of the verb at i as its lemma.
+func (x *extractor) lemma(i int) phrase {
+	verb := x.tokens[i]
+	verb.lemma = true
+	x.tokens = append(x.tokens, verb)
+	return x.refsOf(int32(len(x.tokens) - 1))
+}
+
+// any reports whether one of tokens[a:b] is as f says.
+func (x *extractor) any(a, b int, f func(*token) bool) bool {
+	for i := a; i < b; i++ {
+		if f(&x.tokens[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (x *extractor) emit(f fact) {
 	if len(x.facts) >= maxFacts || x.blank(f.subject) || x.blank(f.predicate) || x.blank(f.object) {
 		return

@@ -305,11 +305,11 @@ func (x *extractor) copulaFact(s subject, qualifier phrase, g *group) fact {
 	f := fact{negated: g.negated}
 	if s.owner.empty() {
 		f.subject = s.whole
-		if g.bareModal >= 0 && g.copula {
-			f.predicate = x.join(x.refsOf(int32(g.bareModal)), x.refsOf(x.verbToken("be")), qualifier)
-		} else {
-			f.predicate = x.join(x.refsOf(tokIs), qualifier)
+		f.predicate = x.refsOf(tokIs)
+		if g.copula {
+			f.predicate = x.being(g)
 		}
+		f.predicate = x.join(f.predicate, qualifier)
 		return f
 	}
 	f.subject, f.attribute = s.owner, true
@@ -317,10 +317,13 @@ func (x *extractor) copulaFact(s subject, qualifier phrase, g *group) fact {
 	return f
 }
 
-// verbToken adds a token that spells a word of the predicate.
-func (x *extractor) verbToken(w string) int32 {
-	x.tokens = append(x.tokens, token{text: w, classes: cBe, start: -1, end: -1})
-	return int32(len(x.tokens) - 1)
+// being is "is", or "must be" and the like.
+func (x *extractor) being(g *group) phrase {
+	if g.bareModal < 0 {
+		return x.refsOf(tokIs)
+	}
+	x.tokens = append(x.tokens, token{text: "be", classes: cBe, start: -1, end: -1})
+	return x.refsOf(int32(g.bareModal), int32(len(x.tokens)-1))
 }
 
 // copula reads what follows "is".
@@ -484,13 +487,9 @@ func (x *extractor) opinion(a, b int) bool {
 // narrowable reports whether an object is a name, a number or quoted, so that
 // "for …" behind it narrows the statement rather than the object.
 func (x *extractor) narrowable(a, b int) bool {
-	for i := a; i < b; i++ {
-		t := &x.tokens[i]
-		if t.kind == number || t.kind == quoted || t.upper || strings.ContainsAny(t.text, "@/_.#") {
-			return true
-		}
-	}
-	return false
+	return x.any(a, b, func(t *token) bool {
+		return t.kind == number || t.kind == quoted || t.upper || strings.ContainsAny(t.text, "@/_.#")
+	})
 }
 
 // datingPart reports whether a part only says when the statement began to hold.
@@ -520,10 +519,6 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 		}
 	}
 	f := fact{negated: g.negated, subject: s.whole}
-	be := x.refsOf(tokIs)
-	if g.bareModal >= 0 {
-		be = x.join(x.refsOf(int32(g.bareModal)), x.refsOf(x.verbToken("be")))
-	}
 	if _, last := x.objectSpan(list[0].a, end); x.wordIs(last-1, last, "way", "hurry", "mood", "trouble", "progress",
 		"doubt", "mess", "call", "fire", "mind", "sale", "vacation", "break", "duty", "leave", "holiday", "strike", "track",
 		"time", "hand", "order", "repair", "service", "free") {
@@ -533,7 +528,7 @@ func (x *extractor) placed(s subject, g group, prep, b int, qualifier, adjective
 	if x.wordIs(a, b, "charge", "possession", "front") && x.wordIs(a+1, b, "of") && a+2 < b { // "in charge of"
 		a += 2
 	}
-	f.predicate = x.join(be, adjective, x.span(prep, a), qualifier)
+	f.predicate = x.join(x.being(&g), adjective, x.span(prep, a), qualifier)
 	_, ob := x.objectSpan(a, end)
 	f.object = x.object(a, end)
 	x.emit(f)
@@ -653,10 +648,7 @@ func (x *extractor) action(s subject, g group, b int, qualifier phrase) {
 		return
 	}
 	i = x.skipAdverbs(i, b, &g)
-	verb := *m
-	verb.lemma = true
-	x.tokens = append(x.tokens, verb)
-	pred := x.refsOf(int32(len(x.tokens) - 1))
+	pred := x.lemma(g.main)
 	// A particle belongs to the verb.
 	goUp := change && e.lemma == "go"
 	if i+1 < b && !(x.wordIs(i, b, "up") && x.wordIs(i+1, b, "to") && i+2 < b && x.tokens[i+2].kind == number &&
@@ -829,10 +821,7 @@ func (x *extractor) change(s subject, g group, e *entry, list []part, qualifier 
 		keep = false // "the audit firm was switched to": another firm
 	}
 	if keep && !goUp {
-		verb := x.tokens[g.main]
-		verb.lemma = true
-		x.tokens = append(x.tokens, verb)
-		pred := x.refsOf(int32(len(x.tokens) - 1))
+		pred := x.lemma(g.main)
 		if n := g.main + 1; n < int(list[0].a) && x.tokens[n].is(cParticle) && x.tokens[n].kind == word &&
 			!x.wordIs(n, n+1, "to") {
 			pred = x.join(pred, x.refsOf(int32(n)))
@@ -1157,15 +1146,8 @@ func (x *extractor) often(k, b int) bool {
 // bare reports whether an object is one or two common nouns without an article,
 // which belong to their verb: "holds surgery".
 func (x *extractor) bare(a, b int) bool {
-	if b-a > 2 || x.tokens[a].is(cOpensNP) {
-		return false
-	}
-	for i := a; i < b; i++ {
-		if t := &x.tokens[i]; t.kind != word || t.upper {
-			return false
-		}
-	}
-	return a < b
+	return a < b && b-a <= 2 && !x.tokens[a].is(cOpensNP) &&
+		!x.any(a, b, func(t *token) bool { return t.kind != word || t.upper })
 }
 
 // completes reports whether a phrase behind a verb's object answers what the verb
@@ -1192,10 +1174,8 @@ func (x *extractor) innerObject(e *entry, p part) bool {
 	if e.means("prefer", "need", "require", "recommend", "use", "want") {
 		return false
 	}
-	for i := p.a; i < p.b; i++ {
-		if t := &x.tokens[i]; t.kind == number || t.kind == quoted || t.upper {
-			return false
-		}
+	if x.any(p.a, p.b, func(t *token) bool { return t.kind == number || t.kind == quoted || t.upper }) {
+		return false
 	}
 	t := &x.tokens[p.a]
 	if e.traits&vPlace != 0 {

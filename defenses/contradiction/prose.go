@@ -60,6 +60,16 @@ func (x *extractor) wordIs(i, end int, list ...string) bool {
 	return false
 }
 
+// within reports whether one of the words stands in tokens[a:b].
+func (x *extractor) within(a, b int, list ...string) bool {
+	for i := a; i < b; i++ {
+		if x.wordIs(i, b, list...) {
+			return true
+		}
+	}
+	return false
+}
+
 // sentence reads tokens[a:b], which end before the final mark.
 func (x *extractor) sentence(a, b int) {
 	if b-a > 4*maxClause {
@@ -578,12 +588,7 @@ func lemmaOfS(w string) string {
 
 // coordinatedNames reports whether a subject is two things: "Bea and Kwame".
 func (x *extractor) coordinatedNames(a, i int) bool {
-	for k := a + 1; k < i-1; k++ {
-		if x.wordIs(k, i, "and") {
-			return true
-		}
-	}
-	return false
+	return x.within(a+1, i-1, "and")
 }
 
 // strongLater reports whether an unmistakable finite verb follows within n
@@ -720,11 +725,8 @@ func (x *extractor) cleft(a, v, b int) bool {
 		if !s.ok || !place.ok || x.tokens[w].entry == nil {
 			return true
 		}
-		verb := x.tokens[w]
-		verb.lemma = true
-		x.tokens = append(x.tokens, verb)
-		x.emit(fact{subject: s.whole, predicate: x.join(x.refsOf(int32(len(x.tokens)-1)), x.content(w+1, b)),
-			object: place.whole, verb: verb.entry})
+		x.emit(fact{subject: s.whole, predicate: x.join(x.lemma(w), x.content(w+1, b)), object: place.whole,
+			verb: x.tokens[w].entry})
 		return true
 	}
 	if v == a+1 && x.wordIs(a, b, "it") {
@@ -940,22 +942,12 @@ func (x *extractor) insert(s subject, a, b int) {
 
 // names reports whether all of tokens[a:b] are names.
 func (x *extractor) names(a, b int) bool {
-	for i := a; i < b; i++ {
-		if t := &x.tokens[i]; !t.upper || t.kind != word {
-			return false
-		}
-	}
-	return a < b && b-a <= 3
+	return a < b && b-a <= 3 && !x.any(a, b, func(t *token) bool { return !t.upper || t.kind != word })
 }
 
 // genitive reports whether tokens[a:b] are "Marek's wife".
 func (x *extractor) genitive(a, b int) bool {
-	for i := a + 1; i+1 < b; i++ {
-		if x.tokens[i].kind == possessive {
-			return true
-		}
-	}
-	return false
+	return x.any(a+1, b-1, func(t *token) bool { return t.kind == possessive })
 }
 
 // reported handles "the lab manager said that …": it returns where the reported
@@ -1256,10 +1248,5 @@ func (x *extractor) clauseAfter(i, b int) bool {
 // listAhead reports whether an "and" or "or" comes within a few tokens, as in
 // "red, white and blue".
 func (x *extractor) listAhead(i, b int) bool {
-	for k := i; k < min(b, i+12); k++ {
-		if x.wordIs(k, b, "and", "or") {
-			return true
-		}
-	}
-	return false
+	return x.within(i, min(b, i+12), "and", "or")
 }
