@@ -8,7 +8,7 @@
 //     orders the trials so that the arms of one case stand together.
 //   - [Experiment.Run] works through a plan on a [Pool] of workers, hands each
 //     finished trial to a journal, and can be stopped and resumed at any moment.
-//     An attack, a rejudge and the worker of a queue use the same pool.
+//     A rejudge, package attack and the worker of a queue use the same pool.
 //   - A profile makes its trials by the sessions of an agent; the profile text, that
 //     of `memtox detect`, by showing texts to a Memory.
 //   - Package score, below this one, says what a trial showed.

@@ -48,7 +48,7 @@ func MergedRun(names []string, runs []*results.Run) (*results.Run, error) {
 		diff := Differences(first, c)
 		ours, _ := r.Settings[resolvedKey].(map[string]any)
 		if len(diff) == 0 {
-			diff = resolvedDifferences(runs[0].Settings[resolvedKey], ours)
+			diff = ResolvedDifferences(runs[0].Settings[resolvedKey], ours)
 		}
 		if len(diff) == 0 && runs[0].Version != r.Version {
 			diff = append(diff, settings.Differ("version of memtox", runs[0].Version, r.Version))

@@ -71,7 +71,7 @@ func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, erro
 			What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name),
 			Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
 	}
-	p.Cases = sample(set, p.Cases, c.Limit, c.Seed)
+	p.Cases = Sample(set, p.Cases, c.Limit, c.Seed)
 	var err error
 	if p.Set, p.Cases, err = mutated(c, set, p.Cases); err != nil {
 		return nil, err
@@ -212,11 +212,11 @@ func (p *Plan) Counts() (attacks, benign int) {
 	return attacks, len(p.Cases) - attacks
 }
 
-// sample takes limit of the cases: of each stratum (label, and class or kind) its
+// Sample takes limit of the cases: of each stratum (label, and class or kind) its
 // share, at least one while there is room. Which cases are taken depends on the
 // seed and the ids alone, and a smaller sample is a part of a larger one. 0 and
 // anything beyond the number of cases take all. The order of the set is kept.
-func sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
+func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	if limit == 0 || limit >= len(cases) {
 		return cases
 	}

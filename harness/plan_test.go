@@ -131,11 +131,11 @@ func TestSamplesAreNestedStratifiedAndSeedStable(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		n := rapid.IntRange(1, len(all)).Draw(t, "n")
 		m := rapid.IntRange(n, len(all)+3).Draw(t, "m")
-		small, large := sample(set, all, n, seed), sample(set, all, m, seed)
+		small, large := Sample(set, all, n, seed), Sample(set, all, m, seed)
 		if len(small) != n || len(large) != min(m, len(all)) {
 			t.Fatalf("%d of %d, %d of %d", len(small), n, len(large), m)
 		}
-		if !slices.Equal(small, sample(set, all, n, seed)) {
+		if !slices.Equal(small, Sample(set, all, n, seed)) {
 			t.Fatal("the same seed gives another sample")
 		}
 		count := map[string]int{}
@@ -154,7 +154,7 @@ func TestSamplesAreNestedStratifiedAndSeedStable(t *testing.T) {
 			t.Fatalf("strata of equal size have %d to %d cases in a sample of %d", least, most, n)
 		}
 	})
-	if slices.Equal(sample(set, all, 50, 1), sample(set, all, 50, 2)) {
+	if slices.Equal(Sample(set, all, 50, 1), Sample(set, all, 50, 2)) {
 		t.Error("the seed does not matter")
 	}
 }

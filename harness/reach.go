@@ -123,7 +123,7 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 			What: "the run names what memtox starts, asks, hands over or opens, or what that may take, " +
 				"only where its own command line says so: " + strings.Join(unnamed, "; ")}
 		if len(other) > 0 {
-			p.What += "; and in other settings it differs: " + listed(other)
+			p.What += "; and in other settings it differs: " + Listed(other)
 		}
 		return mine, p
 	case len(other) > 0:

@@ -55,12 +55,12 @@ func (x *Experiment) settings() map[string]any {
 	if err != nil {
 		panic(err) // the settings are strings, numbers and lists
 	}
-	m[resolvedKey] = x.resolved()
+	m[resolvedKey] = x.Resolved()
 	return m
 }
 
-// resolved is what the names in the settings stand for.
-func (x *Experiment) resolved() map[string]any {
+// Resolved is what the names in the settings stand for.
+func (x *Experiment) Resolved() map[string]any {
 	profiles, built := map[string]any{}, map[string]any{}
 	for _, a := range x.Plan.Arms {
 		profiles[a.Profile.Name] = a.Profile.Version
@@ -147,7 +147,7 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 	if err := SameSettings(dir, theirs, x.Config); err != nil {
 		return err
 	}
-	diff := resolvedDifferences(run.Settings[resolvedKey], x.resolved())
+	diff := ResolvedDifferences(run.Settings[resolvedKey], x.Resolved())
 	if len(diff) == 0 && run.Planned != x.Plan.Len() {
 		diff = append(diff, settings.Differ("number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())))
 	}
@@ -159,11 +159,12 @@ func (x *Experiment) SameRun(dir string, run *results.Run) error {
 
 // otherSettings is the problem of a run that is another one.
 func otherSettings(dir string, diff []settings.Difference) error {
-	return &settings.Problem{Where: dir, What: "holds a run with other settings: " + listed(diff),
+	return &settings.Problem{Where: dir, What: "holds a run with other settings: " + Listed(diff),
 		Hint: "leave those settings out to go on with that run, or choose another --out"}
 }
 
-func listed(diff []settings.Difference) string {
+// Listed is differences as a message has them.
+func Listed(diff []settings.Difference) string {
 	var parts []string
 	for _, d := range diff {
 		parts = append(parts, fmt.Sprintf("%s was %s, is now %s", d.Key, shown(d.Theirs), shown(d.Ours)))
@@ -171,8 +172,8 @@ func listed(diff []settings.Difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// resolvedDifferences compares what names stood for with what they stand for.
-func resolvedDifferences(theirs any, ours map[string]any) []settings.Difference {
+// ResolvedDifferences compares what names stood for with what they stand for.
+func ResolvedDifferences(theirs any, ours map[string]any) []settings.Difference {
 	var out []settings.Difference
 	flat := func(v any) map[string]string {
 		m := map[string]string{}

@@ -72,7 +72,7 @@ func Pool[J any](ctx context.Context, workers int, stop <-chan struct{}, jobs it
 		})
 	}
 	for job := range jobs {
-		if halted(ctx, stop) {
+		if Halted(ctx, stop) {
 			break
 		}
 		select {
@@ -91,8 +91,8 @@ func Pool[J any](ctx context.Context, workers int, stop <-chan struct{}, jobs it
 	return nil
 }
 
-// halted reports whether nothing more is to be begun.
-func halted(ctx context.Context, stop <-chan struct{}) bool {
+// Halted reports whether nothing more is to be begun.
+func Halted(ctx context.Context, stop <-chan struct{}) bool {
 	select {
 	case <-stop:
 		return true
@@ -260,7 +260,7 @@ func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, pr
 	stop <-chan struct{}) (err error) {
 	defer func() { err = cmp.Or(err, r.group.hand(sink, progress)) }()
 	for t := range trials {
-		if halted(ctx, stop) {
+		if Halted(ctx, stop) {
 			return nil
 		}
 		if sink.Done(r.x.Plan.ID(t)) {

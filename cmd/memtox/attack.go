@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/harness/attack"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
@@ -21,7 +21,7 @@ var attackFlags = []string{"dataset", "agent", "model", "base_url", "record", "r
 	"seed", "background", "concurrency", "out", "format"}
 
 func newAttack(env *Env, c *cobra.Command) action {
-	campaign := harness.DefaultCampaignOptions()
+	campaign := attack.DefaultOptions()
 	f := newRunFlags(c, func(k settings.Key) bool { return slices.Contains(attackFlags, k.Name) }, map[string]string{
 		"limit": "At most N attacks of the split report: a sample, stratified by class. 0 takes all"})
 	fs := c.Flags()
@@ -37,17 +37,17 @@ func newAttack(env *Env, c *cobra.Command) action {
 		if campaign.Config, err = f.config(env, nil); err != nil {
 			return err
 		}
-		return attack(ctx, env, campaign)
+		return runAttack(ctx, env, campaign)
 	}
 }
 
-func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) error {
+func runAttack(ctx context.Context, env *Env, campaign attack.Options) error {
 	out := campaign.Config.Out
 	if campaign.Resume && out == "" {
 		return &settings.Problem{Where: "--resume", What: "there is no telling which attack",
 			Hint: "name its directory with --out"}
 	}
-	found, err := harness.PrepareCampaign(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
+	found, err := attack.Prepare(ctx, campaign, env.catalog(campaign.Resume, remote.Caps{}))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) err
 	}
 	ctx, stop, release := env.stoppable(ctx, "cases")
 	defer release()
-	progress := new(harness.CampaignProgress)
+	progress := new(attack.Progress)
 	began := env.Now()
 	ended := ticking(every, func() { fmt.Fprintln(env.Stderr, campaignLine(progress, env.Now().Sub(began))) })
 	done, err := found.Run(ctx, progress, stop)
@@ -94,7 +94,7 @@ func attack(ctx context.Context, env *Env, campaign harness.CampaignOptions) err
 }
 
 // campaignLine is the state of a campaign as one line of key=value pairs.
-func campaignLine(p *harness.CampaignProgress, elapsed time.Duration) string {
+func campaignLine(p *attack.Progress, elapsed time.Duration) string {
 	arm := ""
 	if a := p.Arm.Load(); a != nil {
 		arm = *a
@@ -106,7 +106,7 @@ func campaignLine(p *harness.CampaignProgress, elapsed time.Duration) string {
 
 // campaignVerdict says so where nothing was measured, or where queries failed: a
 // defense that is dead must not look like one that resists.
-func campaignVerdict(env *Env, found *harness.Campaign, r *harness.CampaignResult) error {
+func campaignVerdict(env *Env, found *attack.Campaign, r *attack.Result) error {
 	scored, queries, failed, silent := 0, 0, 0, 0
 	for _, a := range r.Arms {
 		if a.Cases == a.NotScored {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/harness/attack"
 )
 
 func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", want, table)
 		}
 	}
-	var r harness.CampaignResult
+	var r attack.Result
 	if err := json.Unmarshal([]byte(c.must(append(args, "--resume", "--format", "json")...)), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestAttackSaysThatADeadGuardResistsNothing(t *testing.T) {
 		!strings.Contains(stderr, `"no model"`) {
 		t.Errorf("standard error:\n%s", stderr)
 	}
-	var r harness.CampaignResult
+	var r attack.Result
 	if err := json.Unmarshal(c.out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

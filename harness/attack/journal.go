@@ -1,4 +1,4 @@
-package harness
+package attack
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"github.com/memtox/memtox/results"
 
 	"github.com/memtox/memtox/internal/settings"
+
+	"github.com/memtox/memtox/harness"
 )
 
 // A line of a campaign's journal is a JSON object whose last member is the SHA-256
@@ -45,7 +47,7 @@ func unseal(before string, line []byte) (sum string, ok bool) {
 // read takes what an earlier process wrote, once it is known for that and for
 // something that this search can have found.
 func (s *Campaign) read(dir string) (err error) {
-	path := filepath.Join(dir, campaignJournal)
+	path := filepath.Join(dir, journalFile)
 	arms := map[string]map[string]*datasets.Case{}
 	learn := map[string]int{}
 	for i := range s.x.Plan.Arms {
@@ -55,19 +57,19 @@ func (s *Campaign) read(dir string) (err error) {
 		}
 		arms[name], learn[name] = byCase, len(s.cases(s.learn, i))
 	}
-	s.journal, err = results.OpenLines(dir, campaignJournal, datasets.MaxLine, func(n int, line []byte, whole bool) error {
+	s.journal, err = results.OpenLines(dir, journalFile, datasets.MaxLine, func(n int, text []byte, whole bool) error {
 		at := fmt.Sprintf("%s:%d", path, n)
 		if !whole { // a line is written with its end, in one call: a death can cut it, not change that
-			if _, ok := unseal(s.sum, line[:len(line)-1]); ok {
+			if _, ok := unseal(s.sum, text[:len(text)-1]); ok {
 				return results.Changed(at, "another byte stands where the line ends")
 			}
 			return nil
 		}
-		var l campaignLine
-		sum, ok := unseal(s.sum, line)
-		err := json.Unmarshal(line, &l)
+		var l line
+		sum, ok := unseal(s.sum, text)
+		err := json.Unmarshal(text, &l)
 		switch {
-		case n == 1 && !ok && err == nil && l.Settings != nil && !bytes.Contains(line, []byte(sealOpens)):
+		case n == 1 && !ok && err == nil && l.Settings != nil && !bytes.Contains(text, []byte(sealOpens)):
 			return &settings.Problem{Where: dir, What: "holds an attack of an earlier memtox, without digests: what it found " +
 				"cannot be verified",
 				Hint: "attack again, into another directory with --out"}
@@ -79,7 +81,7 @@ func (s *Campaign) read(dir string) (err error) {
 			return results.Changed(at, "it does not say what the attack is")
 		case n == 1:
 			if diff := s.settings().differences(l.Settings); len(diff) > 0 {
-				return &settings.Problem{Where: dir, What: "holds an attack with other settings: " + listed(diff),
+				return &settings.Problem{Where: dir, What: "holds an attack with other settings: " + harness.Listed(diff),
 					Hint: "give the settings that it was started with, or choose another --out"}
 			}
 		default:
@@ -103,11 +105,11 @@ func (s *Campaign) read(dir string) (err error) {
 
 // take holds a line against the plan, and keeps it. cases are those that are reported
 // on in its arm, nil where there is no such arm, and learn is on how many it learns.
-func (s *Campaign) take(l campaignLine, cases map[string]*datasets.Case, learn int) error {
+func (s *Campaign) take(l line, cases map[string]*datasets.Case, learn int) error {
 	if l.Files != nil {
 		for i, f := range l.Files {
-			base, winner := strings.CutPrefix(f.Name, campaignWinners+"/")
-			if i == 0 && f.Name != campaignResult || i > 0 && (!winner || base != fileName(base)) || f.SHA256 == "" {
+			base, winner := strings.CutPrefix(f.Name, winnersFolder+"/")
+			if i == 0 && f.Name != resultFile || i > 0 && (!winner || base != fileName(base)) || f.SHA256 == "" {
 				return fmt.Errorf("%q is no file of an attack", f.Name)
 			}
 		}
@@ -155,7 +157,7 @@ func (s *Campaign) take(l campaignLine, cases map[string]*datasets.Case, learn i
 
 // checkWinner compares a winner with the variant that its sequence makes. What a
 // model worded cannot be made again.
-func (s *Campaign) checkWinner(l *campaignLine, c *datasets.Case) error {
+func (s *Campaign) checkWinner(l *line, c *datasets.Case) error {
 	sequence := l.Found.Sequence
 	var winner datasets.Case
 	switch {
@@ -187,8 +189,8 @@ func (s *Campaign) checkWinner(l *campaignLine, c *datasets.Case) error {
 }
 
 // finish has the journal end with the digests of the result and the winners.
-func (s *Campaign) finish(dir string, r *CampaignResult) error {
-	names := []string{campaignResult}
+func (s *Campaign) finish(dir string, r *Result) error {
+	names := []string{resultFile}
 	for i := range r.Arms {
 		if r.Arms[i].File != "" {
 			names = append(names, r.Arms[i].File)
@@ -206,5 +208,5 @@ func (s *Campaign) finish(dir string, r *CampaignResult) error {
 		return nil
 	}
 	s.files = files
-	return s.append(campaignLine{Files: files})
+	return s.append(line{Files: files})
 }

@@ -1,4 +1,4 @@
-package harness
+package attack
 
 import (
 	"bytes"
@@ -18,16 +18,18 @@ import (
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/results"
+
+	"github.com/memtox/memtox/harness"
 )
 
 // campaign attacks a sample of the benchmark.
-func campaign(t *testing.T, dir string, change func(*CampaignOptions, *Catalog)) (*Campaign, *CampaignResult) {
+func campaign(t *testing.T, dir string, change func(*Options, *harness.Catalog)) (*Campaign, *Result) {
 	t.Helper()
-	c, cat := DefaultCampaignOptions(), Builtin()
+	c, cat := DefaultOptions(), harness.Builtin()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"},
 		[]string{"none", "keyword"}, 40, 20, 30
 	change(&c, &cat)
-	s, err := PrepareCampaign(context.Background(), c, cat)
+	s, err := Prepare(context.Background(), c, cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func campaign(t *testing.T, dir string, change func(*CampaignOptions, *Catalog))
 	if err := s.Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	done, err := s.Run(context.Background(), new(CampaignProgress), nil)
+	done, err := s.Run(context.Background(), new(Progress), nil)
 	if err != nil || !done {
 		t.Fatalf("done %v: %v", done, err)
 	}
@@ -46,9 +48,32 @@ func campaign(t *testing.T, dir string, change func(*CampaignOptions, *Catalog))
 	return s, r
 }
 
+// trialsOf runs a benchmark and returns its rows.
+func trialsOf(t *testing.T, settings ...string) (rows []results.Trial) {
+	t.Helper()
+	c := harness.DefaultConfig()
+	for _, s := range settings {
+		if err := c.Set(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := harness.Prepare(t.Context(), c, harness.Builtin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.Run(t.Context(), harness.SinkOf(func(f results.Finished) error {
+		rows = append(rows, *f.Trial)
+		return nil
+	}), new(harness.Progress), nil); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 	dir := t.TempDir()
-	s, r := campaign(t, dir, func(c *CampaignOptions, _ *Catalog) { c.Config.Concurrency = 1 })
+	s, r := campaign(t, dir, func(c *Options, _ *harness.Catalog) { c.Config.Concurrency = 1 })
 	for _, i := range s.report {
 		if s.x.Plan.Set.Cases[i].Split != datasets.Report {
 			t.Fatal("a case of tune is reported on")
@@ -74,10 +99,8 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		}
 	}
 	// The static figure is the run's own.
-	run, out := runAll(t, Builtin(), "agent=hermes", "defense=none,keyword", "transcripts=none")
-	_ = run
 	want := map[string]int{}
-	for _, row := range out.trials() {
+	for _, row := range trialsOf(t, "agent=hermes", "defense=none,keyword", "transcripts=none") {
 		for _, i := range s.report {
 			if row.Case == s.x.Plan.Set.Cases[i].ID && row.Written && row.Influenced {
 				want[row.Defense]++
@@ -90,7 +113,7 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		}
 	}
 	// Any concurrency finds the same.
-	_, again := campaign(t, t.TempDir(), func(c *CampaignOptions, _ *Catalog) { c.Config.Concurrency = 5 })
+	_, again := campaign(t, t.TempDir(), func(c *Options, _ *harness.Catalog) { c.Config.Concurrency = 5 })
 	if diff := cmp.Diff(jsonOf(t, r), jsonOf(t, again)); diff != "" {
 		t.Errorf("five workers find something else than one:\n%s", diff)
 	}
@@ -100,15 +123,15 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, out := runAll(t, Builtin(), "dataset="+filepath.Join(dir, a.File), "agent=hermes", "defense="+a.Defense,
-			"split=all", "transcripts=none")
-		for _, row := range out.trials() {
+		landed := trialsOf(t, "dataset="+filepath.Join(dir, a.File), "agent=hermes", "defense="+a.Defense, "split=all",
+			"transcripts=none")
+		for _, row := range landed {
 			if !row.Written || !row.Influenced {
 				t.Errorf("%s: the winner %s (%s) does not land", a.Defense, row.Case, row.Variant)
 			}
 		}
-		if len(out.trials()) != len(winners.Cases) || len(winners.Cases) == 0 {
-			t.Errorf("%d winners, %d trials", len(winners.Cases), len(out.trials()))
+		if len(landed) != len(winners.Cases) || len(winners.Cases) == 0 {
+			t.Errorf("%d winners, %d trials", len(winners.Cases), len(landed))
 		}
 	}
 }
@@ -124,8 +147,8 @@ func jsonOf(t *testing.T, v any) string {
 
 func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 	whole := t.TempDir()
-	_, want := campaign(t, whole, func(*CampaignOptions, *Catalog) {})
-	journal, err := os.ReadFile(filepath.Join(whole, campaignJournal))
+	_, want := campaign(t, whole, func(*Options, *harness.Catalog) {})
+	journal, err := os.ReadFile(filepath.Join(whole, journalFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,20 +156,20 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 	dir := t.TempDir()
 	lines := strings.SplitAfter(string(journal), "\n")
 	torn := strings.Join(lines[:20], "") + lines[20][:len(lines[20])/2]
-	if err := os.WriteFile(filepath.Join(dir, campaignJournal), []byte(torn), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, journalFile), []byte(torn), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	_, got := campaign(t, dir, func(c *CampaignOptions, _ *Catalog) { c.Resume = true })
+	_, got := campaign(t, dir, func(c *Options, _ *harness.Catalog) { c.Resume = true })
 	if diff := cmp.Diff(jsonOf(t, want), jsonOf(t, got)); diff != "" {
 		t.Errorf("resuming finds something else:\n%s", diff)
 	}
 
-	c := DefaultCampaignOptions()
+	c := DefaultOptions()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"},
 		[]string{"none", "keyword"}, 40, 20, 31
 	for resume, want := range map[bool]string{false: "holds an attack already", true: "with other settings"} {
 		c.Resume = resume
-		s, err := PrepareCampaign(context.Background(), c, Builtin())
+		s, err := Prepare(context.Background(), c, harness.Builtin())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,13 +184,13 @@ func TestAStoppedAttackGoesOnToTheSameResult(t *testing.T) {
 // when the attack is resumed, and so is a line that says what no search can have found.
 func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 	dir := t.TempDir()
-	change := func(c *CampaignOptions, _ *Catalog) {
+	change := func(c *Options, _ *harness.Catalog) {
 		c.Config.Defenses, c.Config.Limit, c.Learn, c.Resume = []string{"keyword"}, 12, 4, true
 	}
 	s, r := campaign(t, dir, change)
 	open := func() error {
-		again := &Campaign{CampaignOptions: s.CampaignOptions, x: s.x, report: s.report, learn: s.learn, fresh: s.fresh,
-			learned: map[string]campaignLine{}, found: map[string]map[string]campaignLine{}}
+		again := &Campaign{Options: s.Options, x: s.x, report: s.report, learn: s.learn, fresh: s.fresh,
+			learned: map[string]line{}, found: map[string]map[string]line{}}
 		defer again.Close()
 		return again.Open(dir)
 	}
@@ -195,11 +218,11 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	journal, err := os.ReadFile(filepath.Join(dir, campaignJournal))
+	journal, err := os.ReadFile(filepath.Join(dir, journalFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{campaignJournal, campaignResult, r.Arms[0].File} {
+	for _, name := range []string{journalFile, resultFile, r.Arms[0].File} {
 		sound, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
@@ -213,18 +236,18 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 			flipped[at] ^= 1 << rng.IntN(8)
 			damage(name, "", flipped)
 		}
-		if name != campaignJournal {
+		if name != journalFile {
 			damage(name, "the run wrote", sound[:len(sound)/2])
 		}
 	}
 	// Somebody who computes the digests anew still has to say what can be.
-	forge := func(want string, change func(l *campaignLine) bool) {
+	forge := func(want string, change func(l *line) bool) {
 		t.Helper()
 		var out []byte
 		sum, changed := "", false
-		for line := range bytes.Lines(journal) {
-			var l campaignLine
-			if err := json.Unmarshal(line, &l); err != nil {
+		for text := range bytes.Lines(journal) {
+			var l line
+			if err := json.Unmarshal(text, &l); err != nil {
 				t.Fatal(err)
 			}
 			changed = !changed && change(&l) || changed
@@ -238,10 +261,10 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 		if !changed {
 			t.Fatalf("%s: nothing was changed", want)
 		}
-		damage(campaignJournal, want, out)
+		damage(journalFile, want, out)
 	}
-	found := func(change func(l *campaignLine)) func(l *campaignLine) bool {
-		return func(l *campaignLine) bool {
+	found := func(change func(l *line)) func(l *line) bool {
+		return func(l *line) bool {
 			if l.Found == nil || l.Found.Landed < 2 {
 				return false
 			}
@@ -249,22 +272,22 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 			return true
 		}
 	}
-	forge("the arm", found(func(l *campaignLine) { l.Arm = "hermes/none" }))
-	forge("is not one that is reported on", found(func(l *campaignLine) { l.Found.Case = "a-0" }))
-	forge("of the family", found(func(l *campaignLine) { l.Found.Family = "mine" }))
-	forge("where the budget is 30", found(func(l *campaignLine) { l.Found.Queries = 31 }))
-	forge("failed", found(func(l *campaignLine) { l.Found.Errors = l.Found.Queries + 1 }))
-	forge("stored by query", found(func(l *campaignLine) { l.Found.Written = 0 }))
-	forge("it landed by query", found(func(l *campaignLine) { l.Found.Landed-- }))
-	forge("unknown mutation", found(func(l *campaignLine) { l.Found.Sequence = "nope" }))
-	forge("not what the sequence", found(func(l *campaignLine) { l.Winner = json.RawMessage("{}") }))
-	forge("fresh epochs", found(func(l *campaignLine) { l.Fresh = 1 }))
-	forge("is found twice", func() func(*campaignLine) bool {
-		var first *campaignLine
-		return func(l *campaignLine) bool {
+	forge("the arm", found(func(l *line) { l.Arm = "hermes/none" }))
+	forge("is not one that is reported on", found(func(l *line) { l.Found.Case = "a-0" }))
+	forge("of the family", found(func(l *line) { l.Found.Family = "mine" }))
+	forge("where the budget is 30", found(func(l *line) { l.Found.Queries = 31 }))
+	forge("failed", found(func(l *line) { l.Found.Errors = l.Found.Queries + 1 }))
+	forge("stored by query", found(func(l *line) { l.Found.Written = 0 }))
+	forge("it landed by query", found(func(l *line) { l.Found.Landed-- }))
+	forge("unknown mutation", found(func(l *line) { l.Found.Sequence = "nope" }))
+	forge("not what the sequence", found(func(l *line) { l.Winner = json.RawMessage("{}") }))
+	forge("fresh epochs", found(func(l *line) { l.Fresh = 1 }))
+	forge("is found twice", func() func(*line) bool {
+		var first *line
+		return func(l *line) bool {
 			if l.Found == nil || first == nil {
 				if l.Found != nil {
-					first = &campaignLine{Arm: l.Arm, Found: l.Found, Winner: l.Winner}
+					first = &line{Arm: l.Arm, Found: l.Found, Winner: l.Winner}
 				}
 				return false
 			}
@@ -272,23 +295,23 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 			return true
 		}
 	}())
-	learned := func(change func(l *campaignLine)) func(l *campaignLine) bool {
-		return func(l *campaignLine) bool {
+	learned := func(change func(l *line)) func(l *line) bool {
+		return func(l *line) bool {
 			if l.Learned {
 				change(l)
 			}
 			return l.Learned
 		}
 	}
-	forge("within the budget", learned(func(l *campaignLine) { l.Queries = 4*30 + 1 }))
-	forge("unknown mutation", learned(func(l *campaignLine) { l.Portfolio = []string{"nope"} }))
-	forge("is no file of an attack", func(l *campaignLine) bool {
+	forge("within the budget", learned(func(l *line) { l.Queries = 4*30 + 1 }))
+	forge("unknown mutation", learned(func(l *line) { l.Portfolio = []string{"nope"} }))
+	forge("is no file of an attack", func(l *line) bool {
 		if l.Files != nil {
 			l.Files[1].Name = "../" + l.Files[1].Name
 		}
 		return l.Files != nil
 	})
-	if err := os.Remove(filepath.Join(dir, campaignResult)); err != nil {
+	if err := os.Remove(filepath.Join(dir, resultFile)); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(); err == nil || !strings.Contains(err.Error(), "it is missing") {
@@ -298,10 +321,10 @@ func TestNoDamageToAnAttackIsSilent(t *testing.T) {
 
 func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	dir := t.TempDir()
-	c := DefaultCampaignOptions()
+	c := DefaultOptions()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget, c.Config.Concurrency = []string{"hermes"},
 		[]string{"block-all"}, 10, 0, 20, 1
-	s, err := PrepareCampaign(context.Background(), c, Builtin())
+	s, err := Prepare(context.Background(), c, harness.Builtin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +332,7 @@ func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	if err := s.Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	second, err := PrepareCampaign(context.Background(), c, Builtin())
+	second, err := Prepare(context.Background(), c, harness.Builtin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +343,7 @@ func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	close(stop)
-	p := new(CampaignProgress)
+	p := new(Progress)
 	if done, err := s.Run(context.Background(), p, stop); done || err != nil || p.Cases.Load() != 0 {
 		t.Errorf("done %v, %d cases: %v", done, p.Cases.Load(), err)
 	}
@@ -328,21 +351,21 @@ func TestStoppingAnAttackLeavesWhatWasDone(t *testing.T) {
 
 func TestCampaignSettingsAreChecked(t *testing.T) {
 	for _, tt := range []struct {
-		change func(*CampaignOptions)
+		change func(*Options)
 		want   string
 	}{
-		{func(c *CampaignOptions) { c.Budget = 0 }, "--budget: 0 is out of range"},
-		{func(c *CampaignOptions) { c.Config.Mutate = []string{"echo"} }, "--mutate: attack has no such setting"},
-		{func(c *CampaignOptions) { c.Config.Split = "tune" }, "--split: attack has no such setting"},
-		{func(c *CampaignOptions) { c.Rewriter = "reference" }, "--rewriter: reference:cautious is not a language model"},
-		{func(c *CampaignOptions) { c.Rewriter = "nonsense" }, `--model: unknown model "nonsense"`},
-		{func(c *CampaignOptions) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} },
+		{func(c *Options) { c.Budget = 0 }, "--budget: 0 is out of range"},
+		{func(c *Options) { c.Config.Mutate = []string{"echo"} }, "--mutate: attack has no such setting"},
+		{func(c *Options) { c.Config.Split = "tune" }, "--split: attack has no such setting"},
+		{func(c *Options) { c.Rewriter = "reference" }, "--rewriter: reference:cautious is not a language model"},
+		{func(c *Options) { c.Rewriter = "nonsense" }, `--model: unknown model "nonsense"`},
+		{func(c *Options) { c.Config.Dataset = "memtox-smoke"; c.Config.Classes = []string{"nope"} },
 			`memtox-smoke: unknown class "nope"`},
 	} {
-		c := DefaultCampaignOptions()
+		c := DefaultOptions()
 		c.Config.Dataset = "memtox-smoke"
 		tt.change(&c)
-		s, err := PrepareCampaign(context.Background(), c, Builtin())
+		s, err := Prepare(context.Background(), c, harness.Builtin())
 		if err == nil {
 			s.Close()
 		}
@@ -373,10 +396,10 @@ func (p *parrot) Next(_ context.Context, r model.Request) (model.Reply, error) {
 
 func TestAStochasticModelsWinnersRunAgainAndARewriterHelps(t *testing.T) {
 	p := &parrot{}
-	_, r := campaign(t, t.TempDir(), func(c *CampaignOptions, cat *Catalog) {
+	_, r := campaign(t, t.TempDir(), func(c *Options, cat *harness.Catalog) {
 		c.Config.Model, c.Rewriter, c.Config.Defenses, c.Config.Limit, c.Learn = "openai:moody", "openai:parrot",
 			[]string{"guard"}, 12, 0
-		cat.Models = func(_ context.Context, c Config) (model.Model, error) {
+		cat.Models = func(_ context.Context, c harness.Config) (model.Model, error) {
 			if c.Model == "openai:parrot" {
 				return p, nil
 			}
