@@ -110,18 +110,41 @@ func (w *Wrapped) record(key, value string, o memory.Origin) memory.Record {
 		Created: now, ValidFrom: now, Version: 1}
 }
 
+// proposal proposes a change of a key, in place of what it holds.
+func (w *Wrapped) proposal(key, value string, o memory.Origin) memory.Proposal {
+	p := memory.Proposal{Route: memory.RouteMemoryTool, Record: w.record(key, value, o)}
+	if prior, ok := w.records[key]; ok {
+		p.Op, p.Prior = memory.Replace, &prior
+		p.Record.Parent, p.Record.Version = prior.ID, prior.Version+1
+	}
+	return p
+}
+
+// commit makes a change in the store and remembers it.
+func (w *Wrapped) commit(ctx context.Context, c memory.Change) error {
+	if c.Op == memory.Remove {
+		if err := w.kv.Delete(ctx, c.Record.Key); err != nil {
+			return err
+		}
+		c.Record = *c.Prior
+		c.Record.State, c.Record.ValidTo = memory.Retired, time.Now()
+	} else if err := w.kv.Set(ctx, c.Record.Key, c.Record.Text); err != nil {
+		return err
+	}
+	w.keep(c)
+	return nil
+}
+
 func (w *Wrapped) keep(c memory.Change) {
 	key := c.Record.Key
-	_, had := w.records[key]
-	switch {
-	case c.Op == memory.Remove:
+	if c.Op == memory.Remove {
 		delete(w.records, key)
 		w.order = slices.DeleteFunc(w.order, func(k string) bool { return k == key })
-	default:
-		w.records[key] = c.Record
-		if !had {
+	} else {
+		if _, had := w.records[key]; !had {
 			w.order = append(w.order, key)
 		}
+		w.records[key] = c.Record
 	}
 	w.gate.Committed(c)
 }
@@ -136,11 +159,7 @@ func (w *Wrapped) Set(ctx context.Context, key, value string) error {
 func (w *Wrapped) SetFrom(ctx context.Context, key, value string, o memory.Origin) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := memory.Proposal{Op: memory.Add, Route: memory.RouteMemoryTool, Record: w.record(key, value, o)}
-	if prior, ok := w.records[key]; ok {
-		p.Op, p.Prior = memory.Replace, &prior
-		p.Record.Parent, p.Record.Version = prior.ID, prior.Version+1
-	}
+	p := w.proposal(key, value, o)
 	v, err := w.judge(ctx, p)
 	if err != nil {
 		return err
@@ -150,11 +169,7 @@ func (w *Wrapped) SetFrom(ctx context.Context, key, value string, o memory.Origi
 		r.Text = v.Text
 	}
 	r.Scope, r.Signature, r.SignedBy = v.Scope, v.Signature, v.SignedBy
-	if err := w.kv.Set(ctx, key, r.Text); err != nil {
-		return err
-	}
-	w.keep(memory.Change{Op: p.Op, Route: p.Route, Record: r, Prior: p.Prior})
-	return nil
+	return w.commit(ctx, memory.Change{Op: p.Op, Route: p.Route, Record: r, Prior: p.Prior})
 }
 
 func (w *Wrapped) judge(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
@@ -225,13 +240,13 @@ func (w *Wrapped) Pending() []Waiting {
 
 // decided takes what waits under an id from the list.
 func (w *Wrapped) decided(id string) (*Waiting, error) {
-	for i, x := range w.waiting {
-		if x.ID == id {
-			w.waiting = slices.Delete(w.waiting, i, i+1)
-			return x, nil
-		}
+	i := slices.IndexFunc(w.waiting, func(x *Waiting) bool { return x.ID == id })
+	if i < 0 {
+		return nil, fmt.Errorf("%q: %w", text.Clip(id, 80), memory.ErrNotFound)
 	}
-	return nil, fmt.Errorf("%q: %w", text.Clip(id, 80), memory.ErrNotFound)
+	x := w.waiting[i]
+	w.waiting = slices.Delete(w.waiting, i, i+1)
+	return x, nil
 }
 
 // Approve makes a change that waits, for a person who has decided so. The value's origin
@@ -253,14 +268,8 @@ func (w *Wrapped) Approve(ctx context.Context, id string) error {
 	if !sameRecord(now, p.Prior) {
 		return fmt.Errorf("approving the change %q: %w", id, memory.ErrMovedOn)
 	}
-	if p.Op == memory.Remove {
-		err = w.remove(ctx, p, memory.RouteOperator)
-	} else {
-		r := w.gate.(*gate).Approve(p.Record)
-		if err = w.kv.Set(ctx, x.Key, r.Text); err == nil {
-			w.keep(memory.Change{Op: p.Op, Route: memory.RouteOperator, Record: r, Prior: p.Prior})
-		}
-	}
+	err = w.commit(ctx, memory.Change{Op: p.Op, Route: memory.RouteOperator, Record: w.gate.(*gate).Approve(p.Record),
+		Prior: p.Prior})
 	if err != nil { // it still waits
 		w.waiting = append(w.waiting, x)
 		slices.SortStableFunc(w.waiting, func(a, b *Waiting) int { return a.Since.Compare(b.Since) })
@@ -323,23 +332,12 @@ func (w *Wrapped) Delete(ctx context.Context, key string) error {
 	if !ok {
 		return w.kv.Delete(ctx, key)
 	}
-	p := memory.Proposal{Op: memory.Remove, Route: memory.RouteMemoryTool,
-		Record: w.record(key, prior.Text, memory.Origin{Class: memory.Agent}), Prior: &prior}
-	p.Record.Parent, p.Record.Version = prior.ID, prior.Version+1
+	p := w.proposal(key, prior.Text, memory.Origin{Class: memory.Agent})
+	p.Op = memory.Remove
 	if _, err := w.judge(ctx, p); err != nil {
 		return err
 	}
-	return w.remove(ctx, p, p.Route)
-}
-
-func (w *Wrapped) remove(ctx context.Context, p memory.Proposal, route memory.Route) error {
-	if err := w.kv.Delete(ctx, p.Prior.Key); err != nil {
-		return err
-	}
-	gone := *p.Prior
-	gone.State, gone.ValidTo = memory.Retired, time.Now()
-	w.keep(memory.Change{Op: memory.Remove, Route: route, Record: gone, Prior: p.Prior})
-	return nil
+	return w.commit(ctx, memory.Change{Op: p.Op, Route: p.Route, Record: p.Record, Prior: p.Prior})
 }
 
 // Keys returns the keys of the store, those of withheld values included.
