@@ -80,11 +80,7 @@ func (p *Policy) classScope(c memory.Class) memory.Scope {
 // label is the scope that a record is stored with. It is set here, once, and
 // signed with the record.
 func (p *Policy) label(r *memory.Record) memory.Scope {
-	c := leastClass(r)
-	if p.Scopes[c] == memory.ScopeUnset {
-		return memory.ScopeUnset
-	}
-	return p.Scopes[c]
+	return p.Scopes[leastClass(r)]
 }
 
 // standing says what a record may do, whose signature was found right.

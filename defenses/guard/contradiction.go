@@ -1,13 +1,12 @@
 package guard
 
 import (
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/contradiction"
 	"github.com/memtox/memtox/defenses/signed"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // contradictions finds external claims against what trusted records say. The
@@ -34,35 +33,10 @@ func contradictions(g *gate, s *subject) {
 // presets refuse longer contents.
 const maxRead = 64 << 10
 
-// readable is the beginning of a content, whole characters of it.
-func readable(s string) string {
-	if len(s) <= maxRead {
-		return s
-	}
-	n := maxRead
-	for n > maxRead-4 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// Whatever the part for facts is shown is cut alike. A text that ends early may assert
-// something else: what was learned from one form is not forgotten by the other.
-
-// readableAll is records as the part for facts reads them.
-func readableAll(rs []memory.Record) []memory.Record {
-	for i := range rs {
-		if len(rs[i].Text) <= maxRead {
-			continue
-		}
-		rs = slices.Clone(rs)
-		for ; i < len(rs); i++ {
-			rs[i].Text = readable(rs[i].Text)
-		}
-		break
-	}
-	return rs
-}
+// readable is the beginning of a content, whole characters of it. Whatever the part for
+// facts is shown is cut alike. A text that ends early may assert something else: what
+// was learned from one form is not forgotten by the other.
+func readable(s string) string { return text.Cut(s, maxRead) }
 
 // readableView is a view as the part for facts reads it: what was signed.
 type readableView struct {

@@ -336,10 +336,14 @@ func (g *gate) Sign(r memory.Record) ([]byte, string) { return g.signer.Sign(r) 
 
 // Seed implements [memory.Gate]: the background is signed and learned from.
 func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
-	if _, err := g.facts.Seed(ctx, readableAll(rs)); err != nil {
+	out := slices.Clone(rs)
+	for i := range out {
+		out[i].Text = readable(out[i].Text)
+	}
+	if _, err := g.facts.Seed(ctx, out); err != nil {
 		return nil, err
 	}
-	out := slices.Clone(rs)
+	copy(out, rs)
 	for i := range out {
 		out[i].Signature, out[i].SignedBy = g.signer.Sign(out[i])
 	}
@@ -357,7 +361,7 @@ func (g *gate) Committed(c memory.Change) {
 	}
 	read := c
 	read.Record.Text = readable(c.Record.Text)
-	if c.Prior != nil && len(c.Prior.Text) > maxRead {
+	if c.Prior != nil {
 		prior := *c.Prior
 		prior.Text = readable(prior.Text)
 		read.Prior = &prior

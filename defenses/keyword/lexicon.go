@@ -2,13 +2,11 @@ package keyword
 
 import (
 	_ "embed"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/memtox/memtox/internal/text"
-	"go.yaml.in/yaml/v4"
 )
 
 //go:embed lexicon.yaml
@@ -47,35 +45,19 @@ type table struct {
 	vocabulary map[string]bool // words of the patterns; a beginning of words stands without its star
 }
 
-var compiled = sync.OnceValue(func() *table {
-	t, err := compile(lexiconYAML)
-	if err != nil {
-		panic("keyword: lexicon.yaml: " + err.Error()) // it is part of the program
-	}
-	return t
-})
+// file is lexicon.yaml.
+var file = text.Lists[[]struct {
+	ID       string
+	Family   string
+	Scope    Scope
+	Words    []string
+	Literals []string
+}]("keyword: lexicon.yaml", lexiconYAML)
 
-func compile(data []byte) (*table, error) {
-	var file []struct {
-		ID       string   `yaml:"id"`
-		Family   string   `yaml:"family"`
-		Scope    Scope    `yaml:"scope"`
-		Words    []string `yaml:"words"`
-		Literals []string `yaml:"literals"`
-	}
-	if err := yaml.Load(data, &file, yaml.WithKnownFields()); err != nil {
-		return nil, err
-	}
+var compiled = sync.OnceValue(func() *table {
 	t := &table{vocabulary: make(map[string]bool)}
-	entries := make([]text.Entry, len(file))
-	for i, e := range file {
-		if e.ID == "" || e.Scope != Strict && e.Scope != Relaxed || e.Family != PromptInjection && e.Family != Exfiltration ||
-			len(e.Words)+len(e.Literals) == 0 {
-			return nil, fmt.Errorf("entry %d (%q) needs an id, a family, a scope, and words or literals", i+1, e.ID)
-		}
-		if slices.ContainsFunc(t.threats, func(o Threat) bool { return o.ID == e.ID }) {
-			return nil, fmt.Errorf("the id %q stands there twice", e.ID)
-		}
+	entries := make([]text.Entry, len(*file()))
+	for i, e := range *file() {
 		t.threats = append(t.threats, Threat{e.ID, e.Family, e.Scope})
 		for _, pattern := range e.Words {
 			for _, w := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune(" ()|?*.#", r) }) {
@@ -86,9 +68,11 @@ func compile(data []byte) (*table, error) {
 	}
 	t.threats = append(t.threats, characterThreats[:]...)
 	var err error
-	t.words, err = text.Compile(entries)
-	return t, err
-}
+	if t.words, err = text.Compile(entries); err != nil {
+		panic("keyword: lexicon.yaml: " + err.Error()) // it is part of the program
+	}
+	return t
+})
 
 // Threats lists the patterns of a scope in the order in which findings name
 // them.

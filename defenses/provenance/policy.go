@@ -2,12 +2,9 @@ package provenance
 
 import (
 	_ "embed"
-	"fmt"
 	"slices"
 	"sync"
 	"unicode"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/text"
@@ -33,60 +30,34 @@ var intents = [...]Intent{Payment, Identity, Deployment, Security}
 // standingRule is the lexicon entry behind the intents.
 const standingRule = len(intents)
 
-// policy is the compiled policy.yaml: built when it is first needed, then never
-// changed.
+// policy is policy.yaml.
 type policy struct {
-	trust      [memory.System + 1]float64 // by class
-	floor      float64
-	writeFloor float64
-	sources    []string
-	terms      *text.Lexicon // the intents, then standing rules
+	Trust          map[memory.Class]float64
+	Floor          float64
+	WriteFloor     float64  `yaml:"write_floor"`
+	TrustedSources []string `yaml:"trusted_sources"`
+	Intents        map[Intent][]string
+	StandingRules  []string `yaml:"standing_rules"`
+
+	terms *text.Lexicon // the intents, then standing rules
 }
 
+var file = text.Lists[policy]("provenance: policy.yaml", policyYAML)
+
+// compiled is built when it is first needed, then never changed.
 var compiled = sync.OnceValue(func() *policy {
-	p, err := compile(policyYAML)
+	p := file()
+	var entries []text.Entry
+	for _, i := range intents {
+		entries = append(entries, text.Entry{ID: string(i), Words: p.Intents[i]})
+	}
+	var err error
+	p.terms, err = text.Compile(append(entries, text.Entry{ID: "standing_rule", Words: p.StandingRules}))
 	if err != nil {
 		panic("provenance: policy.yaml: " + err.Error()) // it is part of the program
 	}
 	return p
 })
-
-func compile(data []byte) (*policy, error) {
-	var file struct {
-		Trust          map[string]float64  `yaml:"trust"`
-		Floor          float64             `yaml:"floor"`
-		WriteFloor     float64             `yaml:"write_floor"`
-		TrustedSources []string            `yaml:"trusted_sources"`
-		Intents        map[Intent][]string `yaml:"intents"`
-		StandingRules  []string            `yaml:"standing_rules"`
-	}
-	if err := yaml.Load(data, &file, yaml.WithKnownFields()); err != nil {
-		return nil, err
-	}
-	p := &policy{floor: file.Floor, writeFloor: file.WriteFloor, sources: file.TrustedSources}
-	if len(file.Trust) != len(p.trust) || len(file.Intents) != len(intents) {
-		return nil, fmt.Errorf("it needs the trust of the %d source classes and the terms of the %d intents", len(p.trust),
-			len(intents))
-	}
-	for c := range p.trust {
-		trust, ok := file.Trust[memory.Class(c).String()]
-		if !ok {
-			return nil, fmt.Errorf("trust of %s is missing", memory.Class(c))
-		}
-		p.trust[c] = trust
-	}
-	var entries []text.Entry
-	for _, i := range intents {
-		if len(file.Intents[i]) == 0 {
-			return nil, fmt.Errorf("the intent %s has no terms", i)
-		}
-		entries = append(entries, text.Entry{ID: string(i), Words: file.Intents[i]})
-	}
-	entries = append(entries, text.Entry{ID: "standing_rule", Words: file.StandingRules})
-	var err error
-	p.terms, err = text.Compile(entries)
-	return p, err
-}
 
 // Trust is the trust in a record: its own score if it has one, else that of its
 // origin's class.
@@ -94,10 +65,7 @@ func Trust(r *memory.Record) float64 {
 	if r.Trust != nil {
 		return *r.Trust
 	}
-	if int(r.Origin.Class) >= len(compiled().trust) {
-		return 0
-	}
-	return compiled().trust[r.Origin.Class]
+	return compiled().Trust[r.Origin.Class]
 }
 
 // low reports whether a record is trusted less than floor. A record that brings
@@ -105,7 +73,7 @@ func Trust(r *memory.Record) float64 {
 // claim. A record without one is known by its class, and what its origin calls
 // itself does not count.
 func (p *policy) low(r *memory.Record, floor float64) bool {
-	return !(Trust(r) >= floor) || r.Trust != nil && !slices.Contains(p.sources, r.Origin.Source)
+	return !(Trust(r) >= floor) || r.Trust != nil && !slices.Contains(p.TrustedSources, r.Origin.Source)
 }
 
 // Term is a place in a text that bears on a high-risk intent or states a

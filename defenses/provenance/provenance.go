@@ -61,7 +61,7 @@ type gate struct {
 
 func (g *gate) Write(_ context.Context, p memory.Proposal) (memory.Verdict, error) {
 	r := &p.Record
-	if p.Op == memory.Remove || !g.policy.low(r, g.policy.writeFloor) {
+	if p.Op == memory.Remove || !g.policy.low(r, g.policy.WriteFloor) {
 		return memory.Verdict{}, nil
 	}
 	g.matches = g.policy.terms.Find(g.matches[:0], r.Text, text.Scan(r.Text))
@@ -99,7 +99,7 @@ func (g *gate) Read(_ context.Context, q memory.Query, cs []memory.Candidate) ([
 	for i := range cs {
 		r := &cs[i].Record
 		switch {
-		case g.policy.low(r, g.policy.floor):
+		case g.policy.low(r, g.policy.Floor):
 			out[i].Action, out[i].Findings = memory.Quarantine, low
 		case r.Intents != nil && len(missing(r.Intents, high)) > 0:
 			out[i].Action = memory.Quarantine
