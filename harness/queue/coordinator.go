@@ -362,7 +362,7 @@ func (c *Coordinator) handOut(ctx context.Context, q *queue, sink harness.Sink, 
 func pull(ctx context.Context, js jetstream.JetStream, stream string, c jetstream.ConsumerConfig, room func() int,
 	take func(jetstream.Msg)) error {
 	c.AckPolicy, c.AckWait = jetstream.AckExplicitPolicy, ackWait
-	for {
+	for room() > 0 { // also where the server does not come back
 		cons, err := js.CreateOrUpdateConsumer(ctx, stream, c)
 		if err != nil && !passing(err) {
 			return err
@@ -378,6 +378,7 @@ func pull(ctx context.Context, js jetstream.JetStream, stream string, c jetstrea
 			return nil
 		}
 	}
+	return nil
 }
 
 func fetch(ctx context.Context, cons jetstream.Consumer, n int, take func(jetstream.Msg)) error {
