@@ -42,7 +42,7 @@ type Store interface {
 	Tombstones(context.Context) ([]store.Tombstone, error)
 	Journal(context.Context, store.Filter) iter.Seq2[store.Version, error]
 	Versions(context.Context, store.Filter) iter.Seq2[store.Version, error]
-	Marks(context.Context) (now, signed store.Mark, since uint64, had bool, err error)
+	Head(context.Context) (store.Head, error)
 	Page(ctx context.Context, name string) (data []byte, ok bool, err error)
 	PutPages(ctx context.Context, name string, was []byte, pages map[string][]byte) error
 	CheckIndex(ctx context.Context, told func(seq uint64, record, what string)) error

@@ -53,28 +53,23 @@ type Match struct {
 	Value string
 }
 
-// compile returns the condition, and what a store can look up of it by itself.
-func (m Match) compile() (holds func(*store.Version) bool, f store.Filter, err error) {
+// compile returns the condition, and narrows a filter to what a store can look up of it
+// by itself.
+func (m Match) compile(f *store.Filter) (holds func(*store.Version) bool, err error) {
 	if m == (Match{}) {
-		return func(*store.Version) bool { return true }, f, nil
+		return func(*store.Version) bool { return true }, nil
 	}
 	at := slices.Index(Attrs(), string(m.Attr))
 	if at < 0 {
-		return nil, f, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
+		return nil, fmt.Errorf("unknown attribute %q: one of %s", m.Attr, strings.Join(Attrs(), ", "))
 	}
-	switch m.Attr {
-	case "source":
-		f = store.Filter{AnySource: m.Value, Whole: true}
-	case "principal":
-		f = store.Filter{Principal: m.Value, Whole: true}
-	case "store":
-		f = store.Filter{Store: m.Value, Whole: true}
-	case "key":
-		f = store.Filter{Key: m.Value, Whole: true}
+	lookups := map[Attr]*string{"source": &f.AnySource, "principal": &f.Principal, "store": &f.Store, "key": &f.Key}
+	if field, ok := lookups[m.Attr]; ok {
+		*field, f.Whole = m.Value, true
 	}
 	return func(v *store.Version) bool {
 		return m.Value != "" && (at == 0 && v.Record.From(m.Value) || at > 0 && attrs[at].of(v) == m.Value)
-	}, f, nil
+	}, nil
 }
 
 // Moment is a point of the past: a snapshot, or the change that made a version.
@@ -223,9 +218,15 @@ func (r *Replay) appearance(chain []store.Version) (Appearance, bool) {
 	return a, seen
 }
 
-// visit shows the versions that a filter names, oldest first, with the entry of the
-// first version that it names of the same record, until yield returns false.
-func (r *Replay) visit(ctx context.Context, f store.Filter, yield func(v *store.Version, first uint64) bool) error {
+// visit shows the versions that a condition or else a filter names, and those of the
+// same records that the condition does not, oldest first, with the entry of the first of
+// the record and whether the condition holds, until yield returns false.
+func (r *Replay) visit(ctx context.Context, m Match, f store.Filter,
+	yield func(v *store.Version, first uint64, holds bool) bool) error {
+	holds, err := m.compile(&f)
+	if err != nil {
+		return err
+	}
 	first := map[string]uint64{}
 	for v, err := range r.store.Versions(ctx, f) {
 		if err != nil && !torn(&v) {
@@ -234,7 +235,7 @@ func (r *Replay) visit(ctx context.Context, f store.Filter, yield func(v *store.
 		if _, ok := first[v.Record.ID]; !ok {
 			first[v.Record.ID] = v.Seq
 		}
-		if !yield(&v, first[v.Record.ID]) {
+		if !yield(&v, first[v.Record.ID], holds(&v)) {
 			return nil
 		}
 	}
@@ -258,24 +259,21 @@ type Member struct {
 func (r *Replay) Cohort(ctx context.Context, m Match) ([]Member, error) {
 	members := []Member{}
 	index := map[string]int{}
-	holds, filter, err := m.compile()
-	if err == nil {
-		err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
-			at, ok := r.moment(v)
-			if !ok || !holds(v) || !present(v) {
-				return true
-			}
-			i, known := index[v.Record.ID]
-			if !known {
-				i = len(members)
-				index[v.Record.ID] = i
-				members = append(members, Member{Record: v.Record.ID, Value: m.Value, First: at, order: first})
-			}
-			c := &members[i]
-			c.ContentHash, c.Preview, c.State = contentHash(v), preview(v), v.Record.State
+	err := r.visit(ctx, m, store.Filter{}, func(v *store.Version, first uint64, holds bool) bool {
+		at, ok := r.moment(v)
+		if !ok || !holds || !present(v) {
 			return true
-		})
-	}
+		}
+		i, known := index[v.Record.ID]
+		if !known {
+			i = len(members)
+			index[v.Record.ID] = i
+			members = append(members, Member{Record: v.Record.ID, Value: m.Value, First: at, order: first})
+		}
+		c := &members[i]
+		c.ContentHash, c.Preview, c.State = contentHash(v), preview(v), v.Record.State
+		return true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("forming the cohort of %s %q: %w", m.Attr, m.Value, err)
 	}
@@ -316,7 +314,7 @@ func (r *Replay) Search(ctx context.Context, part string, exact bool, limit int)
 	}
 	part = plain(part)
 	hits = []Hit{}
-	err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
+	err = r.visit(ctx, Match{}, filter, func(v *store.Version, first uint64, _ bool) bool {
 		if v.Forgotten || !present(v) || !strings.Contains(plain(v.Record.Text), part) {
 			return true
 		}
@@ -379,28 +377,25 @@ type Event struct {
 // limit. More says that there are older ones.
 func (r *Replay) Timeline(ctx context.Context, m Match, limit int) (events []Event, more bool, err error) {
 	last := map[string]*store.Version{} // those that matched, and were present
-	holds, filter, err := m.compile()
-	if err == nil {
-		err = r.visit(ctx, filter, func(v *store.Version, first uint64) bool {
-			at, ok := r.moment(v)
-			if !ok {
-				return true
-			}
-			is := v
-			if !holds(v) || !present(v) {
-				is = nil
-			}
-			e := Event{Moment: at, Record: v.Record.ID, Type: change(last[v.Record.ID], is), ContentHash: contentHash(v),
-				Preview: preview(v), State: v.Record.State, Cause: v.Cause, By: v.By, Why: v.Why, order: first}
-			if last[v.Record.ID] = is; e.Type == Disappear {
-				e.ContentHash, e.Preview = "", ""
-			}
-			if e.Type != "" {
-				events = append(events, e)
-			}
+	err = r.visit(ctx, m, store.Filter{}, func(v *store.Version, first uint64, holds bool) bool {
+		at, ok := r.moment(v)
+		if !ok {
 			return true
-		})
-	}
+		}
+		is := v
+		if !holds || !present(v) {
+			is = nil
+		}
+		e := Event{Moment: at, Record: v.Record.ID, Type: change(last[v.Record.ID], is), ContentHash: contentHash(v),
+			Preview: preview(v), State: v.Record.State, Cause: v.Cause, By: v.By, Why: v.Why, order: first}
+		if last[v.Record.ID] = is; e.Type == Disappear {
+			e.ContentHash, e.Preview = "", ""
+		}
+		if e.Type != "" {
+			events = append(events, e)
+		}
+		return true
+	})
 	if err != nil {
 		return nil, false, fmt.Errorf("drawing a timeline: %w", err)
 	}

@@ -17,18 +17,13 @@ const Attended = "sealed in service, with a signed head"
 
 // tail is what a store's head says of its journal, and what the journal gives.
 type tail struct {
-	known       bool // the store has a head
-	since       uint64
-	now, signed store.Mark
-	own         [2]store.Mark // of now and signed, as the journal gives them
+	store.Head
+	own [2]store.Mark // of Now and Signed, as the journal gives them
 }
 
 func (l *Ledger) tail(ctx context.Context) (*tail, error) {
-	t := new(tail)
-	var err error
-	t.now, t.signed, t.since, t.known, err = l.store.Marks(ctx)
-	t.own[0].After, t.own[1].After = t.now.After, t.signed.After
-	return t, err
+	h, err := l.store.Head(ctx)
+	return &tail{h, [2]store.Mark{{After: h.Now.After}, {After: h.Signed.After}}}, err
 }
 
 // follow goes on with an entry of the journal.
@@ -37,7 +32,7 @@ func (t *tail) follow(a *store.Audit, snapshots map[string]store.Snapshot) {
 	if a.Cause == memory.CauseSnapshot {
 		name = snapshots[a.Snapshot].Name
 	}
-	for i, m := range []store.Mark{t.now, t.signed} {
+	for i, m := range []store.Mark{t.Now, t.Signed} {
 		if a.Seq > m.After && a.Seq <= m.Entry {
 			t.own[i].Follow(a, name)
 		}
@@ -55,7 +50,7 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 			attended = max(attended, entries[i].Sequence)
 		}
 	}
-	if !t.known {
+	if !t.Known {
 		if attended > 0 {
 			bad(CheckSignature, attended, "the server that sealed entry %d signed the head of the store, and the store says "+
 				"that it "+
@@ -63,12 +58,12 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 		}
 		return
 	}
-	if t.now.After > max(t.since, last) {
-		bad(CheckJournal, t.now.After,
+	if t.Now.After > max(t.Since, last) {
+		bad(CheckJournal, t.Now.After,
 			"the head of the store was taken away and made anew: nothing vouches for entries %d to %d; "+
-				"look at them, then memtox memory snapshot vouches for them", max(t.since, last)+1, t.now.After)
+				"look at them, then memtox memory snapshot vouches for them", max(t.Since, last)+1, t.Now.After)
 	}
-	for i, m := range []store.Mark{t.now, t.signed} {
+	for i, m := range []store.Mark{t.Now, t.Signed} {
 		switch {
 		case v.Entries < m.Entry:
 			bad(CheckJournal, m.Entry,
@@ -84,21 +79,21 @@ func (v *Verification) tail(t *tail, entries []Entry, verifier note.Verifier) {
 		}
 		break // of the same
 	}
-	v.Chained = t.now.Entry - min(t.now.Entry, max(last, t.now.After))
+	v.Chained = t.Now.Entry - min(t.Now.Entry, max(last, t.Now.After))
 	switch {
 	case verifier == nil:
-	case len(t.signed.Signature) == 0 && attended == 0:
-	case len(t.signed.Signature) == 0:
+	case len(t.Signed.Signature) == 0 && attended == 0:
+	case len(t.Signed.Signature) == 0:
 		bad(CheckSignature, attended,
 			"the server that sealed entry %d signed the head of the store, and it is not signed: its signature was stripped",
 			attended)
-	case !verifier.Verify(t.signed.Text(), t.signed.Signature):
-		bad(CheckSignature, t.signed.Entry, "the signature of the head of the store is not one of %s", verifier.Name())
-	case t.signed.Entry < attended:
-		bad(CheckSignature, t.signed.Entry,
+	case !verifier.Verify(t.Signed.Text(), t.Signed.Signature):
+		bad(CheckSignature, t.Signed.Entry, "the signature of the head of the store is not one of %s", verifier.Name())
+	case t.Signed.Entry < attended:
+		bad(CheckSignature, t.Signed.Entry,
 			"the head of the store was signed before entry %d was sealed: it is an older one", attended)
 	default:
-		v.TailSigned = t.signed.Entry - min(t.signed.Entry, max(last, t.signed.After))
+		v.TailSigned = t.Signed.Entry - min(t.Signed.Entry, max(last, t.Signed.After))
 	}
 }
 

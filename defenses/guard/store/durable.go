@@ -244,14 +244,15 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 	if s.w, err = prepare(ctx, s.conn, "write"); err != nil {
 		return nil, s.named(err)
 	}
-	if err := s.openHead(ctx); err != nil {
-		return nil, err
-	}
-	var dirty int
-	if err := s.conn.QueryRowContext(ctx, "SELECT dirty FROM state").Scan(&dirty); err != nil {
+	var last uint64
+	var dirty bool
+	if err := s.conn.QueryRowContext(ctx, "SELECT last, dirty FROM state").Scan(&last, &dirty); err != nil {
 		return nil, s.named(err)
 	}
-	if dirty != 0 { // killed between a forgetting and its erasure
+	if err := s.openHead(ctx, last); err != nil {
+		return nil, err
+	}
+	if dirty { // killed between a forgetting and its erasure
 		if err := s.Erase(ctx); err != nil {
 			return nil, err
 		}
@@ -402,13 +403,11 @@ func (s *History) Close() error {
 	}
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()
-	if s.wal != nil {
-		errs = append(errs, s.wal.Close())
-		s.wal = nil
-	}
-	if s.head != nil {
-		errs = append(errs, s.head.Close())
-		s.head = nil
+	for _, f := range []*disk.File{&s.wal, &s.head} {
+		if *f != nil {
+			errs = append(errs, (*f).Close())
+			*f = nil
+		}
 	}
 	return errors.Join(errs...)
 }

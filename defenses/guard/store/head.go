@@ -80,12 +80,9 @@ func readHead(path string) (now, signed Mark, err error) {
 	return now, signed, err
 }
 
-// openHead takes the head up, or makes it for a store that has none.
-func (s *History) openHead(ctx context.Context) error {
-	var last uint64
-	if err := s.conn.QueryRowContext(ctx, "SELECT last FROM state").Scan(&last); err != nil {
-		return s.named(err)
-	}
+// openHead takes the head up, or makes it for a store that has none; last is the last
+// entry of the journal.
+func (s *History) openHead(ctx context.Context, last uint64) error {
 	now, signed, err := readHead(s.path)
 	absent := errors.Is(err, fs.ErrNotExist)
 	switch {
@@ -165,27 +162,37 @@ func (s *History) Sign(sign func(text []byte) ([]byte, error)) error {
 	return err
 }
 
-// Marks returns what the head says: how the journal stood when it was last on disk,
-// and when somebody with a key last signed it. Since is the entry behind which the
-// store has had a head, or had says that it never had one.
-func (s *History) Marks(ctx context.Context) (now, signed Mark, since uint64, had bool, err error) {
-	b, had, err := s.Page(ctx, headPage)
-	if err != nil {
-		return now, signed, 0, had, err
+// Head is what a store's head says.
+type Head struct {
+	// Now is how the journal stood when it was last on disk, Signed how it stood when
+	// somebody with a key last signed it.
+	Now, Signed Mark
+	// Since is the entry behind which the store has had a head; Known says that it ever
+	// had one.
+	Since uint64
+	Known bool
+}
+
+// Head returns what the head says.
+func (s *History) Head(ctx context.Context) (h Head, err error) {
+	var b []byte
+	b, h.Known, err = s.Page(ctx, headPage)
+	switch {
+	case err != nil:
+		return h, err
+	case h.Known && len(b) != 8:
+		return h, fmt.Errorf("%w: page %s has %d bytes", ErrDamaged, headPage, len(b))
+	case h.Known:
+		h.Since = binary.BigEndian.Uint64(b)
 	}
-	if had && len(b) != 8 {
-		return now, signed, 0, had, fmt.Errorf("%w: page %s has %d bytes", ErrDamaged, headPage, len(b))
+	h.Now, h.Signed, err = readHead(s.path)
+	switch gone := errors.Is(err, fs.ErrNotExist); {
+	case gone && h.Known:
+		return h, fmt.Errorf("%w: %s is gone", ErrDamaged, filepath.Base(HeadFile(s.path)))
+	case gone:
+		return h, nil
 	}
-	if had {
-		since = binary.BigEndian.Uint64(b)
-	}
-	now, signed, err = readHead(s.path)
-	if errors.Is(err, fs.ErrNotExist) && had {
-		err = fmt.Errorf("%w: %s is gone", ErrDamaged, filepath.Base(HeadFile(s.path)))
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return now, signed, since, had, err
+	return h, err
 }
 
 // follow brings the chain up to what other processes have written, within a
