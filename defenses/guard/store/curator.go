@@ -306,11 +306,12 @@ func (c *Curator) superseded(ctx context.Context, steps []step, since time.Time)
 		if s.prior.State != memory.Live {
 			continue
 		}
-		if k := ([2]string{s.now.Store, s.now.Key}); back[k] {
-			continue
-		} else if cur, ok, err := c.store.ByKey(ctx, k[0], k[1]); err != nil {
+		k := [2]string{s.now.Store, s.now.Key}
+		cur, ok, err := c.store.ByKey(ctx, k[0], k[1])
+		if err != nil {
 			return nil, err
-		} else if ok && cur.State == memory.Live && !gone[cur.ID] {
+		}
+		if back[k] || ok && cur.State == memory.Live && !gone[cur.ID] {
 			continue
 		}
 		for id, hops := s.now.Parent, 0; id != "" && hops < 1000; hops++ {
@@ -331,7 +332,7 @@ func (c *Curator) superseded(ctx context.Context, steps []step, since time.Time)
 			}
 			if now.Record.State == memory.Retired && !now.Forgotten && before.Record.State == memory.Live && !gone[id] {
 				out = append(out, step{&now.Record, before.Record})
-				back[[2]string{s.now.Store, s.now.Key}], gone[id] = true, true
+				back[k], gone[id] = true, true
 			}
 			break
 		}

@@ -464,27 +464,18 @@ func (s *History) rewrite(ctx context.Context) error {
 	return nil
 }
 
-// emptyLog moves the log file's pages into the file and cuts it to nothing. A reader
-// that still looks at an old state is waited for.
+// emptyLog moves the log file's pages into the file and cuts it to nothing. SQLite waits
+// for a reader that still looks at an old state as long as for another writer.
 func (s *History) emptyLog(ctx context.Context) error {
-	until := time.Now().Add(s.wait)
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		var busy, pages, moved int
-		if err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved); err != nil {
-			return fmt.Errorf("emptying the log file: %w", err)
-		}
-		if busy == 0 {
-			return nil
-		}
-		if time.Now().After(until) {
-			return errors.New("emptying the log file: a reader still looks at an older state")
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
+	var busy, pages, moved int
+	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("a reader still looks at an older state")
 	}
+	if err != nil {
+		return fmt.Errorf("emptying the log file: %w", err)
+	}
+	return nil
 }
 
 // bytesOf is never nil: the driver stores nil as NULL.
