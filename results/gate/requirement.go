@@ -38,9 +38,12 @@ func (r *Requirement) broken(v float64) bool {
 	return v > r.Limit
 }
 
-// File and Line give the place of a requirement that stands in a file.
-func (r *Requirement) File() (file string, line int) {
-	parts := strings.Split(r.Where, ":")
+// place is where the requirement of a check stands, if that is a file.
+func (c *Check) place() (file string, line int) {
+	if c.requirement == nil {
+		return "", 0
+	}
+	parts := strings.Split(c.requirement.Where, ":")
 	for i := 1; i < len(parts); i++ {
 		if n, err := strconv.Atoi(parts[i]); err == nil {
 			return strings.Join(parts[:i], ":"), n

@@ -171,10 +171,8 @@ func (r *Result) sarif(w io.Writer, version, file string) error {
 		if c.Class != "" {
 			f.Name += "/" + c.Class
 		}
-		if c.requirement != nil {
-			if at, line := c.requirement.File(); at != "" {
-				f.File, f.Line = at, line
-			}
+		if at, line := c.place(); at != "" {
+			f.File, f.Line = at, line
 		}
 		// The figures are not part of the identity: a finding stays the same one
 		// while its numbers move.
@@ -218,10 +216,8 @@ func (r *Result) annotations(w io.Writer) error {
 			level = "warning"
 		}
 		place := ""
-		if c.requirement != nil {
-			if file, line := c.requirement.File(); file != "" {
-				place = fmt.Sprintf("file=%s,line=%d,", commandProperty.Replace(inert.Text(file)), line)
-			}
+		if file, line := c.place(); file != "" {
+			place = fmt.Sprintf("file=%s,line=%d,", commandProperty.Replace(inert.Text(file)), line)
 		}
 		text := fmt.Sprintf("%s; required %s. %s.", c.Measured, c.Require, c.Why)
 		for _, x := range c.Regressed {

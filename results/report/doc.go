@@ -11,9 +11,9 @@
 //
 // The page is a list of sections ([Report] makes them once); a section has
 // figures, and every figure has a plot and the table of the numbers in it. HTML
-// shows both, Markdown the table. Plots are SVG by the templates of plots.svg (places come from
-// plot_*.go): rates on an axis from 0 to 1 with their intervals drawn,
-// colours that colour-blind readers can tell apart and that never carry a
+// shows both, Markdown the table. What a section says and tabulates stands in
+// words.md. Plots are SVG by the templates of plots.svg (places come from plot_*.go):
+// rates on an axis from 0 to 1 with their intervals drawn, colours that colour-blind readers can tell apart and that never carry a
 // meaning alone, a title and a description for screen readers.
 //
 // Texts of the run (names of cases and defenses, reasons, settings) are hostile:

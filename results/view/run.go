@@ -60,7 +60,7 @@ func (o *openRun) now() (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s != nil && !r.Finished() && r.Trials() == s.table.len() {
+	if s != nil && !r.Finished() && r.Trials() == int64(s.table.len()) {
 		r.Close()
 		s.read = time.Now()
 		return s, nil

@@ -2,10 +2,8 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/results"
@@ -36,8 +34,7 @@ var attackColumns = []string{"proposed", "written", "held", "exposed", "acted", 
 type table struct {
 	run      *results.Run
 	finished bool
-	ids      []uint64
-	columns  map[string]*column
+	columns  map[string]*column // and that of the trials' ids, a value a row
 }
 
 // column holds values by number: many trials share one. A value is a text, a truth, a
@@ -74,7 +71,7 @@ func readTable(r *results.Reader) (*table, error) {
 	var sources []source
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[results.Trial]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
-		if slices.Contains(allColumns, name) {
+		if name == "trial" || slices.Contains(allColumns, name) {
 			t.columns[name] = new(column)
 			sources = append(sources, source{t.columns[name], f.Index[0], map[any]uint32{},
 				slices.Contains(flagColumns, name), slices.Contains(attackColumns, name)})
@@ -84,11 +81,6 @@ func readTable(r *results.Reader) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := strconv.ParseUint(e.Trial.ID, 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading the trials of %s: %q is no id of a trial", r.Run().ID, e.Trial.ID)
-		}
-		t.ids = append(t.ids, id)
 		v := reflect.ValueOf(&e.Trial).Elem()
 		for _, s := range sources {
 			var x any
@@ -106,26 +98,19 @@ func readTable(r *results.Reader) (*table, error) {
 	return t, nil
 }
 
-func (t *table) len() int64 { return int64(len(t.ids)) }
+func (t *table) len() int { return len(t.columns["trial"].of) }
 
 // id is a trial's id as it stands in rows.
-func (t *table) id(row int) string { return fmt.Sprintf("%016x", t.ids[row]) }
+func (t *table) id(row int) string { return t.columns["trial"].at(row).(string) }
 
 // row finds a trial by its id.
 func (t *table) row(id string) (int, bool) {
-	n, err := strconv.ParseUint(id, 16, 64)
-	if err != nil || len(id) != 16 {
-		return 0, false
-	}
-	i := slices.Index(t.ids, n)
+	i := slices.Index(t.columns["trial"].values, any(id))
 	return i, i >= 0
 }
 
 // value is a column of a row for JSON.
 func (t *table) value(row int, name string) any {
-	if name == "trial" {
-		return t.id(row)
-	}
 	if c := t.columns[name]; c != nil {
 		return c.at(row)
 	}
@@ -142,7 +127,7 @@ type query struct {
 
 // find returns the rows that a query wants, in its order.
 func (t *table) find(q query) []int32 {
-	keep := make([]bool, len(t.ids))
+	keep := make([]bool, t.len())
 	for i := range keep {
 		keep[i] = true
 	}
@@ -239,7 +224,7 @@ func (t *table) facets() map[string][]facet {
 func (t *table) same(row int) []int {
 	cases, epoch := t.columns["case"].of, t.columns["epoch"].of
 	var out []int
-	for i := range t.ids {
+	for i := range t.len() {
 		if cases[i] == cases[row] && epoch[i] == epoch[row] {
 			out = append(out, i)
 		}

@@ -78,7 +78,7 @@ func (s *snapshot) page(id string) (*Page, error) {
 	if row > 0 {
 		p.Previous = s.table.id(row - 1)
 	}
-	if row+1 < len(s.table.ids) {
+	if row+1 < s.table.len() {
 		p.Next = s.table.id(row + 1)
 	}
 	for _, d := range e.Decisions {
