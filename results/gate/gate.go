@@ -154,34 +154,33 @@ func Evaluate(t *compare.Table, o Options) (*Result, error) {
 		g.note("the run is not complete: %d of %d planned trials; what is missing can make a check inconclusive", t.Trials,
 			res.Run.Planned)
 	}
-	var plans []func(fail float64) Check
-	statistical := 0 // checks that chance can decide
+	var plans []plan
 	for i := range o.Require {
 		ps, err := g.limits(&o.Require[i])
 		if err != nil {
 			return nil, err
 		}
 		plans = append(plans, ps...)
-		if o.Require[i].Metric != NotScored {
-			statistical += len(ps)
-		}
 	}
 	if o.Baseline != nil {
 		if err := compare.SameDataset(t, o.Baseline); err != nil {
 			return nil, err
 		}
 		res.Baseline = o.Baseline.Name
-		ps, n, err := g.baseline()
+		ps, err := g.baseline()
 		if err != nil {
 			return nil, err
 		}
-		statistical += n
 		plans = append(plans, ps...)
 	}
-	res.Statistical = statistical
-	res.FailConfidence = 1 - (1-o.Confidence)/float64(max(statistical, 1))
 	for _, p := range plans {
-		res.Checks = append(res.Checks, p(res.FailConfidence))
+		if p.chance {
+			res.Statistical++
+		}
+	}
+	res.FailConfidence = 1 - (1-o.Confidence)/float64(max(res.Statistical, 1))
+	for _, p := range plans {
+		res.Checks = append(res.Checks, p.judge(res.FailConfidence))
 	}
 	switch {
 	case res.Count(stats.Fail) > 0:
@@ -192,6 +191,13 @@ func Evaluate(t *compare.Table, o Options) (*Result, error) {
 		res.Outcome = stats.Pass
 	}
 	return res, nil
+}
+
+// plan is a check to come. How many there are that chance can decide sets the confidence at
+// which it fails.
+type plan struct {
+	chance bool
+	judge  func(fail float64) Check
 }
 
 type gate struct {
@@ -220,7 +226,7 @@ func (g *gate) missing(a *compare.Arm) int {
 }
 
 // limits makes the checks of a requirement: one an agent.
-func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
+func (g *gate) limits(r *Requirement) ([]plan, error) {
 	targets, err := r.resolve(g.t)
 	if err != nil {
 		return nil, err
@@ -229,7 +235,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 	if !rate && targets[0].slice.Name != "" {
 		return nil, problem(r.Where, "leave the class out", "%q: %s is not told apart by class", r.Text, r.Metric)
 	}
-	var plans []func(fail float64) Check
+	var plans []plan
 	var idle []string
 	for _, x := range targets {
 		c := Check{Kind: KindLimit, Name: x.agent + "/" + x.defense, Agent: x.agent, Defense: x.defense,
@@ -247,7 +253,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 				continue
 			}
 		}
-		plans = append(plans, func(fail float64) Check {
+		plans = append(plans, plan{r.Metric != NotScored, func(fail float64) Check {
 			c.Outcome, c.Measured = stats.Inconclusive, "not measured"
 			switch l, latency := metric.FindLatency(r.Metric); {
 			case a == nil:
@@ -260,7 +266,7 @@ func (g *gate) limits(r *Requirement) ([]func(float64) Check, error) {
 				g.count(&c, a)
 			}
 			return c
-		})
+		}})
 	}
 	if len(plans) == 0 {
 		return nil, problem(r.Where, "gate a class that the agents have", "%q: the class applies to none of the agents",
@@ -382,9 +388,8 @@ func (g *gate) latency(c *Check, a *compare.Arm, l metric.Latency, fail float64)
 	}
 }
 
-// baseline makes the checks against the baseline. n is how many of them are
-// statistical.
-func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
+// baseline makes the checks against the baseline.
+func (g *gate) baseline() (plans []plan, err error) {
 	b := g.o.Baseline
 	common, onlyA, onlyB := g.t.Beside(b)
 	for _, a := range onlyA {
@@ -394,7 +399,7 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 		g.note("arm %s of the baseline is not judged: the run does not have it", a.Name())
 	}
 	if len(common) == 0 {
-		return nil, 0, problem("--baseline", "make one of this run: memtox gate RUN --write-baseline FILE",
+		return nil, problem("--baseline", "make one of this run: memtox gate RUN --write-baseline FILE",
 			"%s and %s have no arm in common", g.t.Name, b.Name)
 	}
 	g.res.Notes = append(g.res.Notes, compare.Differences(g.t, b)...)
@@ -409,14 +414,13 @@ func (g *gate) baseline() (plans []func(float64) Check, n int, err error) {
 				g.note("%s.%s is not judged: the question did not arise in either run", a.Name(), m.Name)
 				continue
 			}
-			n++
-			plans = append(plans, func(fail float64) Check { return g.nonInferior(a, old, m, fail) })
+			plans = append(plans, plan{true, func(fail float64) Check { return g.nonInferior(a, old, m, fail) }})
 		}
 		if g.o.Exact {
-			plans = append(plans, func(float64) Check { return g.replay(a, old) })
+			plans = append(plans, plan{false, func(float64) Check { return g.replay(a, old) }})
 		}
 	}
-	return plans, n, nil
+	return plans, nil
 }
 
 // difference estimates run − baseline: paired where cases match, else as two

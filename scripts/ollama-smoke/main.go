@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/memtox/memtox/results/summary"
 )
 
 // version is the last that builds from the module proxy alone; later ones miss
@@ -168,30 +170,15 @@ func trials(ctx context.Context, memtox, dir, model, url string, limit int) erro
 	if err != nil && cmd.ProcessState.ExitCode() != 4 {
 		return fmt.Errorf("run: %w", err)
 	}
-	var run struct {
-		Planned, Trials int64
-		LLM             bool
-		Arms            []struct {
-			Agent, Defense string
-			Scored         int64
-			NotScored      int64 `json:"not_scored"`
-			Excluded       int64
-			Costs          struct {
-				Calls     int64 `json:"model_calls"`
-				Prompt    int64 `json:"prompt_tokens"`
-				Answer    int64 `json:"completion_tokens"`
-				Estimated bool  `json:"tokens_estimated"`
-			}
-		}
-	}
+	var run summary.Summary
 	if err := json.Unmarshal(out, &run); err != nil {
 		return fmt.Errorf("reading what run printed: %w", err)
 	}
 	var accounted, calls, prompt, answer, scored int64
 	for _, a := range run.Arms {
-		accounted += a.Scored + a.NotScored + a.Excluded
-		calls, prompt, answer, scored = calls+a.Costs.Calls, prompt+a.Costs.Prompt, answer+a.Costs.Answer, scored+a.Scored
-		if a.Costs.Estimated {
+		accounted, scored = accounted+a.Trials(), scored+a.Scored
+		calls, prompt, answer = calls+a.Costs.ModelCalls, prompt+a.Costs.PromptTokens, answer+a.Costs.CompletionTokens
+		if a.Costs.TokensEstimated {
 			return errors.New("the server counts tokens, and the run estimated them")
 		}
 	}
