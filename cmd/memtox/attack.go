@@ -70,9 +70,8 @@ func runAttack(ctx context.Context, env *Env, campaign attack.Options) error {
 		return fmt.Errorf("%w; go on with the same command, --resume and --out %s", err, inert.Shell(out))
 	}
 	if !done {
-		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d cases; go on with the same command, --resume and --out %s\n",
+		return env.end(errInconclusive, "stopped after %d of %d cases; go on with the same command, --resume and --out %s",
 			progress.Cases.Load(), progress.Planned.Load(), inert.Shell(out))
-		return told{errInconclusive}
 	}
 	r, err := found.Result(dir)
 	if err != nil {
@@ -110,7 +109,7 @@ func campaignVerdict(env *Env, found *attack.Campaign, r *attack.Result) error {
 	scored, queries, failed, silent := 0, 0, 0, 0
 	for _, a := range r.Arms {
 		if a.Cases == a.NotScored {
-			fmt.Fprintf(env.Stderr, "memtox: nothing was scored under %s/%s\n", inert.Text(a.Agent), inert.Text(a.Defense))
+			env.say("nothing was scored under %s/%s", a.Agent, a.Defense)
 		}
 		scored += a.Cases - a.NotScored
 		queries += a.Queries
@@ -122,16 +121,14 @@ func campaignVerdict(env *Env, found *attack.Campaign, r *attack.Result) error {
 		if reason, n := found.MostFrequentError(); n > 0 {
 			why = fmt.Sprintf("; the most frequent reason (%d times): %s", n, reason)
 		}
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d queries failed and count as not landed%s\n", failed, queries,
-			inert.Text(why))
+		env.say("%d of %d queries failed and count as not landed%s", failed, queries, why)
 	}
 	all := summary.Arm{WriteExpected: int64(queries - failed), WriteProposed: int64(queries - failed - silent)}
 	switch {
 	case scored == 0:
 		return told{errInconclusive}
 	case all.Silent():
-		fmt.Fprintf(env.Stderr, "memtox: %s\n", all.Silence())
-		return told{errInconclusive}
+		return env.end(errInconclusive, "%s", all.Silence())
 	case failed > found.Config.MaxNotScored:
 		return told{errBadNews}
 	}

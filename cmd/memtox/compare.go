@@ -57,8 +57,7 @@ func newCompare(env *Env, c *cobra.Command) action {
 			return fmt.Errorf("printing the comparison: %w", err)
 		}
 		if !r.Measured() {
-			fmt.Fprintln(env.Stderr, "memtox: nothing could be compared: no case was scored in both arms of any comparison")
-			return told{errInconclusive}
+			return env.end(errInconclusive, "nothing could be compared: no case was scored in both arms of any comparison")
 		}
 		return nil
 	}

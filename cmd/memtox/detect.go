@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
@@ -105,12 +103,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 		return err
 	}
 	defer x.Close()
-	for _, w := range x.Warnings {
-		fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(w))
-	}
-	if env.Getenv("GOGC") == "" && env.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit()))
-	}
+	defer begin(env, x.Warnings)()
 	started := env.Now()
 	record := x.Record(runID(c, started), versionString(), started)
 	figures = summary.New(record, summary.Options{Gates: x.TextGates()})
@@ -135,8 +128,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 		return err
 	}
 	if stopped {
-		fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials: nothing can be said\n", progress.Done(), x.Plan.Len())
-		return told{errInconclusive}
+		return env.end(errInconclusive, "stopped after %d of %d trials: nothing can be said", progress.Done(), x.Plan.Len())
 	}
 	s := figures.Summary()
 	s.Texts.Stored = o.Stored
@@ -174,7 +166,7 @@ func detectVerdict(env *Env, c harness.Config, s *summary.Summary) error {
 			most, why = n, fmt.Sprintf("; the most frequent reason (%s, %d times): %s", d.Defense, n, reason)
 		}
 		if d.Scored == 0 {
-			fmt.Fprintf(env.Stderr, "memtox: nothing was scored under %s\n", inert.Text(d.Defense))
+			env.say("nothing was scored under %s", d.Defense)
 		}
 		scored += d.Scored
 		failed += d.NotScored
@@ -182,13 +174,12 @@ func detectVerdict(env *Env, c harness.Config, s *summary.Summary) error {
 	switch {
 	case scored == 0:
 		if most > 0 {
-			fmt.Fprintf(env.Stderr, "memtox: all %d trials ended in an error%s\n", failed, inert.Text(why))
+			env.say("all %d trials ended in an error%s", failed, why)
 		}
 		return told{errInconclusive}
 	case failed > int64(c.MaxNotScored):
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials ended in an error, more than --max-not-scored %d allows%s\n", failed,
-			failed+scored, c.MaxNotScored, inert.Text(why))
-		return told{errBadNews}
+		return env.end(errBadNews, "%d of %d trials ended in an error, more than --max-not-scored %d allows%s",
+			failed, failed+scored, c.MaxNotScored, why)
 	}
 	return nil
 }

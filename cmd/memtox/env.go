@@ -65,8 +65,7 @@ func (e *Env) stoppable(ctx context.Context, what string) (_ context.Context, st
 	let := e.interrupts(func(before int) {
 		switch before {
 		case 0:
-			fmt.Fprintf(e.Stderr, "memtox: stopping: the %s in flight are finished first; interrupt again to abandon them\n",
-				what)
+			e.say("stopping: the %s in flight are finished first; interrupt again to abandon them", what)
 			close(stopping)
 		case 1:
 			abandon()

@@ -63,15 +63,25 @@ type told struct{ error }
 
 func (t told) Unwrap() error { return t.error }
 
-// report prints an error as one line that no content can break or colour.
+// say tells the user something in one line, which no content can break or colour.
+func (e *Env) say(format string, args ...any) {
+	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert.Text(fmt.Sprintf(format, args...)))
+}
+
+// end says why a command ends as it does.
+func (e *Env) end(code error, format string, args ...any) error {
+	e.say(format, args...)
+	return told{code}
+}
+
+// report prints an error that is not on the screen yet.
 func (e *Env) report(err error) {
 	var t told
 	if err == nil || errors.As(err, &t) {
 		return
 	}
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(e.Stderr, "memtox: interrupted")
-		return
+		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(e.Stderr, "memtox: %s\n", inert.Text(err.Error()))
+	e.say("%v", err)
 }

@@ -16,11 +16,8 @@ func newExport(env *Env, c *cobra.Command) action {
 	table := choiceFlag(c, "table", "trials", strings.Join(export.Tables, " or "), export.Tables...)
 	out := outputFlag(c)
 	return func(ctx context.Context, args []string) error {
-		r, err := results.OpenReader(env.path(args[0]))
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		return env.output(*out, func(w io.Writer) error { return export.Write(ctx, w, r, *format, *table) })
+		return readRun(env.path(args[0]), func(r *results.Reader) error {
+			return env.output(*out, func(w io.Writer) error { return export.Write(ctx, w, r, *format, *table) })
+		})
 	}
 }

@@ -26,23 +26,18 @@ func verdict(env *Env, c harness.Config, s *summary.Summary) error {
 	}
 	switch {
 	case scored == 0:
-		fmt.Fprintf(env.Stderr, "memtox: nothing was scored: %d trials failed, %d do not apply%s\n", failed, excluded,
-			inert.Text(why))
-		return told{errInconclusive}
+		return env.end(errInconclusive, "nothing was scored: %d trials failed, %d do not apply%s", failed, excluded, why)
 	case s.Attacks > 0 && s.Uncountable == s.Attacks:
-		fmt.Fprintf(env.Stderr, "memtox: no attack could be counted: none says what it wants stored and by which value "+
-			"that can be told (expected_memory, value)\n")
-		return told{errInconclusive}
+		return env.end(errInconclusive, "no attack could be counted: none says what it wants stored and by which value "+
+			"that can be told (expected_memory, value)")
 	case s.Silence() != "":
-		fmt.Fprintf(env.Stderr, "memtox: %s\n", s.Silence())
-		return told{errInconclusive}
+		return env.end(errInconclusive, "%s", s.Silence())
 	case failed > int64(c.MaxNotScored):
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials were not scored, more than --max-not-scored %d allows%s\n", failed,
-			failed+scored, c.MaxNotScored, inert.Text(why))
-		return told{errBadNews}
+		return env.end(errBadNews, "%d of %d trials were not scored, more than --max-not-scored %d allows%s",
+			failed, failed+scored, c.MaxNotScored, why)
 	case s.Uncountable > 0:
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d attack trials are in no rate: their cases do not say what they want "+
-			"stored and by which value that can be told\n", s.Uncountable, s.Attacks)
+		env.say("%d of %d attack trials are in no rate: their cases do not say what they want stored and by which value "+
+			"that can be told", s.Uncountable, s.Attacks)
 	}
 	return nil
 }
@@ -59,16 +54,23 @@ func finish(env *Env, journal *results.Journal, c harness.Config, progress *harn
 // printFinished prints a run that had ended before: the same figures, from the
 // same rows.
 func printFinished(env *Env, dir string, c harness.Config) error {
+	return readRun(dir, func(r *results.Reader) error {
+		figures := summary.New(r.Run(), summaryOptions(r.Trials()))
+		if err := figures.AddAll(r); err != nil {
+			return err
+		}
+		return printRun(env, c, figures.Summary())
+	})
+}
+
+// readRun hands over the rows of a run.
+func readRun(dir string, do func(*results.Reader) error) error {
 	r, err := results.OpenReader(dir)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	figures := summary.New(r.Run(), summaryOptions(r.Trials()))
-	if err := figures.AddAll(r); err != nil {
-		return err
-	}
-	return printRun(env, c, figures.Summary())
+	return do(r)
 }
 
 // summaryOptions says how many trials were taken from the journal, and what the

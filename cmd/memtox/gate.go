@@ -249,7 +249,7 @@ func (f *gateFlags) write(env *Env, dir string, r *gate.Result) error {
 	if summary := env.Getenv("GITHUB_STEP_SUMMARY"); summary != "" {
 		if err := appendTo(env.path(summary), as("markdown")); err != nil {
 			// The summary is an extra: the verdict stands without it.
-			fmt.Fprintf(env.Stderr, "memtox: the summary of the job could not be written: %v\n", err)
+			env.say("the summary of the job could not be written: %v", err)
 		}
 	}
 	switch r.Outcome {

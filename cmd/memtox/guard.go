@@ -11,7 +11,6 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/scan"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/export"
 )
@@ -84,18 +83,16 @@ func newGuardScan(env *Env, c *cobra.Command) action {
 		}
 		if *format != "text" {
 			for _, f := range r.Failed {
-				fmt.Fprintf(env.Stderr, "memtox: %s was not scanned wholly: %s\n", inert.Text(f.File), inert.Text(f.Why))
+				env.say("%s was not scanned wholly: %s", f.File, f.Why)
 			}
 		}
 		switch {
 		case len(r.Findings) > 0:
 			return told{errBadNews}
 		case r.Files == 0 && len(r.Failed) == 0:
-			fmt.Fprintln(env.Stderr, "memtox: nothing was scanned: there is no memory file")
-			return told{errInconclusive}
+			return env.end(errInconclusive, "nothing was scanned: there is no memory file")
 		case r.Files == 0 || len(r.Failed) > 0:
-			fmt.Fprintln(env.Stderr, "memtox: not everything could be scanned, so that no finding proves nothing")
-			return told{errInconclusive}
+			return env.end(errInconclusive, "not everything could be scanned, so that no finding proves nothing")
 		}
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,8 +49,7 @@ func newJudgeAudit(env *Env, c *cobra.Command) action {
 			}{r, strings.HasPrefix(r.Judge, "llm:")})
 		}
 		if err == nil && r.All.Items == r.All.NoVerdict {
-			fmt.Fprintln(env.Stderr, "memtox: the judge gave no verdict on any item")
-			return told{errInconclusive}
+			return env.end(errInconclusive, "the judge gave no verdict on any item")
 		}
 		return err
 	}

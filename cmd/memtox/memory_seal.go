@@ -22,8 +22,8 @@ func keyFlag(c *cobra.Command) *string {
 // keys are the store's keys.
 func (m *memoryCommand) keys() seal.Keys {
 	return seal.Keys{Store: m.name, Path: m.env.path, Made: func(signer, verifier string) {
-		fmt.Fprintf(m.env.Stderr, "memtox: made a key: %s signs and must be kept from the agent, %s checks and can be "+
-			"given to anybody\n", signer, verifier)
+		m.env.say("made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody",
+			signer, verifier)
 	}}
 }
 
@@ -31,8 +31,7 @@ func (m *memoryCommand) keys() seal.Keys {
 func (m *memoryCommand) seal(ctx context.Context, key string) error {
 	if key == "" {
 		if missing, err := m.keys().Sealable(); err != nil || missing != "" {
-			fmt.Fprintf(m.env.Stderr, "memtox: not sealed: %s is not there (--key FILE names the key, memtox memory snapshot "+
-				"makes one)\n", missing)
+			m.env.say("not sealed: %s is not there (--key FILE names the key, memtox memory snapshot makes one)", missing)
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
@@ -83,10 +82,7 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 	if whole {
 		_, err = j.Finish(func(e *results.Entry) error { figures.Add(e); return nil })
 	} else if err = j.Close(); err == nil {
-		var r *results.Reader
-		if r, err = results.OpenReader(work); err == nil {
-			err = errors.Join(figures.AddAll(r), r.Close())
-		}
+		err = readRun(work, figures.AddAll)
 	}
 	if err == nil {
 		err = os.Rename(work, dir)
@@ -103,22 +99,18 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 	c.Out, c.Format = out, format
 	ended := printRun(env, c, s)
 	if m.Duplicates > 0 {
-		fmt.Fprintf(env.Stderr, "memtox: %d rows were there twice and are counted once\n", m.Duplicates)
+		env.say("%d rows were there twice and are counted once", m.Duplicates)
 	}
 	if m.Conflicts > 0 {
-		fmt.Fprintf(env.Stderr, "memtox: in %d of them something else happened than in the row that is kept; the first "+
-			"run named wins\n", m.Conflicts)
+		env.say("in %d of them something else happened than in the row that is kept; the first run named wins", m.Conflicts)
 	}
 	if !whole {
-		fmt.Fprintf(env.Stderr, "memtox: %d of %d trials are missing", run.Planned-m.Trials, run.Planned)
+		said := []string{fmt.Sprintf("%d of %d trials are missing", run.Planned-m.Trials, run.Planned)}
 		if len(m.Absent) > 0 {
-			fmt.Fprintf(env.Stderr, "; no run is shard %s", strings.Join(m.Absent, ", "))
+			said = append(said, "no run is shard "+strings.Join(m.Absent, ", "))
 		}
-		for _, u := range m.Unfinished {
-			fmt.Fprintf(env.Stderr, "; %s", inert.Text(u))
-		}
-		fmt.Fprintf(env.Stderr, "; run them with: %s\n", c.Again(out))
-		return told{errInconclusive}
+		said = append(append(said, m.Unfinished...), "run them with: "+c.Again(out))
+		return env.end(errInconclusive, "%s", strings.Join(said, "; "))
 	}
 	return ended
 }

@@ -49,7 +49,7 @@ func (e *Env) queueOptions(c harness.Config) (queue.Options, error) {
 		if t := token.Load().(string); t != "" {
 			text = strings.ReplaceAll(text, t, "***")
 		}
-		fmt.Fprintf(e.Stderr, "memtox: %s\n", inert.Text(inert.Clip(text, 400)))
+		e.say("%s", inert.Clip(text, 400))
 	}}
 	if c.QueueTokenFile != "" {
 		if err := read(); err != nil {
@@ -112,7 +112,7 @@ func (e *Env) spread(ctx context.Context, x *harness.Experiment, journal *result
 		if so.Cert != "" && o.CA == "" {
 			o.CA = so.Cert // its own certificate is one to trust
 		}
-		fmt.Fprintf(e.Stderr, "memtox: workers join with: memtox worker --queue %s%s\n", o.URL, joining(c, s.TokenFile))
+		e.say("workers join with: memtox worker --queue %s%s", o.URL, joining(c, s.TokenFile))
 	}
 	co := &queue.Coordinator{Options: o, Experiment: x, Record: journal.Run()}
 	return func(ctx context.Context, sink harness.Sink, progress *harness.Progress, stop <-chan struct{}) error {
@@ -205,7 +205,7 @@ func newWorker(env *Env, c *cobra.Command) action {
 		ctx, stop, release := env.stoppable(ctx, "trials")
 		defer release()
 		err = w.Run(ctx, stop)
-		fmt.Fprintf(env.Stderr, "memtox: this worker ran %d trials\n", w.Finished())
+		env.say("this worker ran %d trials", w.Finished())
 		if errors.Is(err, context.Canceled) {
 			return told{errInconclusive}
 		}

@@ -121,7 +121,6 @@ func (e *Env) tellTroubles(j *score.ModelJudge) {
 		all += n
 	}
 	for _, why := range frequent(1, troubles) {
-		fmt.Fprintf(e.Stderr, "memtox: the judge gave no verdict %d times; the most frequent reason (%d times): %s\n", all,
-			troubles[why], inert.Text(why))
+		e.say("the judge gave no verdict %d times; the most frequent reason (%d times): %s", all, troubles[why], why)
 	}
 }

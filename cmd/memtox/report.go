@@ -14,18 +14,15 @@ func newReport(env *Env, c *cobra.Command) action {
 	format := choiceFlag(c, "format", "", "html or markdown (default html; markdown for -o FILE.md)", "html", "markdown")
 	out := outputFlag(c)
 	return func(ctx context.Context, args []string) error {
-		r, err := results.OpenReader(env.path(args[0]))
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		rep, err := report.Read(ctx, r, report.Options{Summary: summaryOptions(0)})
-		if err != nil {
-			return err
-		}
-		if *format == "markdown" || *format == "" && strings.HasSuffix(*out, ".md") {
-			return env.output(*out, rep.Markdown)
-		}
-		return env.output(*out, rep.HTML)
+		return readRun(env.path(args[0]), func(r *results.Reader) error {
+			rep, err := report.Read(ctx, r, report.Options{Summary: summaryOptions(0)})
+			if err != nil {
+				return err
+			}
+			if *format == "markdown" || *format == "" && strings.HasSuffix(*out, ".md") {
+				return env.output(*out, rep.Markdown)
+			}
+			return env.output(*out, rep.HTML)
+		})
 	}
 }

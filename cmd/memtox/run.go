@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/harness"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
@@ -89,12 +88,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 		return err
 	}
 	defer x.Close()
-	for _, w := range x.Warnings {
-		fmt.Fprintf(env.Stderr, "memtox: %s\n", inert.Text(w))
-	}
-	if env.Getenv("GOGC") == "" && env.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit()))
-	}
+	defer begin(env, x.Warnings)()
 	started := env.Now()
 	id := runID(c, started)
 	if c.Out == "" {
@@ -115,7 +109,8 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 			return printFinished(env, dir, c)
 		}
 		if err == nil {
-			if err = checkRows(ctx, x, dir, c.Out); err != nil {
+			err = readRun(dir, func(r *results.Reader) error { return x.CheckAll(ctx, c.Out, r) })
+			if err != nil {
 				journal.Close()
 			}
 		}
@@ -150,16 +145,6 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 	return finish(env, journal, c, progress)
 }
 
-// checkRows holds the rows of an interrupted run against the plan.
-func checkRows(ctx context.Context, x *harness.Experiment, dir, name string) error {
-	r, err := results.OpenReader(dir)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return x.CheckAll(ctx, name, r)
-}
-
 // finished prints a run that has ended. Of what its settings name nothing is
 // started, asked or even read. damaged is what became of reading its manifest.
 func (f *runFlags) finished(env *Env, out string, recorded harness.Config, damaged error) error {
@@ -177,27 +162,37 @@ func (f *runFlags) finished(env *Env, out string, recorded harness.Config, damag
 }
 
 // spent is what the finished trials of an interrupted run have used of its caps.
-func spent(dir string, c harness.Config) (remote.Caps, error) {
-	var s remote.Caps
+func spent(dir string, c harness.Config) (s remote.Caps, err error) {
 	if c.MaxRequests == 0 && c.MaxTokens == 0 && c.MaxCost == 0 {
 		return s, nil
 	}
-	r, err := results.OpenReader(dir)
-	if err != nil {
-		return s, err
-	}
-	defer r.Close()
 	price := remote.Price{Prompt: c.PricePrompt, Completion: c.PriceCompletion}
-	for e, err := range r.Entries(results.TrialsOnly) {
-		if err != nil {
-			return s, err
+	err = readRun(dir, func(r *results.Reader) error {
+		for e, err := range r.Entries(results.TrialsOnly) {
+			if err != nil {
+				return err
+			}
+			t := &e.Trial
+			s.Calls += int64(t.ModelCalls + t.Retries)
+			s.Tokens += t.PromptTokens + t.CompletionTokens
+			s.Cost += price.Cost(int(t.PromptTokens), int(t.CompletionTokens))
 		}
-		t := &e.Trial
-		s.Calls += int64(t.ModelCalls + t.Retries)
-		s.Tokens += t.PromptTokens + t.CompletionTokens
-		s.Cost += price.Cost(int(t.PromptTokens), int(t.CompletionTokens))
+		return nil
+	})
+	return s, err
+}
+
+// begin tells what is to be known before a run, and bounds its memory until the returned
+// function is called.
+func begin(env *Env, warnings []string) (end func()) {
+	for _, w := range warnings {
+		env.say("%s", w)
 	}
-	return s, nil
+	if env.Getenv("GOGC") != "" || env.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(memoryLimit())
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // memoryLimit is from where on the collector works harder: a run makes much
@@ -232,9 +227,8 @@ func unfinished(env *Env, journal *results.Journal, progress *harness.Progress, 
 	if err != nil {
 		return fmt.Errorf("%w; go on with: %s", err, again)
 	}
-	fmt.Fprintf(env.Stderr, "memtox: stopped after %d of %d trials; go on with: %s\n", progress.Done(),
-		progress.Planned.Load(), again)
-	return told{errInconclusive}
+	return env.end(errInconclusive, "stopped after %d of %d trials; go on with: %s",
+		progress.Done(), progress.Planned.Load(), again)
 }
 
 // runID names a run: when it began, and a part of the hash of its settings.

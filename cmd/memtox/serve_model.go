@@ -47,13 +47,13 @@ func newServeModel(env *Env, c *cobra.Command) action {
 		if _, err := fmt.Fprintf(env.Stdout, "http://%s\n", l.Addr()); err != nil {
 			return fmt.Errorf("printing the address: %w", err)
 		}
-		fmt.Fprintf(env.Stderr, "memtox: the reference model (not an LLM) answers at http://%s/v1 and, for Ollama "+
-			"clients, at http://%s; interrupt to stop\n", l.Addr(), l.Addr())
+		env.say("the reference model (not an LLM) answers at http://%s/v1 and, for Ollama clients, at http://%s; "+
+			"interrupt to stop", l.Addr(), l.Addr())
 		if err := s.Serve(ctx, l, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 			return err
 		}
 		st := s.Stats()
-		fmt.Fprintf(env.Stderr, "memtox: %d chat requests, %d of them spoilt by faults, and %d refused by the rate limit\n",
+		env.say("%d chat requests, %d of them spoilt by faults, and %d refused by the rate limit",
 			st.Requests, st.Requests-st.Faults[proxy.NoFault], st.Limited)
 		return nil
 	}

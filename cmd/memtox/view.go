@@ -28,7 +28,7 @@ func newView(env *Env, c *cobra.Command) action {
 		if _, err := fmt.Fprintf(env.Stdout, "%s\n", s.URL(l.Addr())); err != nil {
 			return fmt.Errorf("printing the address: %w", err)
 		}
-		fmt.Fprintln(env.Stderr, "memtox: open that address in a browser on this machine; interrupt to stop")
+		env.say("open that address in a browser on this machine; interrupt to stop")
 		return s.Serve(l)
 	}
 }
