@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/internal/inert"
 )
@@ -13,7 +14,9 @@ import (
 //go:embed plots.svg
 var plotText string
 
-var plots = template.Must(template.New("plots").Parse(plotText))
+var plots = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("plots").Parse(plotText)) // not at the start of every command
+})
 
 // px is a place or a length in CSS pixels.
 type px float64
@@ -41,7 +44,7 @@ func (c canvas) Class() string {
 // draw fills a template of plots.svg, which escapes what texts hold.
 func draw(name string, data any) template.HTML {
 	var b strings.Builder
-	if err := plots.ExecuteTemplate(&b, name, data); err != nil {
+	if err := plots().ExecuteTemplate(&b, name, data); err != nil {
 		panic(err) // a mistake in plots.svg
 	}
 	return template.HTML(b.String())
