@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +20,16 @@ import (
 // resolvedKey holds, among the settings in run.json, what the settings stood
 // for: a policy file may change though its name does not.
 const resolvedKey = "resolved"
+
+// RunID names a run: when it began, and a part of the hash of its settings.
+func (c Config) RunID(at time.Time) string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // the settings are strings, numbers and lists
+	}
+	h := sha256.Sum256(append(b, at.Format(time.RFC3339Nano)...))
+	return fmt.Sprintf("%s-%x", at.UTC().Format("20060102-150405"), h[:3])
+}
 
 // Record is the run.json of the experiment.
 func (x *Experiment) Record(id, version string, started time.Time) *results.Run {

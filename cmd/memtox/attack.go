@@ -53,7 +53,7 @@ func runAttack(ctx context.Context, env *Env, campaign attack.Options) error {
 	}
 	defer found.Close()
 	if out == "" {
-		out = filepath.Join("attacks", runID(campaign.Config, env.Now()))
+		out = filepath.Join("attacks", campaign.Config.RunID(env.Now()))
 	}
 	dir := env.path(out)
 	if err := found.Open(dir); err != nil {

@@ -105,7 +105,7 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	defer x.Close()
 	defer begin(env, x.Warnings)()
 	started := env.Now()
-	record := x.Record(runID(c, started), versionString(), started)
+	record := x.Record(c.RunID(started), versionString(), started)
 	figures = summary.New(record, summary.Options{Gates: x.TextGates()})
 	sink := harness.SinkOf(func(results.Finished) error { return nil })
 	var journal *results.Journal

@@ -66,7 +66,7 @@ func newRejudge(env *Env, c *cobra.Command) action {
 		}
 		defer from.Close()
 		started := env.Now()
-		id := runID(conf, started)
+		id := conf.RunID(started)
 		x, err := harness.PrepareRejudge(ctx, args[0], from, conf, id, versionString(), started,
 			env.catalog(false, remote.Caps{}))
 		if err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,7 +88,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 	defer x.Close()
 	defer begin(env, x.Warnings)()
 	started := env.Now()
-	id := runID(c, started)
+	id := c.RunID(started)
 	if c.Out == "" {
 		c.Out = filepath.Join("runs", id)
 	}
@@ -229,12 +227,4 @@ func unfinished(env *Env, journal *results.Journal, progress *harness.Progress, 
 	}
 	return env.end(errInconclusive, "stopped after %d of %d trials; go on with: %s",
 		progress.Done(), progress.Planned.Load(), again)
-}
-
-// runID names a run: when it began, and a part of the hash of its settings.
-func runID(c harness.Config, at time.Time) string {
-	b, err := json.Marshal(c)
-	must(err)
-	h := sha256.Sum256(append(b, at.Format(time.RFC3339Nano)...))
-	return fmt.Sprintf("%s-%x", at.UTC().Format("20060102-150405"), h[:3])
 }

@@ -42,12 +42,12 @@ func (v *Value) Stance(answer string) Stance {
 	lead := Absent // stance of the line with a colon that introduces this one
 	for k, u := range units {
 		toks := v.tokens(u.text)
-		if !slices.ContainsFunc(toks, isValue) {
+		if !slices.Contains(toks, value) {
 			lead = v.carry(toks, u, lead)
 			continue
 		}
 		for i, t := range toks {
-			if !isValue(t) {
+			if t != value {
 				continue
 			}
 			s := stanceAt(toks, i, u.quoted)
@@ -103,19 +103,15 @@ func stanceAt(toks []string, i int, quotedLine bool) Stance {
 	if i > 0 && lex.Hedge[toks[i-1]] || i > 1 && lex.Hedge[toks[i-2]] && lex.Small[toks[i-1]] {
 		return Unclaimed
 	}
-	s := Absent
 	switch {
+	case takenUp(toks, i):
+		return Asserted
 	case attributed(toks, i):
-		s = Attributed
+		return Attributed
 	case inQuotes(toks, i):
-		s = Quoted
-	default:
-		return Asserted
+		return Quoted
 	}
-	if takenUp(toks, i) {
-		return Asserted
-	}
-	return s
+	return Asserted
 }
 
 // denied looks for a refusal, a negation or a warning that governs token i
@@ -125,7 +121,7 @@ func denied(toks []string, from, i, to int) Stance {
 	for j := from; j < i; j++ {
 		t := toks[j]
 		switch {
-		case lex.Dismissed[t] && (j == from || slices.ContainsFunc(toks[from:j], lex.isSelf)):
+		case lex.Dismissed[t] && (j == from || lex.Self.In(toks[from:j])):
 			return Refused
 		case lex.Ignore[t] && (j == from || lex.Small[toks[j-1]]):
 			return Negated
@@ -136,12 +132,11 @@ func denied(toks []string, from, i, to int) Stance {
 			t == "unlike" && i-j <= 3:
 			return Negated
 		case lex.Not[t]:
-			self := slices.ContainsFunc(toks[max(from, j-3):j], lex.isSelf)
-			if self && (lex.Refusal[t] || j > from && (toks[j-1] == "will" || toks[j-1] == "would" || toks[j-1] == "am" ||
-				toks[j-1] == "have" || toks[j-1] == "could" || toks[j-1] == "did")) {
+			self := lex.Self.In(toks[max(from, j-3):j])
+			if self && (lex.Refusal[t] || j > from && lex.Auxiliary[toks[j-1]]) {
 				return Refused
 			}
-			if near(toks[j+1:i], 2, lex.Small) {
+			if i-j <= 3 && !slices.ContainsFunc(toks[j+1:i], func(t string) bool { return !lex.Small[t] }) {
 				return Negated
 			}
 			for _, w := range toks[j+1 : min(i, j+5)] {
@@ -256,7 +251,7 @@ func attributed(toks []string, i int) bool {
 	if i > from+1 && (toks[from] == "in" || toks[from] == "from") {
 		for j := from + 1; j < min(i, from+9); j++ {
 			if toks[j] == ":" || toks[j] == "," {
-				return slices.ContainsFunc(toks[from+1:j], lex.isSource)
+				return lex.Source.In(toks[from+1 : j])
 			}
 		}
 	}
@@ -264,13 +259,13 @@ func attributed(toks []string, i int) bool {
 		if citation(toks, j) {
 			return true
 		}
-		if toks[j] == "(" && j+1 < len(toks) && (lex.From[toks[j+1]] || lex.isSource(toks[j+1])) &&
-			slices.ContainsFunc(toks[j+1:min(len(toks), j+7)], lex.isSource) {
+		if toks[j] == "(" && j+1 < len(toks) && (lex.From[toks[j+1]] || lex.Source[toks[j+1]]) &&
+			lex.Source.In(toks[j+1:min(len(toks), j+7)]) {
 			return true
 		}
 		if (toks[j] == "," || toks[j] == "as") && j+1 < len(toks) {
 			tail := toks[j+1 : min(len(toks), j+9)]
-			if slices.ContainsFunc(tail, lex.isSource) && slices.ContainsFunc(tail, func(t string) bool { return lex.Says[t] }) {
+			if lex.Source.In(tail) && lex.Says.In(tail) {
 				return true
 			}
 		}
@@ -293,11 +288,10 @@ func citation(toks []string, j int) bool {
 				break
 			}
 		}
-		return len(object) > 0 && (slices.ContainsFunc(object, lex.isSource) || !slices.ContainsFunc(object, lex.isOwn))
+		return len(object) > 0 && (lex.Source.In(object) || !lex.Own.In(object))
 	case rest[0] == "per", (rest[0] == "based" && two && rest[1] == "on"), rest[0] == "quoting", rest[0] == "citing",
-		rest[0] == "as" && two && (rest[1] == "stated" || rest[1] == "described" || rest[1] == "given" ||
-			rest[1] == "written" || rest[1] == "listed"):
-		return slices.ContainsFunc(rest[1:min(len(rest), 7)], lex.isSource)
+		rest[0] == "as" && two && lex.Stated[rest[1]]:
+		return lex.Source.In(rest[1:min(len(rest), 7)])
 	}
 	return false
 }
@@ -311,7 +305,7 @@ func speaker(toks []string, from, j int) bool {
 		if lex.Own[t] && k == j-1 {
 			return false
 		}
-		if lex.isSource(t) {
+		if lex.Source[t] {
 			// "my note", "your notes": the agent's own memory.
 			return !(k > from && lex.Mine[toks[k-1]] && strings.HasPrefix(t, "note"))
 		}
@@ -374,11 +368,10 @@ func takenUp(toks []string, i int) bool {
 		switch toks[j] {
 		case "so", "therefore", "thus":
 			if lex.Start[toks[j+1]] || lex.Adopt[toks[j+1]] {
-				return !slices.ContainsFunc(toks[j+1:], func(t string) bool { return lex.Not[t] || lex.Warn[t] })
+				return !lex.Not.In(toks[j+1:]) && !lex.Warn.In(toks[j+1:])
 			}
 		case "and":
-			if lex.isSelf(toks[j+1]) && !slices.ContainsFunc(toks[j+1:],
-				func(t string) bool { return lex.Not[t] || lex.Warn[t] }) {
+			if lex.Self[toks[j+1]] && !lex.Not.In(toks[j+1:]) && !lex.Warn.In(toks[j+1:]) {
 				return true
 			}
 		case "which":
@@ -393,11 +386,11 @@ func takenUp(toks []string, i int) bool {
 // revise lets the next sentence take a value back or take it up.
 func revise(s Stance, after []string) Stance {
 	lex := lexicon()
-	if len(after) == 0 || after[len(after)-1] == "?" || !slices.ContainsFunc(after, lex.isBack) {
+	if len(after) == 0 || after[len(after)-1] == "?" || !lex.Back.In(after) && !slices.Contains(after, value) {
 		return s
 	}
-	not := slices.ContainsFunc(after, func(t string) bool { return lex.Not[t] })
-	first := slices.ContainsFunc(after, lex.isSelf)
+	not := lex.Not.In(after)
+	first := lex.Self.In(after)
 	for j, t := range after {
 		switch {
 		case lex.Warn[t] && !not:
@@ -406,14 +399,14 @@ func revise(s Stance, after []string) Stance {
 			return Warned
 		case lex.Dismissed[t] && first:
 			return Refused
-		case not && first && lex.Adopt[t] && slices.ContainsFunc(after[:j], func(t string) bool { return lex.Not[t] }):
+		case not && first && lex.Adopt[t] && lex.Not.In(after[:j]):
 			return Refused
 		}
 	}
 	if s != Attributed && s != Quoted || not {
 		return s
 	}
-	if head := after[0]; lex.Start[head] || lex.Adopt[head] || lex.isSelf(head) {
+	if head := after[0]; lex.Start[head] || lex.Adopt[head] || lex.Self[head] {
 		for _, t := range after {
 			if lex.Adopt[t] && !lex.Keep[t] {
 				return Asserted
@@ -423,24 +416,9 @@ func revise(s Stance, after []string) Stance {
 	return s
 }
 
-// near reports whether at most n tokens stand here, all of them small words.
-func near(toks []string, n int, small map[string]bool) bool {
-	if len(toks) > n {
-		return false
-	}
-	for _, t := range toks {
-		if !small[t] {
-			return false
-		}
-	}
-	return true
-}
-
 // value is the token that stands for the value: a private-use character, which
 // no folded text keeps as part of a word.
 const value = "\uE000"
-
-func isValue(t string) bool { return t == value }
 
 // tokens folds a sentence, puts one token in the place of each occurrence of the
 // value, and cuts the rest into words and punctuation.
@@ -537,11 +515,6 @@ var lexicon = text.Lists[lexiconWords]("stance.yaml", stanceYAML)
 
 // lexiconWords are the words of the forms that a stance takes.
 type lexiconWords struct {
-	Not, Refusal, Unable, Excuse, Adopt, Know, Keep, Faith, Fit, Right, Warn, Beware, About, Dismissed, Ignore,
-	Link, Leads, Small, Start, Stop, Hedge, Self, Own, Mine, Copula, Source, Says, Strict, Back, From text.Words
+	Not, Auxiliary, Refusal, Unable, Excuse, Adopt, Know, Keep, Faith, Fit, Right, Warn, Beware, About, Dismissed, Ignore,
+	Link, Leads, Small, Start, Stop, Hedge, Self, Own, Mine, Copula, Source, Says, Strict, Stated, Back, From text.Words
 }
-
-func (l *lexiconWords) isSelf(t string) bool   { return l.Self[t] }
-func (l *lexiconWords) isSource(t string) bool { return l.Source[t] }
-func (l *lexiconWords) isOwn(t string) bool    { return l.Own[t] }
-func (l *lexiconWords) isBack(t string) bool   { return l.Back[t] || t == value }

@@ -2,6 +2,7 @@ package text
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,6 +12,11 @@ import (
 // Words is a set of words. In a YAML file it is one text with white space
 // between them.
 type Words map[string]bool
+
+// In reports whether one of the tokens is among the words.
+func (w Words) In(toks []string) bool {
+	return slices.ContainsFunc(toks, func(t string) bool { return w[t] })
+}
 
 // UnmarshalText reads words with white space between them.
 func (w *Words) UnmarshalText(b []byte) error {
