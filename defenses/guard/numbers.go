@@ -9,7 +9,8 @@ var (
 	cardForm   = regexp.MustCompile(`^\d(?:[ -]?\d){12,18}`)
 	socialForm = regexp.MustCompile(`^(\d{3}-\d\d-\d{4})(?:[^\d-]|$)`)
 	// issuers are the prefixes and lengths of the large card schemes (ISO/IEC 7812).
-	issuers = regexp.MustCompile(`^(?:4\d{12}(?:\d{3}){0,2}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|` +
+	issuers = regexp.MustCompile(`^(?:4\d{12}(?:\d{3}){0,2}|` +
+		`(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|` +
 		`3[47]\d{13}|3[068]\d{12}|(?:6011|(?:6[245]|35|81)\d\d)\d{12,15})$`)
 )
 

@@ -337,7 +337,7 @@ func (w *Wrapped) Delete(ctx context.Context, key string) error {
 	if _, err := w.judge(ctx, p); err != nil {
 		return err
 	}
-	return w.commit(ctx, memory.Change{Op: p.Op, Route: p.Route, Record: p.Record, Prior: p.Prior})
+	return w.commit(ctx, memory.Change(p))
 }
 
 // Keys returns the keys of the store, those of withheld values included.
