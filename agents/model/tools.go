@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,33 +144,22 @@ func eachMember(object json.RawMessage, f func(name string, value json.RawMessag
 	if len(object) == 0 || string(object) == "null" {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(object))
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	if t != json.Delim('{') {
+	if object[0] != '{' {
 		return errors.New("it is not an object")
 	}
+	if err := json.Unmarshal(object, new(json.RawMessage)); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(object)) // it is whole, and alone: nothing below fails
+	_, _ = d.Token()
 	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return err
-		}
+		t, _ := d.Token()
 		name, _ := t.(string)
 		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
+		_ = d.Decode(&v)
 		if err := f(name, v); err != nil {
 			return fmt.Errorf("%q: %w", text.Clip(name, 60), err)
 		}
-	}
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something follows the object")
 	}
 	return nil
 }
