@@ -105,20 +105,7 @@ func (d *decoder) base64() {
 			continue
 		}
 		from := i
-		var upper, lower, digit, url, std bool
 		for i < len(s) && isBase64(s[i]) {
-			switch c := s[i]; {
-			case isUpper(c):
-				upper = true
-			case isDigit(c):
-				digit = true
-			case c == '-' || c == '_':
-				url = true
-			case c == '+' || c == '/':
-				std = true
-			default:
-				lower = true
-			}
 			i++
 		}
 		to := i
@@ -127,19 +114,21 @@ func (d *decoder) base64() {
 		}
 		padded := i > to
 		n := to - from
-		// Twelve characters carry nine bytes. A word of small letters, or a
-		// path, is not taken for one unless it is padded.
-		if n < 12 || n%4 == 1 || url && std || !padded && (!(upper && lower) || !digit && n < 24) {
+		if n < 12 || n%4 == 1 || n > maxDecodedBytes { // twelve characters carry nine bytes
 			continue
 		}
-		if n > maxDecodedBytes {
+		t := s[from:to]
+		url, std, digit := strings.ContainsAny(t, "-_"), strings.ContainsAny(t, "+/"), strings.ContainsAny(t, "0123456789")
+		mixed := t != strings.ToUpper(t) && t != strings.ToLower(t)
+		// A word of small letters, or a path, is not taken for one unless it is padded.
+		if url && std || !padded && (!mixed || !digit && n < 24) {
 			continue
 		}
 		enc := base64.RawStdEncoding
 		if url {
 			enc = base64.RawURLEncoding
 		}
-		if b, err := enc.DecodeString(s[from:to]); err == nil && readable(string(b)) {
+		if b, err := enc.DecodeString(t); err == nil && readable(string(b)) {
 			d.add(Base64, string(b), from, i)
 		}
 	}

@@ -267,22 +267,19 @@ func (v *valueScanner) several(i, to int) int {
 	c := s[i]
 	if isDigit(c) || c == '+' {
 		if end := phoneEnd(s, i, to); end > 0 {
-			v.add(Phone, i, end)
-			return end
+			return v.take(Phone, i, end)
 		}
 	}
 	if isDigit(c) {
 		if end := groupedDigits(s, i, to); end > 0 {
-			v.add(Account, i, end)
-			return end
+			return v.take(Account, i, end)
 		}
 		// 12 March 2025, 12th of March
 		e := digitsEnd(s, i, to)
 		if e-i <= 2 {
 			w := wordEnd(s, e, to) // an ordinal's ending
 			if h := lowerWord(s[e:w]); h == "am" || h == "pm" {
-				v.add(DateTime, i, w)
-				return w
+				return v.take(DateTime, i, w)
 			}
 			if w == e || w == e+2 {
 				j := skipSpace(s, w, to)
@@ -291,16 +288,14 @@ func (v *valueScanner) several(i, to int) int {
 				}
 				w := wordEnd(s, j, to)
 				if j > e && valueWords().Months[lowerWord(s[j:w])] {
-					v.add(DateTime, i, yearAfter(s, w, to))
-					return v.out[len(v.out)-1].End
+					return v.take(DateTime, i, yearAfter(s, w, to))
 				}
 				if j == w || j == e {
 					j = skipSpace(s, e, to)
 					w = wordEnd(s, j, to)
 				}
 				if h := lowerWord(s[j:w]); j > e && (h == "am" || h == "pm") && s[j:w] != "Am" {
-					v.add(DateTime, i, w)
-					return w
+					return v.take(DateTime, i, w)
 				}
 			}
 		}
@@ -312,17 +307,14 @@ func (v *valueScanner) several(i, to int) int {
 			if j > n && (word == "million" || word == "billion" || word == "thousand") {
 				k := skipSpace(s, w, to)
 				if w2 := wordEnd(s, k, to); valueWords().Currencies[lowerWord(s[k:w2])] {
-					v.add(Money, i, w2)
-					return w2
+					return v.take(Money, i, w2)
 				}
 			}
 			if valueWords().Currencies[word] {
-				v.add(Money, i, w)
-				return w
+				return v.take(Money, i, w)
 			}
 			if j == n+1 && (word == "percent") {
-				v.add(Figure, i, w)
-				return w
+				return v.take(Figure, i, w)
 			}
 		}
 		if strings.HasPrefix(s[n:to], "%") {
@@ -335,8 +327,7 @@ func (v *valueScanner) several(i, to int) int {
 		}
 		// A figure with commas, which would end an atom.
 		if n > e && strings.IndexByte(s[i:n], ',') >= 0 && (n == to || !isAlnum(s[n]) && s[n] != '-' && s[n] != '/') {
-			v.add(Figure, i, n)
-			return n
+			return v.take(Figure, i, n)
 		}
 		return 0
 	}
@@ -355,8 +346,7 @@ func (v *valueScanner) several(i, to int) int {
 		case "million", "billion", "thousand", "usd":
 			n = w
 		}
-		v.add(Money, i, n)
-		return n
+		return v.take(Money, i, n)
 	}
 	if byteClass[c]&cLetter == 0 {
 		return 0
@@ -367,15 +357,13 @@ func (v *valueScanner) several(i, to int) int {
 	}
 	if isUpper(c) {
 		if end := ibanEnd(s, i, to); end > 0 {
-			v.add(Account, i, end)
-			return end
+			return v.take(Account, i, end)
 		}
 		word := lowerWord(s[i:w])
 		j := skipSpace(s, w, to)
 		if valueWords().Currencies[word] && len(word) <= 4 && j < to && isDigit(s[j]) {
 			n := amountEnd(s, j, to)
-			v.add(Money, i, n)
-			return n
+			return v.take(Money, i, n)
 		}
 		if valueWords().Months[word] {
 			if s[w-1] != '.' && w < to && s[w] == '.' {
@@ -390,13 +378,11 @@ func (v *valueScanner) several(i, to int) int {
 				if d-j <= 2 {
 					e = yearAfter(s, e, to)
 				}
-				v.add(DateTime, i, e)
-				return e
+				return v.take(DateTime, i, e)
 			}
 		}
 		if valueWords().Weekdays[word] {
-			v.add(DateTime, i, w)
-			return w
+			return v.take(DateTime, i, w)
 		}
 	}
 	// key = value

@@ -62,6 +62,12 @@ func (v *valueScanner) add(kind ValueKind, from, to int) {
 	v.out = append(v.out, Value{Kind: kind, Text: v.s[from:to], Start: from, End: to})
 }
 
+// take is add that returns where the value ends.
+func (v *valueScanner) take(kind ValueKind, from, to int) int {
+	v.add(kind, from, to)
+	return to
+}
+
 // scan finds the values of s[i:to], line forms included.
 func (v *valueScanner) scan(i, to int) {
 	s := v.s
