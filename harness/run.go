@@ -111,11 +111,33 @@ const (
 	groupBytes = 1 << 20
 )
 
-// group is what a worker has finished and not yet handed on.
+// group is what a worker has finished and not yet handed on, and the lists of what it
+// has, which the next trials use again.
 type group struct {
 	batch []results.Finished
 	bytes int // of transcripts
 	began time.Time
+	rows  [][]results.Decision
+	lines []byte
+}
+
+// spare is a list of decisions that is done with; an empty one where there is none.
+func (g *group) spare() (list []results.Decision) {
+	if n := len(g.rows); n > 0 {
+		list, g.rows = g.rows[n-1], g.rows[:n-1]
+	}
+	return list
+}
+
+// line writes a transcript behind those of the group. Whoever runs single trials hands
+// no group on, and keeps what he gets.
+func (g *group) line(t *results.Transcript) []byte {
+	if len(g.lines) >= groupBytes {
+		g.lines = nil
+	}
+	from := len(g.lines)
+	g.lines = t.Append(g.lines)
+	return g.lines[from:len(g.lines):len(g.lines)]
 }
 
 // add reports whether what was added before has waited long enough.
@@ -135,6 +157,12 @@ func (g *group) hand(sink Sink, progress *Progress) error {
 		return nil
 	}
 	err := Hand(sink, g.batch, progress)
+	for _, f := range g.batch {
+		g.rows = append(g.rows, f.Decisions[:0])
+	}
+	if g.lines = g.lines[:0]; cap(g.lines) > 4*groupBytes { // one huge trial should not be remembered
+		g.lines = nil
+	}
 	clear(g.batch)
 	g.batch, g.bytes = g.batch[:0], 0
 	return err

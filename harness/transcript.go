@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -22,16 +21,18 @@ type script struct {
 	placed int    // how many of them stand in a session
 	parts  []results.Part
 	marks  []mark
-	line   []byte
+	said   []results.Message
+	shown  []results.Record
 }
 
 // again returns an empty script over the lists of one that is done with.
 func (s script) again() script {
-	if cap(s.line) > groupBytes { // one huge trial should not be remembered
+	const most = 1 << 12 // one huge trial should not be remembered
+	if max(cap(s.known), cap(s.gates), cap(s.parts), cap(s.marks), cap(s.said), cap(s.shown)) > most {
 		return script{}
 	}
 	return script{known: s.known[:0], gates: s.gates[:0], at: s.at[:0], parts: s.parts[:0], marks: s.marks[:0],
-		line: s.line[:0]}
+		said: s.said[:0], shown: s.shown[:0]}
 }
 
 // spot is where a gate was called: the place of the message that it is about.
@@ -96,12 +97,6 @@ func (s *sessions) transcript(t *results.Trial) results.Transcript {
 	return out
 }
 
-// encode is the line of a transcript.
-func (s *script) encode(t *results.Transcript) []byte {
-	s.line = t.Append(s.line)
-	return bytes.Clone(s.line)
-}
-
 // known is a record as the transcript last showed it.
 type known struct {
 	id, text string
@@ -109,8 +104,8 @@ type known struct {
 }
 
 // changed are the records that are new or have changed since the last time.
-func (s *script) changed(mem *memory.Memory) (out []results.Record) {
-	i := 0
+func (s *script) changed(mem *memory.Memory) []results.Record {
+	i, before := 0, len(s.shown)
 	for r := range mem.Records {
 		// The order of commits never changes: an older record has the same place.
 		now := known{r.ID, r.Text, r.State}
@@ -119,12 +114,12 @@ func (s *script) changed(mem *memory.Memory) (out []results.Record) {
 		}
 		if s.known[i] != now {
 			s.known[i] = now
-			out = append(out, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text,
+			s.shown = append(s.shown, results.Record{ID: r.ID, Store: r.Store, Key: r.Key, Text: r.Text,
 				State: r.State.String(), Origin: originOf(r.Origin)})
 		}
 		i++
 	}
-	return out
+	return s.shown[before:len(s.shown):len(s.shown)]
 }
 
 func originOf(o memory.Origin) results.Origin {
@@ -137,7 +132,7 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 	if o == nil {
 		return
 	}
-	out := results.Session{Phase: phase, Messages: make([]results.Message, 0, len(o.Messages))}
+	out, first := results.Session{Phase: phase}, len(s.said)
 	actions, asides, marks := o.Actions, o.Asides, s.marksOf(o)
 	for i := range o.Messages {
 		from := &o.Messages[i]
@@ -175,8 +170,9 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 			}
 		}
 		to.Decisions = s.about(phase, i)
-		out.Messages = append(out.Messages, to)
+		s.said = append(s.said, to)
 	}
+	out.Messages = s.said[first:len(s.said):len(s.said)]
 	out.Decisions = s.about(phase, math.MaxInt)
 	for _, m := range marks {
 		out.Outside = append(out.Outside, m.Part)

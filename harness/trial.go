@@ -112,7 +112,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	}
 
 	began := time.Now()
-	w := st.subject.Watch()
+	w := st.subject.Watch(r.group.spare())
 	s := &sessions{witness: w, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
 	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
@@ -158,7 +158,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	}
 	row.Digest = results.OutcomeDigest(row, f.Decisions)
 	if x.Config.Transcripts == "all" {
-		f.Transcript = s.encode(&told)
+		f.Transcript = r.group.line(&told)
 	}
 	return f, nil
 }

@@ -158,9 +158,9 @@ func (t tally) all() *bool {
 	return ptr(t.stopped == t.came)
 }
 
-// Watch begins a trial of the subject.
-func (s *Subject) Watch() *Witness {
-	return &Witness{Subject: s, session: 1, Decisions: make([]results.Decision, 0, 8)}
+// Watch begins a trial of the subject, whose decisions are appended to a list.
+func (s *Subject) Watch(to []results.Decision) *Witness {
+	return &Witness{Subject: s, session: 1, Decisions: to}
 }
 
 // Seeded notes the ordinary memories, once the memory holds them and nothing

@@ -78,7 +78,7 @@ func benignCase() *datasets.Case {
 func (tr trial) play(t *testing.T, c *datasets.Case) results.Trial {
 	t.Helper()
 	ctx := context.Background()
-	w := NewSubject(c).Watch()
+	w := NewSubject(c).Watch(nil)
 	mem := memory.New(memory.Options{Stores: []memory.StoreSpec{{Name: "memory", Kind: memory.Entries},
 		{Name: "skills", Kind: memory.Skills}},
 		Recall: memory.RecallSpec{BM25: 1}, Observer: w.Observe, Start: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)})
