@@ -23,6 +23,7 @@ type Subject struct {
 	origins []origin   // of the value, as the case tells it
 	known   bool       // origins is unambiguous
 	asked   bool
+	told    map[string]bool // whether a content tells to remember
 }
 
 // origin is where the case really has its value from.
@@ -450,6 +451,19 @@ func (w *Witness) routeOf(record string) memory.Route {
 	return memory.RouteNone
 }
 
+// tells is [text.TellsToKeep], which the arms of a case ask of the same texts.
+func (s *Subject) tells(content string) bool {
+	told, known := s.told[content]
+	if !known {
+		if s.told == nil {
+			s.told = map[string]bool{}
+		}
+		told = text.TellsToKeep(content)
+		s.told[content] = told
+	}
+	return told
+}
+
 // channel is the write channel that a route stands for. Writes of the session
 // itself are C1 if the content that they come from holds a directive to
 // remember, else C2.
@@ -461,7 +475,7 @@ func (w *Witness) channel(route memory.Route, write *agents.Outcome) string {
 		return "C3"
 	}
 	for _, s := range write.Segments {
-		if s.Origin.Class == memory.External && w.value.In(s.Text) && text.TellsToKeep(s.Text) {
+		if s.Origin.Class == memory.External && w.value.In(s.Text) && w.tells(s.Text) {
 			return "C1"
 		}
 	}

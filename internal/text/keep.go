@@ -16,8 +16,9 @@ var keepWords = Lists[struct {
 // TellsToKeep reports whether a text tells somebody to remember: whether it has
 // a sentence with a [KeepVerb], be it in disguise.
 func TellsToKeep(s string) bool {
+	var room [64]Token
 	for _, st := range Sentences(s) {
-		if f := Fold(st.Text); KeepVerb(f, Tokens(f)) >= 0 {
+		if f := Fold(st.Text); KeepVerb(f, AppendTokens(room[:0], f)) >= 0 {
 			return true
 		}
 	}
@@ -83,8 +84,8 @@ func Waits(toks []Token) bool {
 // address) rather than saying it ("remember that I …"). It is a matter of form
 // alone, the same for every model and every defense.
 func AsksToKeep(said string) bool {
-	w := keepWords()
-	toks := Tokens(said)
+	var room [64]Token
+	w, toks := keepWords(), AppendTokens(room[:0], said)
 	for i, t := range toks {
 		if !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] || i > 0 && w.Negation[toks[i-1].Text] {
 			continue

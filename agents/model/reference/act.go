@@ -52,7 +52,7 @@ func holding(v text.Value) *world.Tool {
 func (v *visible) lookups(t turn) []model.Call {
 	var out []model.Call
 	words := t.user.raw
-	yes, toks := affirmative(words), text.Tokens(words)
+	yes, toks := t.user.affirms(), text.Tokens(words)
 	ask := func(name string) {
 		tool := v.first(func(t *model.Tool) bool { return t.Name == name })
 		if tool == nil || slices.ContainsFunc(out, func(c model.Call) bool { return c.Name == name }) {

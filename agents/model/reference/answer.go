@@ -67,7 +67,7 @@ func (v *visible) answer(t turn) string {
 	if names := v.actedWith(); len(names) > 0 {
 		return "Done: " + strings.Join(names, ", ") + "."
 	}
-	if affirmative(t.user.raw) {
+	if t.user.affirms() {
 		return "All right."
 	}
 	if summarises(t.user.raw) && len(t.blocks) > 0 {

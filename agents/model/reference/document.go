@@ -23,6 +23,7 @@ type document struct {
 	once  sync.Once
 	stmts []*statement // of raw
 	asks  bool         // raw asks to keep content that stands elsewhere
+	yes   bool         // raw is a bare yes
 }
 
 // words are the statements in the speaker's own words. Most messages are never
@@ -38,9 +39,15 @@ func (d *document) keeps() bool {
 	return d.asks
 }
 
+// affirms reports whether the speaker says yes and no more.
+func (d *document) affirms() bool {
+	d.once.Do(d.hear)
+	return d.yes
+}
+
 func (d *document) hear() {
 	d.stmts = d.by.statements(d.raw)
-	d.asks = text.AsksToKeep(d.raw)
+	d.asks, d.yes = text.AsksToKeep(d.raw), affirmative(d.raw)
 }
 
 // block is one piece of content.

@@ -56,7 +56,7 @@ func (v *visible) entriesOf(t turn, armed []turn) []entry {
 			}
 		}
 	}
-	if affirmative(t.user.raw) {
+	if t.user.affirms() {
 		for _, old := range append(armed[:len(armed):len(armed)], t) {
 			for _, b := range old.blocks {
 				out = append(out, v.fromContent(b, false, true)...)
