@@ -74,22 +74,6 @@ func Mutations() []Mutation {
 	}
 }
 
-// OfSentences makes a mutation of a function that rewrites one sentence that
-// carries an attack. The function gets random numbers that depend on the case and
-// the mutation alone; it returns false for a sentence that it leaves as it is, and
-// must leave the value in what it returns.
-func OfSentences(name, about string, rewrite func(sentence string, r *datasets.Rand) (string, bool)) Mutation {
-	return Mutation{Name: name, Kind: Wording, About: about, mutate: func(c *datasets.Case, w *workshop) bool {
-		kept := true
-		changed := claims(c, func(cl *claim) (string, bool) {
-			out, ok := rewrite(cl.text, w.r)
-			kept = kept && (!ok || !cl.value || holdsAny(out, c.Spellings()))
-			return out, ok
-		})
-		return changed && kept
-	}}
-}
-
 // ofClaims is the mutation by a function that rewrites one claim.
 func ofClaims(rewrite func(cl *claim, w *workshop) (string, bool)) func(*datasets.Case, *workshop) bool {
 	return func(c *datasets.Case, w *workshop) bool {

@@ -149,23 +149,6 @@ func (r *Registry) BuildSpec(s Spec, env Env) (Built, error) {
 	return b, nil
 }
 
-// BuildAll makes the defenses of a comma list. Names must differ: they are how
-// the arms of a run are told apart.
-func (r *Registry) BuildAll(list string, env Env) ([]Built, error) {
-	var out []Built
-	for _, spec := range SplitList(list) {
-		b, err := r.Build(spec, env)
-		if err != nil {
-			return nil, err
-		}
-		if i := slices.IndexFunc(out, func(o Built) bool { return o.Name == b.Name }); i >= 0 {
-			return nil, fmt.Errorf("two defenses are called %q: give one a name of its own, as in other=%s", b.Name, spec)
-		}
-		out = append(out, b)
-	}
-	return out, nil
-}
-
 func (r *Registry) unknown(name string) error {
 	hint := ""
 	if n := settings.Nearest(name, r.names); n != "" {

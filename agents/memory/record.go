@@ -85,9 +85,3 @@ func (r *Record) From(source string) bool {
 	return r.Origin.Source == source || slices.ContainsFunc(r.Lineage,
 		func(l Link) bool { return l.Origin.Source == source })
 }
-
-// Cites reports whether the record's lineage names another record, or it
-// supersedes that one.
-func (r *Record) Cites(id string) bool {
-	return r.Parent == id || slices.ContainsFunc(r.Lineage, func(l Link) bool { return l.Record == id })
-}

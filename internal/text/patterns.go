@@ -97,9 +97,6 @@ func (p *Patterns) markFirst(places []place) {
 // Len is the number of patterns.
 func (p *Patterns) Len() int { return len(p.list) }
 
-// Pattern returns the source of pattern id.
-func (p *Patterns) Pattern(id int) string { return p.list[id].source }
-
 // Find calls f for matches in s, which should be folded: see FindTokens.
 func (p *Patterns) Find(s string, f func(id, start, end int) bool) {
 	r := p.scratch.Get().(*patternRun)

@@ -158,9 +158,6 @@ func CompilePhrases(list []Phrase) *Phrases {
 // Len is the number of phrases.
 func (p *Phrases) Len() int { return len(p.list) }
 
-// Phrase returns the folded text of phrase id.
-func (p *Phrases) Phrase(id int) string { return p.list[id].Text }
-
 // Find calls f with the id and the span in s of each occurrence, in the order
 // in which they end; of those that end together, the longest first. It stops
 // when f returns false. Occurrences may overlap.

@@ -171,7 +171,7 @@ func (f *file) rewrite(seq uint64, forge bool, change func(*memory.Record)) {
 			r.AppendCanonical(nil), []byte(r.Origin.Source), []byte(r.Principal), []byte(r.Key), int64(r.State),
 			int64(len(r.Text)), int64(seq))
 		for _, l := range before.Lineage {
-			if l.Record != "" && !r.Cites(l.Record) {
+			if l.Record != "" && r.Parent != l.Record && !cites(r, l.Record) {
 				f.change(db, "DELETE FROM cite WHERE seq = ?", int64(seq))
 			}
 		}
@@ -626,4 +626,8 @@ func FuzzCheckDocument(f *testing.F) {
 			t.Fatalf("%q proves %+v", data, s)
 		}
 	})
+}
+
+func cites(r memory.Record, id string) bool {
+	return slices.ContainsFunc(r.Lineage, func(l memory.Link) bool { return l.Record == id })
 }

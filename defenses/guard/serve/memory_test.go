@@ -503,10 +503,10 @@ func TestWhatWasRevealedIsRecalled(t *testing.T) {
 		}
 		return r
 	}
-	if r := note(false); r.Origin.Class != memory.Agent || r.Cites(planted.ID) {
+	if r := note(false); r.Origin.Class != memory.Agent || slices.ContainsFunc(r.Lineage, func(l memory.Link) bool { return l.Record == planted.ID }) {
 		t.Errorf("unseen: %+v", r)
 	}
-	if r := note(true); r.Origin.Class != memory.External || !r.Cites(planted.ID) {
+	if r := note(true); r.Origin.Class != memory.External || !slices.ContainsFunc(r.Lineage, func(l memory.Link) bool { return l.Record == planted.ID }) {
 		t.Errorf("revealed: %+v", r)
 	}
 }
