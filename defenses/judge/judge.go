@@ -112,16 +112,26 @@ func (j *judge) Open(ctx context.Context, _ memory.View) (memory.Gate, error) {
 func (j *judge) on(ctx context.Context, key string, ask []model.Message) (verdict, error) {
 	for {
 		mine := false
-		v, err, _ := j.asking.Do(key, func() (any, error) {
+		asked := j.asking.DoChan(key, func() (v any, err error) {
 			mine = true
+			defer func() { // on a goroutine that no trial guards
+				if p := recover(); p != nil {
+					err = fmt.Errorf("panic: %v", p)
+				}
+			}()
 			return j.decide(ctx, key, ask)
 		})
-		switch {
-		case err == nil:
-			return v.(verdict), nil
-		case mine:
-			return verdict{}, err
-		case ctx.Err() != nil:
+		select {
+		case r := <-asked:
+			if r.Err == nil {
+				return r.Val.(verdict), nil
+			}
+			if mine {
+				return verdict{}, r.Err
+			}
+		case <-ctx.Done(): // a trial whose time is over waits for nobody
+		}
+		if ctx.Err() != nil {
 			return verdict{}, context.Cause(ctx)
 		}
 		// Whoever asked has failed, perhaps because their trial was over: ask

@@ -187,6 +187,30 @@ func TestATrialThatIsOverDoesNotFailOthers(t *testing.T) {
 	}
 }
 
+// A trial whose time is over does not wait for the verdict that another one asked for.
+func TestATrialThatIsOverWaitsForNobody(t *testing.T) {
+	s := stalled{make(chan struct{}, 4)}
+	d := New(s, "stalled")
+	ask := func(ctx context.Context) error {
+		g, _ := d.Open(t.Context(), defensetest.NewView())
+		_, err := g.Write(ctx, memory.Proposal{Record: defensetest.External("x")})
+		return err
+	}
+	first, end := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- ask(first) }()
+	<-s.asked
+	second, over := context.WithCancel(t.Context())
+	waits := make(chan error)
+	go func() { waits <- ask(second) }()
+	over()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("it waited for the other: %v", err)
+	}
+	end()
+	<-done
+}
+
 func TestTheTextCannotCloseItsBlock(t *testing.T) {
 	o := new(oracle)
 	tr := defensetest.Open(t, New(o, "oracle"))
