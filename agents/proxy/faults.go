@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,13 +56,8 @@ func ParseFaults(s string) (Faults, error) {
 			}
 			continue
 		}
-		k := NoFault
-		for i := Cut; i < faults; i++ {
-			if faultNames[i] == name {
-				k = i
-			}
-		}
-		if k == NoFault {
+		k := slices.Index(faultNames[:], name)
+		if k <= int(NoFault) {
 			return f, fmt.Errorf("reading the faults: there is no fault %q: all, %s", name, strings.Join(faultNames[1:], ", "))
 		}
 		f[k] = share

@@ -50,7 +50,7 @@ func (p ollama) whole(q request, r model.Reply, _ bool) []byte {
 func (p ollama) pieces(q request, r model.Reply, _ bool) [][]byte {
 	var out [][]byte
 	for part := range parts(r.Text) {
-		out = append(out, p.line(q, part, nil, nil))
+		out = append(out, p.line(q, string(part), nil, nil))
 	}
 	for _, c := range ollamaCalls(q, r.Calls) {
 		out = append(out, p.line(q, "", []object{c}, nil))

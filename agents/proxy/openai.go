@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"encoding/json"
+	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/memtox/memtox/agents/model"
 )
@@ -78,13 +80,13 @@ func (p openAI) chunk(q request, delta object, finish any) []byte {
 func (p openAI) pieces(q request, r model.Reply, bad bool) [][]byte {
 	out := [][]byte{p.chunk(q, object{"role": "assistant", "content": ""}, nil)}
 	for part := range parts(r.Text) {
-		out = append(out, p.chunk(q, object{"content": part}, nil))
+		out = append(out, p.chunk(q, object{"content": string(part)}, nil))
 	}
 	for i, c := range r.Calls {
 		call := object{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}
 		out = append(out, p.chunk(q, object{"tool_calls": []object{call}}, nil))
 		for part := range parts(arguments(q, c, bad && i == 0)) {
-			more := object{"index": i, "function": object{"arguments": part}}
+			more := object{"index": i, "function": object{"arguments": string(part)}}
 			out = append(out, p.chunk(q, object{"tool_calls": []object{more}}, nil))
 		}
 	}
@@ -99,21 +101,7 @@ func (p openAI) pieces(q request, r model.Reply, bad bool) [][]byte {
 
 // parts cuts a text into pieces as a model would send them, not within a
 // character.
-func parts(s string) func(func(string) bool) {
-	const size = 24
-	return func(yield func(string) bool) {
-		for s != "" {
-			n := min(size, len(s))
-			for n < len(s) && s[n]&0xC0 == 0x80 {
-				n++
-			}
-			if !yield(s[:n]) {
-				return
-			}
-			s = s[n:]
-		}
-	}
-}
+func parts(s string) iter.Seq[[]rune] { return slices.Chunk([]rune(s), 24) }
 
 func (p openAI) endless(q request) []byte { return p.chunk(q, object{"content": "and "}, nil) }
 

@@ -22,9 +22,7 @@ type Relay struct {
 	base   string
 	stop   context.CancelFunc
 	served sync.WaitGroup
-
-	mu    sync.Mutex
-	tapes map[string]*Tape
+	tapes  sync.Map // *Tape by the token of its address
 }
 
 // Tape is what one trial asked the model.
@@ -43,7 +41,7 @@ var errNoTrial = errors.New("no trial is under way at this address")
 
 // NewRelay starts a relay of a model.
 func NewRelay(m model.Model) (*Relay, error) {
-	r := &Relay{model: m, tapes: map[string]*Tape{}}
+	r := &Relay{model: m}
 	s, err := New(Options{Models: map[string]model.Model{RelayName: r}})
 	if err != nil {
 		return nil, fmt.Errorf("making the relay: %w", err)
@@ -59,10 +57,8 @@ func NewRelay(m model.Model) (*Relay, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/t/{token}/", func(w http.ResponseWriter, q *http.Request) {
 		token := q.PathValue("token")
-		r.mu.Lock()
-		t := r.tapes[token]
-		r.mu.Unlock()
-		if t == nil {
+		t, ok := r.tapes.Load(token)
+		if !ok {
 			openAI{}.fail(w, http.StatusNotFound, "not_found_error", errNoTrial.Error())
 			return
 		}
@@ -83,14 +79,8 @@ func (r *Relay) Close() {
 // called.
 func (r *Relay) Begin(ctx context.Context) (t *Tape, url string, end func()) {
 	token, t := rand.Text(), &Tape{ctx: ctx}
-	r.mu.Lock()
-	r.tapes[token] = t
-	r.mu.Unlock()
-	return t, r.base + "/t/" + token + "/v1", func() {
-		r.mu.Lock()
-		delete(r.tapes, token)
-		r.mu.Unlock()
-	}
+	r.tapes.Store(token, t)
+	return t, r.base + "/t/" + token + "/v1", func() { r.tapes.Delete(token) }
 }
 
 // Next implements [model.Model] for the server: it asks in the name of the trial.

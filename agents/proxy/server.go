@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -75,7 +76,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	s := &Server{opts: o, models: o.Models, done: make(chan struct{})}
+	s := &Server{opts: o, models: o.Models, names: slices.Sorted(maps.Keys(o.Models)), done: make(chan struct{})}
 	s.chaos.opts = &s.opts
 	if o.RateLimit > 0 { // a second's worth at once
 		s.rate = rate.NewLimiter(rate.Limit(o.RateLimit), max(1, int(o.RateLimit)))
@@ -89,11 +90,6 @@ func New(o Options) (*Server, error) {
 			s.models[name] = reference.New(set, cache)
 			s.names = append(s.names, name)
 		}
-	} else {
-		for name := range s.models {
-			s.names = append(s.names, name)
-		}
-		slices.Sort(s.names)
 	}
 	return s, nil
 }
@@ -108,13 +104,11 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/embed", s.embed(ollama{}))
 	mux.HandleFunc("GET /api/tags", s.ollamaTags)
 	mux.HandleFunc("POST /api/show", s.ollamaShow)
-	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter,
-		_ *http.Request) {
-		sendJSON(w, 200, map[string]string{"version": version})
+	mux.HandleFunc("GET /api/version", func(w http.ResponseWriter, _ *http.Request) {
+		sendJSON(w, 200, object{"version": version})
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_,
-			_ = io.WriteString(w, "memtox reference model")
+		_, _ = io.WriteString(w, "memtox reference model")
 	})
 	return mux
 }
@@ -200,14 +194,11 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 		}
 		reply.Calls = number(q.Messages, reply.Calls)
 		if wait := s.opts.Latency - time.Since(began); wait > 0 {
-			t := time.NewTimer(wait)
 			select {
-			case <-t.C:
+			case <-time.After(wait):
 			case <-r.Context().Done():
-				t.Stop()
 				return
 			case <-s.done:
-				t.Stop()
 			}
 		}
 		s.answer(w, r, p, q, reply, fault)
@@ -289,12 +280,7 @@ func pad(b []byte, n int) []byte {
 	if end < 0 || missing < 0 {
 		return b
 	}
-	out := append(make([]byte, 0, n), b[:end]...)
-	out = append(out, before...)
-	for range missing {
-		out = append(out, 'x')
-	}
-	return append(append(out, after...), b[end+1:]...)
+	return slices.Concat(b[:end], []byte(before), bytes.Repeat([]byte("x"), missing), []byte(after), b[end+1:])
 }
 
 // cut breaks the connection.
@@ -314,15 +300,13 @@ func (s *Server) endless(w http.ResponseWriter, r *http.Request, p protocol, q r
 		w.Header().Set("Content-Type", "application/json")
 		piece = []byte(strings.Repeat(" ", 256))
 	}
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
 	for {
 		if _, err := w.Write(piece); err != nil {
 			return
 		}
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case <-t.C:
+		case <-time.After(time.Millisecond):
 		case <-r.Context().Done():
 			return
 		case <-s.done:
@@ -364,15 +348,10 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return b, nil
 }
 
-func sendJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "encoding the answer failed", http.StatusInternalServerError)
-		return
-	}
+func sendJSON(w http.ResponseWriter, status int, o object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(b)
+	_, _ = w.Write(encode(o))
 }
 
 // read reads the body of a request that is not a chat, or answers what is wrong.
