@@ -22,16 +22,15 @@ const closeGrace = 2 * time.Second
 type program struct {
 	child *remote.Child
 
-	mu      sync.Mutex
-	open    map[uint64]chan *Answer
-	dropped map[uint64]bool // asked, not answered in time
-	heard   time.Time       // of the last answer
-	done    [256]uint64     // the last ids that were answered, for messages
-	count   int
+	mu    sync.Mutex
+	open  map[uint64]chan *Answer // asked, be it that nobody waits any more
+	heard time.Time               // of the last answer
+	done  [256]uint64             // the last ids that were answered, for messages
+	count int
 }
 
 func startProgram(o remote.ProcessOptions) (*program, error) {
-	p := &program{open: make(map[uint64]chan *Answer), dropped: make(map[uint64]bool), heard: time.Now()}
+	p := &program{open: make(map[uint64]chan *Answer), heard: time.Now()}
 	o.Line = p.line
 	var err error
 	p.child, err = remote.Start(o)
@@ -52,7 +51,7 @@ func (p *program) send(ctx context.Context, q *Request) (func(context.Context) (
 	answer := make(chan *Answer, 1)
 	p.mu.Lock()
 	// Ids are drawn, so that no guard can answer a question before it is asked.
-	for q.ID == 0 || p.open[q.ID] != nil || p.dropped[q.ID] {
+	for q.ID == 0 || p.open[q.ID] != nil {
 		q.ID = rand.Uint64N(maxID)
 	}
 	p.open[q.ID] = answer
@@ -63,10 +62,9 @@ func (p *program) send(ctx context.Context, q *Request) (func(context.Context) (
 	}
 	sent := time.Now()
 	if err := p.child.Send(ctx, line); err != nil {
-		p.drop(ctx, q.ID, sent)
+		p.missed(ctx, sent)
 		return nil, err
 	}
-	id := q.ID
 	return func(ctx context.Context) (*Answer, error) {
 		select {
 		case a := <-answer:
@@ -84,26 +82,20 @@ func (p *program) send(ctx context.Context, q *Request) (func(context.Context) (
 			}
 			return nil, p.child.Err()
 		case <-ctx.Done():
-			if _, late := context.Cause(ctx).(*lateError); late {
-				p.drop(ctx, id, sent)
-			}
+			p.missed(ctx, sent)
 			return nil, context.Cause(ctx)
 		}
 	}, nil
 }
 
-// drop gives up a question. A guard that has answered nothing since it was asked
-// hangs, and is ended; else only this answer is late.
-func (p *program) drop(ctx context.Context, id uint64, sent time.Time) {
+// missed notes a question that nobody waits for any more. A guard that has answered
+// nothing since it was asked, in all its time, hangs, and is ended; else only this
+// answer is late.
+func (p *program) missed(ctx context.Context, sent time.Time) {
 	p.mu.Lock()
-	_, open := p.open[id]
-	delete(p.open, id)
-	if open {
-		p.dropped[id] = true
-	}
 	hangs := p.heard.Before(sent)
 	p.mu.Unlock()
-	if late, ok := context.Cause(ctx).(*lateError); ok && hangs {
+	if late := context.Cause(ctx); hangs && isLate(late) {
 		p.child.Fail(fmt.Errorf("it hangs: %w", late))
 	}
 }
@@ -122,8 +114,6 @@ func (p *program) line(b []byte) error {
 	case ok:
 		delete(p.open, a.ID)
 		answer <- a
-	case p.dropped[a.ID]:
-		delete(p.dropped, a.ID)
 	case a.ID != 0 && slices.Contains(p.done[:], a.ID):
 		return &violation{fmt.Sprintf("it answered question %d twice", a.ID)}
 	default:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -41,8 +40,7 @@ func (g *gate) lose(err error) {
 // broken loses the trial and returns why.
 func (g *gate) broken(err error) error {
 	g.lose(err)
-	g.said = true
-	return g.err
+	return g.ready()
 }
 
 // ready returns the error by which the trial was lost.
@@ -64,7 +62,7 @@ func (g *gate) tell(ctx context.Context, op string, q *Request) {
 		return
 	}
 	g.prepare(op, q)
-	ctx, cancel := context.WithTimeoutCause(ctx, g.guard.timeout, g.guard.late())
+	ctx, cancel := g.guard.within(ctx)
 	defer cancel()
 	await, err := g.peer.send(ctx, q)
 	if err != nil {
@@ -72,10 +70,7 @@ func (g *gate) tell(ctx context.Context, op string, q *Request) {
 		return
 	}
 	g.waiting = append(g.waiting, func(ctx context.Context) (*Answer, error) {
-		a, err := await(ctx)
-		if err == nil && a.Error != "" {
-			err = fmt.Errorf("it says that it failed: %s", remote.Quote(a.Error))
-		}
+		a, err := answered(await(ctx))
 		if err != nil {
 			err = fmt.Errorf("%s: %w", op, err)
 		}
@@ -125,7 +120,9 @@ func (g *gate) ask(ctx context.Context, op string, q *Request) (*Answer, error) 
 	if a.TookUS > 0 {
 		memory.AddWire(ctx, took-own)
 	}
-	g.guard.answered()
+	g.guard.mu.Lock()
+	g.guard.failures = 0 // it does its work
+	g.guard.mu.Unlock()
 	return a, nil
 }
 
@@ -144,15 +141,16 @@ func (g *gate) around(ctx context.Context) {
 }
 
 func (g *gate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, error) {
-	if !g.ops[Input] {
-		return memory.Verdict{}, g.ready()
-	}
-	a, err := g.ask(ctx, Input, &Request{Principal: g.view.Principal(), Segment: s.ID, Turn: s.Turn,
+	return g.judge(ctx, Input, &Request{Principal: g.view.Principal(), Segment: s.ID, Turn: s.Turn,
 		Record: RecordOf(&memory.Record{Text: s.Text, Origin: s.Origin})})
-	return g.verdict(a, err)
 }
 
-func (g *gate) verdict(a *Answer, err error) (memory.Verdict, error) {
+// judge asks for a verdict. What the guard does not want to be asked is let through.
+func (g *gate) judge(ctx context.Context, op string, q *Request) (memory.Verdict, error) {
+	if !g.ops[op] {
+		return memory.Verdict{}, g.ready()
+	}
+	a, err := g.ask(ctx, op, q)
 	if err != nil {
 		return memory.Verdict{}, err
 	}
@@ -164,11 +162,8 @@ func (g *gate) verdict(a *Answer, err error) (memory.Verdict, error) {
 }
 
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
-	if !g.ops[Write] {
-		return memory.Verdict{}, g.ready()
-	}
-	return g.verdict(g.ask(ctx, Write, &Request{Route: p.Route, Change: p.Op.String(), Principal: p.Record.Principal,
-		Record: RecordOf(&p.Record), Prior: RecordOf(p.Prior)}))
+	return g.judge(ctx, Write, &Request{Route: p.Route, Change: p.Op.String(), Principal: p.Record.Principal,
+		Record: RecordOf(&p.Record), Prior: RecordOf(p.Prior)})
 }
 
 func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
@@ -197,14 +192,11 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 }
 
 func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
-	if !g.ops[Act] {
-		return memory.Verdict{}, g.ready()
-	}
 	q := &Request{Tool: c.Tool, Query: c.Query.Text, QueryRoute: c.Query.Route, Principal: c.Query.Principal, K: c.Query.K}
 	for _, a := range c.Args {
 		q.Args = append(q.Args, Arg(a))
 	}
-	return g.verdict(g.ask(ctx, Act, q))
+	return g.judge(ctx, Act, q)
 }
 
 func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
@@ -273,7 +265,7 @@ func (g *gate) Close() error {
 		}
 		return g.broken(fmt.Errorf("at the end of the trial: %w", err))
 	}
-	ctx, cancel := context.WithTimeoutCause(g.ctx, g.guard.timeout, g.guard.late())
+	ctx, cancel := g.guard.within(g.ctx)
 	defer cancel()
 	for _, await := range g.waiting {
 		if _, err := await(ctx); err != nil {

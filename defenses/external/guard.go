@@ -51,15 +51,15 @@ type guard struct {
 	owner   remote.Secret // zero where the guard is somebody else's
 	trials  atomic.Uint64
 
-	turn chan struct{} // held by whoever connects
+	turn   chan struct{} // held by whoever connects
+	starts int           // theirs
 
 	mu       sync.Mutex
 	live     peer
 	id       defenses.Identity
 	ops      map[string]bool
-	known    bool // id and ops are those of a hello
-	failures int  // in a row
-	starts   int
+	known    bool  // id and ops are those of a hello
+	failures int   // in a row
 	dead     error // it is given up
 	closed   bool
 }
@@ -91,84 +91,71 @@ func (g *guard) Close() error {
 	return nil
 }
 
-// connection returns the live connection, or makes one. One caller connects, the
-// others wait for it.
+// connection returns the live connection, or starts the guard until it has said
+// hello, or is given up. One caller connects, the others wait for it.
 func (g *guard) connection(ctx context.Context) (peer, error) {
 	select {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	g.mu.Lock()
-	p, dead, closed := g.live, g.dead, g.closed
-	g.mu.Unlock()
-	switch {
-	case dead != nil:
-		return nil, dead
-	case closed:
-		return nil, fmt.Errorf("%s is closed", g.spec)
-	case p != nil:
+	for {
+		g.mu.Lock()
+		p, dead, closed := g.live, g.dead, g.closed
+		g.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case dead != nil:
+			return nil, dead
+		case closed:
+			if p != nil { // it said hello meanwhile
+				p.close(nil)
+			}
+			return nil, fmt.Errorf("%s is closed", g.spec)
+		case p == nil:
+			if err := g.connect(ctx); err != nil && ctx.Err() == nil {
+				g.fail(fmt.Errorf("the handshake failed: %w", err))
+			}
+			continue
+		}
 		select {
 		case <-p.lost():
 			p.close(nil)
-			g.fail(p, p.why())
-			return g.connect(ctx)
+			g.fail(p.why())
 		default:
 			return p, nil
 		}
 	}
-	return g.connect(ctx)
 }
 
-// connect starts the guard until it has said hello, or is given up.
-func (g *guard) connect(ctx context.Context) (peer, error) {
-	for {
-		g.mu.Lock()
-		dead := g.dead
-		g.starts++
-		g.mu.Unlock()
-		if dead != nil {
-			return nil, dead
-		}
-		p, err := g.dial(ctx)
-		if err == nil {
-			if err = g.greet(ctx, p); err == nil {
-				g.mu.Lock()
-				g.live = p
-				closed := g.closed
-				g.mu.Unlock()
-				if closed {
-					p.close(nil)
-					return nil, fmt.Errorf("%s is closed", g.spec)
-				}
-				return p, nil
-			}
-			p.close(err)
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		g.fail(p, fmt.Errorf("the handshake failed: %w", err))
+// connect starts the guard once and greets it.
+func (g *guard) connect(ctx context.Context) error {
+	g.starts++
+	p, err := g.dial(ctx)
+	if err != nil {
+		return err
 	}
+	if err := g.greet(ctx, p); err != nil {
+		p.close(err)
+		return err
+	}
+	g.mu.Lock()
+	g.live = p
+	g.mu.Unlock()
+	return nil
 }
 
 // fail counts a failure of the guard, and gives it up after too many. A guard
 // that breaks the protocol is given up at once: what it answered before cannot
 // be trusted either.
-func (g *guard) fail(p peer, err error) {
+func (g *guard) fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.live == p {
-		g.live = nil
-	}
+	g.live = nil
 	g.failures++
 	var broken *violation
 	switch {
-	case g.dead != nil:
 	case errors.As(err, &broken):
 		g.dead = fmt.Errorf("%s is not asked any more: %w", g.spec, err)
 	case g.failures >= maxFailures, !g.known && g.failures >= maxGreets:
@@ -176,13 +163,6 @@ func (g *guard) fail(p peer, err error) {
 	case g.starts >= maxStarts:
 		g.dead = fmt.Errorf("%s is given up after %d starts: %w", g.spec, g.starts, err)
 	}
-}
-
-// answered notes that the guard does its work.
-func (g *guard) answered() {
-	g.mu.Lock()
-	g.failures = 0
-	g.mu.Unlock()
 }
 
 // violation is a breach of the protocol after which no answer can be trusted.
@@ -248,23 +228,27 @@ func identity(a *Answer) (id defenses.Identity, ops map[string]bool, err error) 
 
 // ask sends a question and waits for its answer, within the time for one.
 func (g *guard) ask(ctx context.Context, p peer, q *Request) (*Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, g.late())
+	ctx, cancel := g.within(ctx)
 	defer cancel()
 	await, err := p.send(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	a, err := await(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if a.Error != "" {
-		return nil, fmt.Errorf("it says that it failed: %s", remote.Quote(a.Error))
-	}
-	return a, nil
+	return answered(await(ctx))
 }
 
-func (g *guard) late() error { return &lateError{g.timeout} }
+// answered holds an answer that says that there is none to be an error.
+func answered(a *Answer, err error) (*Answer, error) {
+	if err == nil && a.Error != "" {
+		err = fmt.Errorf("it says that it failed: %s", remote.Quote(a.Error))
+	}
+	return a, err
+}
+
+// within bounds a context by the time for one answer.
+func (g *guard) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, g.timeout, &lateError{g.timeout})
+}
 
 // lateError is the cause of a question that was not answered in time.
 type lateError struct{ after time.Duration }
