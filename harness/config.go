@@ -53,9 +53,9 @@ type Config struct {
 	Window            int           `key:"window"`
 	Policy            string        `key:"policy"`
 	Lineage           string        `key:"lineage"`
-	// WriteSessions and Gap are lists of numbers: each pair is an agent of its own.
-	WriteSessions   []string      `key:"write_sessions"`
-	Gap             []string      `key:"gap"`
+	// WriteSessions and Gap are lists: each pair is an agent of its own.
+	WriteSessions   []int         `key:"write_sessions"`
+	Gap             []int         `key:"gap"`
 	DefenseBaseURL  string        `key:"defense_base_url"`
 	ExternalTimeout time.Duration `key:"external_timeout"`
 	PassEnv         []string      `key:"pass_env"`

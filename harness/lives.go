@@ -2,13 +2,10 @@ package harness
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/attacks"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // Life is how long an agent lives between the first write and the retrieval. The
@@ -20,12 +17,6 @@ type Life struct {
 	// Gap is how many ordinary sessions lie between writing and retrieval.
 	Gap int
 }
-
-// Bounds of a life: each session costs as much as a trial's own.
-const (
-	maxWriteSessions = 50
-	maxGap           = 1000
-)
 
 // suffix is what an agent's name has behind it, so that lives are told apart
 // wherever agents are. The ordinary life has none.
@@ -45,38 +36,20 @@ func (l Life) suffix() string {
 func (a *Arm) Agent() string { return a.Profile.Name + a.Life.suffix() }
 
 // lives are the settings write_sessions and gap, each with each.
-func (c *Config) lives() ([]Life, error) {
-	k, err := counts("write_sessions", c.WriteSessions, 1, maxWriteSessions)
-	if err != nil {
-		return nil, err
+func (c *Config) lives() (out []Life) {
+	sessions, gaps := c.WriteSessions, c.Gap
+	if len(sessions) == 0 {
+		sessions = []int{1}
 	}
-	n, err := counts("gap", c.Gap, 0, maxGap)
-	if err != nil {
-		return nil, err
+	if len(gaps) == 0 {
+		gaps = []int{0}
 	}
-	var out []Life
-	for _, k := range k {
-		for _, n := range n {
+	for _, k := range sessions {
+		for _, n := range gaps {
 			out = append(out, Life{More: k - 1, Gap: n})
 		}
 	}
-	return out, nil
-}
-
-// counts reads a list of numbers; an empty one is the least.
-func counts(key string, list []string, least, most int) ([]int, error) {
-	if len(list) == 0 {
-		return []int{least}, nil
-	}
-	var out []int
-	for _, s := range list {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < least || n > most || strconv.Itoa(n) != s {
-			return nil, &settings.Problem{Where: key, What: fmt.Sprintf("%q is not a number from %d to %d", s, least, most)}
-		}
-		out = append(out, n)
-	}
-	return out, nil
+	return out
 }
 
 // written are the turns of a life's write sessions.

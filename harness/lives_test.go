@@ -72,14 +72,12 @@ func TestALongGapHasMoreInMemory(t *testing.T) {
 }
 
 func TestLivesOutOfRangeAreRefused(t *testing.T) {
-	for setting, want := range map[string]string{"write_sessions=0": `write_sessions: "0" is not a number from 1 to 50`,
-		"gap=1001": `gap: "1001" is not a number from 0 to 1000`,
-		"gap=-1":   `gap: "-1" is not a number`, "write_sessions=2,02": `write_sessions: "02" is not a number`} {
+	for setting, want := range map[string]string{
+		"write_sessions=0": `write_sessions: 0 is out of range (at least 1, at most 50)`,
+		"gap=1001":         `gap: 1001 is out of range (at least 0, at most 1000)`,
+		"gap=-1":           `gap: -1 is out of range`, "write_sessions=2,02": `write_sessions: "02" stands in the list twice`} {
 		c := DefaultConfig()
-		if err := c.Set(setting); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Prepare(context.Background(), c, Builtin()); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := c.Set(setting); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}

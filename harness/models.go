@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,12 +209,8 @@ func (r *server) Close() error {
 }
 
 func (o ModelOptions) remote(c Config, kind, name string) (*server, error) {
-	inFlight := c.Concurrency
-	if inFlight == 0 {
-		inFlight = remoteWorkers
-	}
-	r := &server{client: remote.New(remote.Options{InFlight: inFlight, Timeout: c.RequestTimeout, Attempts: c.Attempts,
-		RetryBudget:       c.RetryBudget,
+	r := &server{client: remote.New(remote.Options{InFlight: cmp.Or(c.Concurrency, remoteWorkers),
+		Timeout: c.RequestTimeout, Attempts: c.Attempts, RetryBudget: c.RetryBudget,
 		RequestsPerMinute: c.RequestsPerMinute, TokensPerMinute: c.TokensPerMinute,
 		Caps: remote.Caps{Calls: int64(c.MaxRequests), Tokens: int64(c.MaxTokens), Cost: c.MaxCost}, Spent: o.Spent})}
 	if err := o.connect(r, c, kind, name); err != nil {

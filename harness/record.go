@@ -202,16 +202,12 @@ func ResolvedDifferences(theirs any, ours map[string]any) []settings.Difference 
 		return m
 	}
 	was, is := flat(theirs), flat(ours)
-	for _, k := range sortedKeys(is) {
+	for _, k := range slices.Sorted(maps.Keys(is)) {
 		if was[k] != is[k] {
 			out = append(out, settings.Differ("what "+k+" stands for", was[k], is[k]))
 		}
 	}
 	return out
-}
-
-func sortedKeys(m map[string]string) []string {
-	return slices.Sorted(maps.Keys(m))
 }
 
 func appendNew(list []string, s string) []string {

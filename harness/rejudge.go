@@ -90,12 +90,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 func (x *Rejudging) Close() error { return x.Reader.Close() }
 
 // Workers is how many trials are judged at once.
-func (x *Rejudging) Workers() int {
-	if x.Config.Concurrency > 0 {
-		return x.Config.Concurrency
-	}
-	return remoteWorkers
-}
+func (x *Rejudging) Workers() int { return cmp.Or(x.Config.Concurrency, remoteWorkers) }
 
 // Judge judges every trial that the sink does not hold yet and hands it over. Like
 // [Experiment.Run] it begins no further trial once stop is closed or ctx has ended.

@@ -166,22 +166,19 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 // what drives it: a loop of ours, if nothing else does.
 func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built []defenses.Built) error {
 	c := x.Config
-	lives, err := c.lives()
-	if err != nil {
-		return err
-	}
 	var arms []Arm
 	for _, p := range profiles {
 		if x.drivers[p] == nil {
 			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
 				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
 		}
-		for _, l := range lives {
+		for _, l := range c.lives() {
 			for _, d := range built {
 				arms = append(arms, Arm{Profile: p, Defense: d, Life: l})
 			}
 		}
 	}
+	var err error
 	x.Plan, err = NewPlan(c, set, x.Name, arms)
 	return err
 }
@@ -351,11 +348,7 @@ func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, suff
 // waits reports whether a defense decides elsewhere, so that workers wait for it
 // more than they work.
 func waits(b *defenses.Built) bool {
-	switch b.Spec.Kind {
-	case "judge", "http", "https":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"judge", "http", "https"}, b.Spec.Kind)
 }
 
 // knowledge is what defenses may fit baselines on: the ordinary background

@@ -13,7 +13,7 @@ import (
 func TestDecisionsStandBesideTheirMessage(t *testing.T) {
 	c := harness.DefaultConfig()
 	c.Dataset, c.Agents, c.Defenses, c.Gap = "memtox-smoke", []string{"hermes", "openclaw", "rag"}, []string{"guard"},
-		[]string{"1"}
+		[]int{1}
 	c.Limit = 40
 	x, err := harness.Prepare(t.Context(), c, harness.Builtin())
 	if err != nil {

@@ -107,18 +107,19 @@ func tableOf(typ reflect.Type, help Node, texts bool, special map[string]Special
 		if k.special.Choices != nil {
 			k.Choices = k.special.Choices
 		}
-		if k.min, err = bound(k.Min, k.typ); err != nil {
+		of, _ := k.element()
+		if k.min, err = bound(k.Min, of); err != nil {
 			return nil, e.At.Errorf("min: %v", err)
 		}
-		if k.max, err = bound(k.Max, k.typ); err != nil {
+		if k.max, err = bound(k.Max, of); err != nil {
 			return nil, e.At.Errorf("max: %v", err)
 		}
 		if k.typ.Kind() == reflect.Slice && plainStruct(k.typ.Elem()) {
-			var of struct{ Records yaml.Node }
-			if err := e.Value.n.Decode(&of); err != nil {
+			var said struct{ Records yaml.Node }
+			if err := e.Value.n.Decode(&said); err != nil {
 				return nil, e.Value.Errorf("%v", err)
 			}
-			inner := Node{"settings", &of.Records}
+			inner := Node{"settings", &said.Records}
 			if k.Records, err = tableOf(k.typ.Elem(), inner, texts, special, k.Name+"."); err != nil {
 				return nil, err
 			}

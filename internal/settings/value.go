@@ -165,14 +165,14 @@ func (v Value) setItems(items []string, where string, nodes []Node) error {
 		if s = strings.TrimSpace(s); s == "" {
 			return fail("an empty name stands in the list")
 		}
-		if slices.Contains(seen, s) && !v.key.table.Texts {
-			return fail(fmt.Sprintf("%q stands in the list twice", s))
-		}
-		seen = append(seen, s)
 		p, err := v.key.parse(s)
 		if err != nil {
 			return Placed(where, err)
 		}
+		if slices.Contains(seen, text(p)) && !v.key.table.Texts {
+			return fail(fmt.Sprintf("%q stands in the list twice", s))
+		}
+		seen = append(seen, text(p))
 		out = reflect.Append(out, p)
 	}
 	v.v.Set(out)
