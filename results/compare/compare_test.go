@@ -239,7 +239,8 @@ func TestPreventedFraction(t *testing.T) {
 		a, _ := c.RateA.Value()
 		b, _ := c.RateB.Value()
 		v := c.Prevented
-		if !v.Headroom || math.Abs(v.Value-(1-a/b)) > 1e-12 || !(v.Lo <= v.Value && v.Value <= v.Hi && v.Hi <= 1) {
+		if !v.Headroom || math.Abs(*v.Value-(1-a/b)) > 1e-12 || v.Lo != nil && *v.Lo > *v.Value ||
+			*v.Value > *v.Hi || *v.Hi > 1 {
 			t.Errorf("%s: %+v with rates %v and %v", c.A.Defense, *v, a, b)
 		}
 	}

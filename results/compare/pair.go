@@ -124,8 +124,8 @@ func pair(a, b *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
 		default:
 			hitA, hitB := x.hit.Has(rate), y.hit.Has(rate)
 			p.Clusters[c.family].N++
-			add(&p.A[c.family], hitA)
-			add(&p.B[c.family], hitB)
+			p.A[c.family].Add(hitA)
+			p.B[c.family].Add(hitB)
 			switch {
 			case hitA && hitB:
 				p.Pairs.Both++

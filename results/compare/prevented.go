@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"math"
 
 	"github.com/memtox/memtox/results/stats"
@@ -11,25 +10,10 @@ import (
 type Prevented struct {
 	// Headroom is false where the undefended attack did not land on any of the
 	// cases: then there is nothing to prevent and no figure.
-	Headroom bool
-	Value    float64
-	Lo, Hi   float64 // Lo is -Inf where the data set no bound
-}
-
-// MarshalJSON writes {"headroom","value","lo","hi"}; what does not exist is null.
-func (p Prevented) MarshalJSON() ([]byte, error) {
-	number := func(v float64) *float64 {
-		if !p.Headroom || math.IsInf(v, 0) {
-			return nil
-		}
-		return &v
-	}
-	return json.Marshal(struct {
-		Headroom bool     `json:"headroom"`
-		Value    *float64 `json:"value"`
-		Lo       *float64 `json:"lo"`
-		Hi       *float64 `json:"hi"`
-	}{p.Headroom, number(p.Value), number(p.Lo), number(p.Hi)})
+	Headroom bool     `json:"headroom"`
+	Value    *float64 `json:"value"`
+	Lo       *float64 `json:"lo"` // nil also where the data set no bound
+	Hi       *float64 `json:"hi"`
 }
 
 // prevented returns 1 − defended/undefended. Below 0 the defense makes things
@@ -49,7 +33,12 @@ func prevented(defended, undefended stats.Rate) Prevented {
 		return Prevented{}
 	}
 	lower, upper := ratio(a, defended.Lo, defended.Hi, b, undefended.Lo, undefended.Hi)
-	return Prevented{Headroom: true, Value: 1 - a/b, Lo: 1 - upper, Hi: 1 - lower}
+	value, lo, hi := 1-a/b, 1-upper, 1-lower
+	p := Prevented{Headroom: true, Value: &value, Lo: &lo, Hi: &hi}
+	if math.IsInf(upper, 1) {
+		p.Lo = nil
+	}
+	return p
 }
 
 func ratio(a, la, ua, b, lb, ub float64) (lower, upper float64) {

@@ -55,11 +55,8 @@ func Replay(a, b *Arm) Replayed {
 
 // word says how a trial counts in a rate.
 func word(c cell, m *metric.Metric) string {
-	switch {
-	case !c.in.Has(m):
+	if !c.in.Has(m) {
 		return "–"
-	case c.hit.Has(m):
-		return "yes"
 	}
-	return "no"
+	return yes(c.hit.Has(m))
 }

@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,7 +192,8 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		a.cells = append(a.cells, cell{})
 	}
 	k := &a.cells[t.last]
-	*k = cell{digest: digestOf(x.Digest)}
+	sum := sha256.Sum256([]byte(x.Digest)) // of the row it may be any text
+	*k = cell{digest: [16]byte(sum[:16])}
 	k.id, _ = strconv.ParseUint(x.ID, 16, 64)
 	switch x.Status {
 	case results.Scored:
@@ -231,16 +231,6 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 			a.latency[g].Add(float64(d.LatencyNS) / 1e3)
 		}
 	}
-}
-
-func digestOf(s string) (d [16]byte) {
-	if len(s) == 32 {
-		if _, err := hex.Decode(d[:], []byte(s)); err == nil {
-			return d
-		}
-	}
-	h := sha256.Sum256([]byte(s))
-	return [16]byte(h[:16])
 }
 
 // Close puts the arms in the order of the run. It follows the last Add.
@@ -383,18 +373,10 @@ func (a *Arm) Count(m *metric.Metric, s Slice) Tally {
 		case k.missing.Has(m):
 			out.NotScored++
 		case k.in.Has(m):
-			add(&out.Families[c.family], k.hit.Has(m))
+			out.Families[c.family].Add(k.hit.Has(m))
 		}
 	}
 	return out
-}
-
-// add counts a trial.
-func add(c *stats.Count, hit bool) {
-	c.N++
-	if hit {
-		c.K++
-	}
 }
 
 // trialID returns the id of a trial as it stands in rows.

@@ -147,12 +147,19 @@ func pValue(p float64) string {
 	return fmt.Sprintf("%.4f", p)
 }
 
+// tests are the methods by which differences are tested, with what a reader must know.
+var tests = []struct{ method, name, text string }{
+	{"mcnemar-exact", "McNemar", "the exact test on the cases that tell the arms apart (only arm, only against)."},
+	{"cluster-sign-flip", "sign flip", "the paired test that swaps the arms in whole template families, for cases of one " +
+		"family are alike; McNemar's exact test where every family has one case. McNemar p, which is not adjusted, takes " +
+		"cases as independent."},
+}
+
 func testName(method string) string {
-	switch method {
-	case "mcnemar-exact":
-		return "McNemar"
-	case "cluster-sign-flip":
-		return "sign flip"
+	for _, t := range tests {
+		if t.method == method {
+			return t.name
+		}
 	}
 	return method
 }
@@ -163,10 +170,12 @@ func (v *Prevented) text() string {
 		return ""
 	case !v.Headroom:
 		return "no headroom"
-	case math.IsInf(v.Lo, 0):
-		return fmt.Sprintf("%s%% [unbounded, %s%%]", render.Percent(v.Value), render.Percent(v.Hi))
 	}
-	return fmt.Sprintf("%s%% [%s%%, %s%%]", render.Percent(v.Value), render.Percent(v.Lo), render.Percent(v.Hi))
+	lo := "unbounded"
+	if v.Lo != nil {
+		lo = render.Percent(*v.Lo) + "%"
+	}
+	return fmt.Sprintf("%s%% [%s, %s%%]", render.Percent(*v.Value), lo, render.Percent(*v.Hi))
 }
 
 func (r *Report) latencies() *render.Table {
@@ -200,23 +209,27 @@ func (r *Report) footer(p *render.Paper) {
 	if r.Exploratory != nil {
 		all = slices.Concat(all, r.Exploratory.Comparisons)
 	}
-	uses := func(method string) bool {
-		return slices.ContainsFunc(all, func(c Comparison) bool { return c.Difference.Method == method })
+	used := map[string]bool{}
+	for _, c := range all {
+		used[c.Difference.Method], used[c.Test.Method] = true, true
 	}
-	tests := func(method string) bool {
-		return slices.ContainsFunc(all, func(c Comparison) bool { return c.Test.Method == method })
+	var intervals []string
+	for _, m := range []struct{ method, text string }{
+		{"newcombe-paired", "Newcombe's for pairs"}, {"paired-clustered-t", "paired, clustered by template family"},
+		{"paired-cluster-bootstrap", "bootstrap of template families, paired"},
+	} {
+		if used[m.method] {
+			intervals = append(intervals, m.text)
+		}
 	}
 	if len(all) > 0 {
 		p.Item("difference: rate of arm − rate of against in percentage points on the same cases, with a %g%% interval (%s).",
-			100*r.Level, intervals(uses))
+			100*r.Level, strings.Join(intervals, "; "))
 	}
-	if tests("mcnemar-exact") {
-		p.Item("McNemar: the exact test on the cases that tell the arms apart (only arm, only against).")
-	}
-	if tests("cluster-sign-flip") {
-		p.Item("sign flip: the paired test that swaps the arms in whole template families, for cases of one family are " +
-			"alike; McNemar's exact test where every family has one case. McNemar p, which is not adjusted, takes cases as " +
-			"independent.")
+	for _, t := range tests {
+		if used[t.method] {
+			p.Item("%s: %s", t.name, t.text)
+		}
 	}
 	if slices.ContainsFunc(all, func(c Comparison) bool { return c.Prevented != nil }) {
 		p.Item("prevented: 1 − rate/undefended rate; no headroom where the undefended attack never landed.")
@@ -242,19 +255,6 @@ func (r *Report) footer(p *render.Paper) {
 	for _, n := range r.Notes {
 		p.Item("%s", n)
 	}
-}
-
-func intervals(uses func(string) bool) string {
-	var out []string
-	for _, m := range []struct{ method, text string }{
-		{"newcombe-paired", "Newcombe's for pairs"}, {"paired-clustered-t", "paired, clustered by template family"},
-		{"paired-cluster-bootstrap", "bootstrap of template families, paired"},
-	} {
-		if uses(m.method) {
-			out = append(out, m.text)
-		}
-	}
-	return strings.Join(out, "; ")
 }
 
 // String says what was dropped.

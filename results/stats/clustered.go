@@ -18,10 +18,7 @@ type Families map[string]Count
 // Add counts a trial.
 func (f Families) Add(family string, hit bool) {
 	c := f[family]
-	c.N++
-	if hit {
-		c.K++
-	}
+	c.Add(hit)
 	f[family] = c
 }
 

@@ -9,6 +9,14 @@ import (
 // A Count is K successes of N trials, for example of one template family.
 type Count struct{ K, N int }
 
+// Add counts a trial.
+func (c *Count) Add(hit bool) {
+	c.N++
+	if hit {
+		c.K++
+	}
+}
+
 // maxTrials bounds N. Far above any run, it keeps sums from overflowing and the
 // distributions within the range where they are accurate: beyond a billion
 // gonum's incomplete beta function loses digits.

@@ -465,9 +465,8 @@ func (a *Aggregator) rate(f families, m *metric.Metric) stats.Rate {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		c := f[name][m.Index()]
 		if name == "" { // families of one trial
-			for i := range c.n {
-				counts = append(counts, stats.Count{K: btoi(i < c.k), N: 1})
-			}
+			hits := slices.Repeat([]stats.Count{{K: 1, N: 1}}, int(c.k))
+			counts = slices.Concat(counts, hits, slices.Repeat([]stats.Count{{N: 1}}, int(c.n-c.k)))
 		} else if c.n > 0 {
 			counts = append(counts, stats.Count{K: int(c.k), N: int(c.n)})
 		}
@@ -476,13 +475,6 @@ func (a *Aggregator) rate(f families, m *metric.Metric) stats.Rate {
 		slices.SortFunc(counts, func(a, b stats.Count) int { return cmp.Or(cmp.Compare(a.N, b.N), cmp.Compare(a.K, b.K)) })
 	}
 	return stats.ClusteredWilson(counts, a.opts.Level)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // total adds up what trials there are in a rate.

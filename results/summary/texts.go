@@ -234,7 +234,7 @@ func (a *Aggregator) textRates(x *arm, part, against func(cellKey) bool) Rates {
 // textSlices makes the slices of all cases, those with attacks first. against are the
 // benign cases that precision holds attacks against; nil takes the slice's own.
 func (a *Aggregator) textSlices(x *arm, of func(cellKey) string, against func(cellKey) bool) []Slice {
-	out := []Slice{}
+	attacked, rest := []Slice{}, []Slice(nil)
 	all := func(cellKey) bool { return true }
 	for _, name := range x.names(nil, func(k cellKey) []string { return []string{of(k)} }, all) {
 		part := func(k cellKey) bool { return of(k) == name }
@@ -244,10 +244,11 @@ func (a *Aggregator) textSlices(x *arm, of func(cellKey) string, against func(ce
 		}
 		s := Slice{Name: name, Rates: a.textRates(x, part, held)}
 		s.Rates[metric.DeferredBenign.Index()] = nil
-		out = append(out, s)
+		if s.Rate(metric.TPR).Measured() {
+			attacked = append(attacked, s)
+		} else {
+			rest = append(rest, s)
+		}
 	}
-	slices.SortStableFunc(out, func(p, q Slice) int {
-		return cmp.Compare(btoi(!p.Rate(metric.TPR).Measured()), btoi(!q.Rate(metric.TPR).Measured()))
-	})
-	return out
+	return append(attacked, rest...)
 }
