@@ -79,13 +79,10 @@ func (b Builtin) open(ctx context.Context) (*Set, error) {
 		err = s.readFolder(ctx, b.folder)
 	}
 	if err == nil {
-		err = s.finish()
+		s, err = s.finish()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the built-in set %s: %w", b.Name, err)
-	}
-	if s.SHA256 == "" {
-		s.SHA256 = Digest(s.Cases)
 	}
 	return s, nil
 }

@@ -54,79 +54,31 @@ func (s Shingles) Jaccard(t Shingles) float64 {
 	return 0
 }
 
-// near finds near-duplicates, exactly. Variants resemble their case on purpose and
-// are left out.
+// near finds near-duplicates, exactly. It counts, for each case, the shingles that it
+// shares with every case before it, by a list of the cases that hold each shingle.
+// Variants resemble their case on purpose and are left out.
 func (v *validator) near() {
-	set := v.set
-	shingles := make([]Shingles, len(set.Cases))
-	parallel(len(set.Cases), func(i int) {
-		if set.Cases[i].VariantOf == "" {
-			shingles[i] = ShinglesOf(&set.Cases[i])
+	cases, near := v.set.Cases, &v.report.Near
+	shingles := make([]Shingles, len(cases))
+	parallel(len(cases), func(i int) {
+		if cases[i].VariantOf == "" {
+			shingles[i] = ShinglesOf(&cases[i])
 		}
 	})
-	v.nearWithin(shingles)
-	v.nearAcross(shingles)
-}
-
-func (v *validator) nearWithin(shingles []Shingles) {
-	families := make(map[string][]int)
-	var names []string
-	for i := range v.set.Cases {
-		if len(shingles[i]) == 0 {
+	holders := make(map[uint64][]int32)
+	shared := make([]int32, len(cases)) // with the case that is looked at
+	members := make(map[string][]int)
+	alike := make(map[string][]float64) // of the pairs of a family that share anything
+	var families []string
+	for i, s := range shingles {
+		a := &cases[i]
+		if len(s) == 0 {
 			continue
 		}
-		f := v.set.Cases[i].Family
-		if families[f] == nil {
-			names = append(names, f)
+		if members[a.Family] == nil {
+			families = append(families, a.Family)
 		}
-		families[f] = append(families[f], i)
-	}
-	type result struct {
-		median, most float64
-		problems     []Problem
-	}
-	results := make([]result, len(names))
-	parallel(len(names), func(k int) {
-		members, r := families[names[k]], &results[k]
-		var all []float64
-		for a, i := range members {
-			for _, j := range members[:a] {
-				s := shingles[i].Jaccard(shingles[j])
-				all = append(all, s)
-				if s > MaxWithin {
-					r.problems = append(r.problems, v.problem(CheckNear, i, "write",
-						fmt.Sprintf("is nearly case %s of its family: similarity %.2f, at most %.1f", Inert(v.set.Cases[j].ID), s,
-							MaxWithin), "vary the wording"))
-				}
-			}
-		}
-		if len(all) == 0 {
-			return
-		}
-		slices.Sort(all)
-		r.median, r.most = all[len(all)/2], all[len(all)-1]
-		if r.median > MaxWithinMedian {
-			r.problems = append(r.problems, v.problem(CheckNear, members[0], "family",
-				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", Inert(names[k]), r.median,
-					MaxWithinMedian), "give its rules more alternatives"))
-		}
-	})
-	for k, r := range results {
-		v.add(r.problems...)
-		v.report.Near.Within = max(v.report.Near.Within, r.most)
-		if r.median > v.report.Near.Median {
-			v.report.Near.Median, v.report.Near.Worst = r.median, names[k]
-		}
-	}
-}
-
-// nearAcross counts, for each case, the shingles that it shares with every case
-// before it, by a list of the cases that hold each shingle.
-func (v *validator) nearAcross(shingles []Shingles) {
-	holders := make(map[uint64][]int32)
-	shared := make([]int32, len(shingles)) // with the case that is looked at
-	for i, s := range shingles {
-		a := &v.set.Cases[i]
+		members[a.Family] = append(members[a.Family], i)
 		var met []int32
 		for _, h := range s {
 			for _, j := range holders[h] {
@@ -139,18 +91,41 @@ func (v *validator) nearAcross(shingles []Shingles) {
 		}
 		slices.Sort(met)
 		for _, j := range met {
-			both := int(shared[j])
+			b, both := &cases[j], int(shared[j])
 			shared[j] = 0
-			b := &v.set.Cases[j]
 			similarity := float64(both) / float64(len(s)+len(shingles[j])-both)
-			if similarity < nearFloor || a.Family == b.Family || a.Twin == b.ID {
+			whose, most, remedy := "family "+Inert(b.Family), MaxAcross, "write the families differently"
+			switch {
+			case a.Family == b.Family:
+				alike[a.Family] = append(alike[a.Family], similarity)
+				near.Within = max(near.Within, similarity)
+				whose, most, remedy = "its family", MaxWithin, "vary the wording"
+			case similarity < nearFloor || a.Twin == b.ID:
 				continue
+			default:
+				near.Across = max(near.Across, similarity)
 			}
-			v.report.Near.Across = max(v.report.Near.Across, similarity)
-			if similarity > MaxAcross {
-				v.add(v.problem(CheckNear, i, "write", fmt.Sprintf("is nearly case %s of family %s: similarity %.2f, at most %.1f",
-					Inert(b.ID), Inert(b.Family), similarity, MaxAcross), "write the families differently"))
+			if similarity > most {
+				v.add(v.problem(CheckNear, i, "write", fmt.Sprintf("is nearly case %s of %s: similarity %.2f, at most %.1f",
+					Inert(b.ID), whose, similarity, most), remedy))
 			}
+		}
+	}
+	for _, family := range families {
+		list, n := alike[family], len(members[family])
+		slices.Sort(list)
+		pairs := n * (n - 1) / 2
+		at := pairs/2 - (pairs - len(list)) // of the median: before the list are the pairs that share nothing
+		if at < 0 || at >= len(list) {
+			continue
+		}
+		if list[at] > near.Median {
+			near.Median, near.Worst = list[at], family
+		}
+		if list[at] > MaxWithinMedian {
+			v.add(v.problem(CheckNear, members[family][0], "family",
+				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", Inert(family), list[at],
+					MaxWithinMedian), "give its rules more alternatives"))
 		}
 	}
 }

@@ -70,12 +70,7 @@ func (p position) of(field string) int {
 // NewSet makes a set of cases that come from no file. It checks what Open
 // checks.
 func NewSet(name string, cases []Case) (*Set, error) {
-	s := &Set{Name: name, Cases: cases}
-	if err := s.finish(); err != nil {
-		return nil, err
-	}
-	s.SHA256 = Digest(s.Cases)
-	return s, nil
+	return (&Set{Name: name, Cases: cases}).finish()
 }
 
 // Find returns the case with the id.
@@ -140,11 +135,7 @@ func Open(ctx context.Context, nameOrFile string) (*Set, error) {
 		return nil, fmt.Errorf("opening the cases in %s: %w", Inert(nameOrFile), err)
 	}
 	defer f.Close()
-	s, err := Read(ctx, nameOrFile, f)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Read(ctx, nameOrFile, f)
 }
 
 // Read reads a set from r, in the format that the file name's ending tells.
@@ -173,11 +164,7 @@ func Read(ctx context.Context, file string, r io.Reader) (*Set, error) {
 		return nil, err
 	}
 	s.Name = strings.TrimSuffix(filepath.Base(base), filepath.Ext(base))
-	if err := s.finish(); err != nil {
-		return nil, err
-	}
-	s.SHA256 = Digest(s.Cases)
-	return s, nil
+	return s.finish()
 }
 
 // chunkSize is about how many bytes of lines are decoded in one piece.
@@ -276,16 +263,17 @@ func (s *Set) decodeLines(chunk string, line int) (cases []Case, lines []positio
 	return cases, lines, nil
 }
 
-// finish checks what every consumer of a set relies on, and fills in the family.
-func (s *Set) finish() error {
+// finish checks what every consumer of a set relies on, and fills in the families and the
+// checksum where they are missing.
+func (s *Set) finish() (*Set, error) {
 	if len(s.Cases) == 0 {
-		return &Error{File: s.file, What: "the set holds no case", Remedy: "a file of cases has one JSON object on each line"}
+		return nil, &Error{File: s.file, What: "the set holds no case", Remedy: "a file of cases has one JSON object on each line"}
 	}
 	seen := make(map[string]int, len(s.Cases))
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		if field, what, remedy := essential(c); what != "" {
-			return s.At(i, field, what, remedy)
+			return nil, s.At(i, field, what, remedy)
 		}
 		if c.Family == "" {
 			c.Family = c.ID
@@ -295,11 +283,14 @@ func (s *Set) finish() error {
 			if k < len(s.positions) {
 				where = fmt.Sprintf(" on line %d", s.positions[k].line)
 			}
-			return s.At(i, "id", "the id already stands"+where, "give each case an id of its own")
+			return nil, s.At(i, "id", "the id already stands"+where, "give each case an id of its own")
 		}
 		seen[c.ID] = i
 	}
-	return nil
+	if s.SHA256 == "" { // those of compiled sets stand beside them
+		s.SHA256 = Digest(s.Cases)
+	}
+	return s, nil
 }
 
 // essential returns the first thing without which a case cannot be run or

@@ -145,7 +145,7 @@ func share(s string) (float64, error) {
 
 // load takes the requirements of gate.yaml.
 func (f *gateFlags) load(n settings.Node) error {
-	return each(n, func(e settings.Entry) error {
+	return n.Each(func(e settings.Entry) error {
 		switch e.Key {
 		case "confidence":
 			v, err := shareOf(e.Key, e.Value)
@@ -156,9 +156,9 @@ func (f *gateFlags) load(n settings.Node) error {
 		case "require":
 			return f.limits(e.Value, "")
 		case "arms":
-			return each(e.Value, func(arm settings.Entry) error { return f.limits(arm.Value, arm.Key+".") })
+			return e.Value.Each(func(arm settings.Entry) error { return f.limits(arm.Value, arm.Key+".") })
 		case "margin":
-			return each(e.Value, func(m settings.Entry) (err error) {
+			return e.Value.Each(func(m settings.Entry) (err error) {
 				if rate, ok := metric.Find(m.Key); !ok || rate.PerRecord {
 					return settings.Unknown(m.At.Place(), "metric", m.Key, metric.Names((*metric.Metric).PerTrial))
 				}
@@ -179,17 +179,6 @@ func (f *gateFlags) limits(list settings.Node, prefix string) error {
 			err = f.limit(prefix+text, i.Place())
 		}
 		if err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// each hands over the keys of a mapping.
-func each(n settings.Node, take func(settings.Entry) error) error {
-	entries, err := n.Entries()
-	for _, e := range entries {
-		if err := take(e); err != nil {
 			return err
 		}
 	}

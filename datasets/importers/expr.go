@@ -148,12 +148,8 @@ func parseExpr(n settings.Node, depth int) (*expr, error) {
 
 // parseMade reads an expression that makes a text of others.
 func parseMade(n settings.Node, depth int) (e *expr, err error) {
-	entries, err := n.Entries()
-	if err != nil {
-		return nil, err
-	}
 	kinds, with := 0, ""
-	for _, x := range entries {
+	err = n.Each(func(x settings.Entry) (err error) {
 		kinds++
 		switch x.Key {
 		case "join":
@@ -168,11 +164,12 @@ func parseMade(n settings.Node, depth int) (e *expr, err error) {
 			with, _, err = x.Value.Scalar()
 			kinds--
 		default:
-			return nil, x.At.Errorf("unknown key %s: one of join (and with), base64, generate", datasets.Quote(x.Key))
+			return x.At.Errorf("unknown key %s: one of join (and with), base64, generate", datasets.Quote(x.Key))
 		}
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if kinds != 1 {
 		return nil, n.Errorf("one of join, base64, generate belongs here")

@@ -47,12 +47,8 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := root.Entries()
-	if err != nil {
-		return nil, err
-	}
 	m := &Mapping{fields: map[string]*expr{}, translate: map[string]map[string]string{}}
-	for _, e := range entries {
+	err = root.Each(func(e settings.Entry) (err error) {
 		switch {
 		case e.Key == "read":
 			err = m.parseSyntax(e.Value)
@@ -70,9 +66,10 @@ func ParseMapping(file string, data []byte) (*Mapping, error) {
 			known := append([]string{"read", "records", "each", "where"}, fieldNames...)
 			err = settings.Unknown(e.At.Place(), "key", e.Key, append(known, slices.Sorted(maps.Keys(translated))...))
 		}
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for from, to := range m.translate["label"] {
 		if to != string(datasets.Attack) && to != string(datasets.Benign) {
@@ -135,22 +132,15 @@ func pathOf(n settings.Node) (*path, error) {
 }
 
 func translation(n settings.Node) (map[string]string, error) {
-	entries, err := n.Entries()
-	if err != nil {
-		return nil, err
-	}
 	out := map[string]string{}
-	for _, e := range entries {
+	return out, n.Each(func(e settings.Entry) error {
 		s, typ, err := e.Value.Scalar()
-		if err != nil {
-			return nil, err
-		}
-		if typ == "null" {
-			return nil, e.Value.Errorf("has no value: say what %s is called here", datasets.Quote(e.Key))
+		if err == nil && typ == "null" {
+			return e.Value.Errorf("has no value: say what %s is called here", datasets.Quote(e.Key))
 		}
 		out[e.Key] = s
-	}
-	return out, nil
+		return err
+	})
 }
 
 // conditions reads where: a list of {path, is} or {path, not}.
@@ -161,12 +151,8 @@ func conditions(n settings.Node) ([]condition, error) {
 	}
 	var out []condition
 	for _, item := range items {
-		entries, err := item.Entries()
-		if err != nil {
-			return nil, err
-		}
 		var c condition
-		for _, e := range entries {
+		err := item.Each(func(e settings.Entry) (err error) {
 			switch e.Key {
 			case "path":
 				c.of, err = parseExpr(e.Value, 0)
@@ -184,9 +170,10 @@ func conditions(n settings.Node) ([]condition, error) {
 			default:
 				err = settings.Unknown(e.At.Place(), "key", e.Key, []string{"path", "is", "not", "present"})
 			}
-			if err != nil {
-				return nil, err
-			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 		if c.of == nil || c.is == nil && c.not == nil && c.present == nil {
 			return nil, item.Errorf("a condition has a path, and is, not or present")

@@ -137,15 +137,16 @@ func (r *reading) startsWith(b *bufio.Reader, c byte) bool {
 	return len(head) > 0 && head[0] == c
 }
 
-func (r *reading) emit(rec record) error {
+// emit hands an object over. One that is broken is noted, or ends the import.
+func (r *reading) emit(ctx context.Context, rec record, broken error) error {
 	r.note.Objects++
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if broken != nil {
+		return r.ledger.reject(rec, broken)
+	}
 	return r.yield(rec)
-}
-
-// broken notes an object that cannot be read, or ends the import.
-func (r *reading) broken(rec record, err error) error {
-	r.note.Objects++
-	return r.ledger.reject(rec, err)
 }
 
 // syntaxError puts an error of the parser into its place in the file. from is the
@@ -167,9 +168,6 @@ func (r *reading) lines(ctx context.Context, b io.Reader) error {
 	s.Buffer(nil, maxLine+2)
 	n := 1
 	for ; s.Scan(); n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
 		count := 0
 		for p := newParser(s.Text()); ; {
 			v, ok, err := p.next()
@@ -178,19 +176,16 @@ func (r *reading) lines(ctx context.Context, b io.Reader) error {
 			}
 			count++
 			rec := record{file: r.in.Name, line: n, object: count, key: strconv.Itoa(n), v: &v}
-			if err == nil {
-				if err := r.emit(rec); err != nil {
-					return err
-				}
-				continue
+			broken := r.syntaxError(err, p.s, n)
+			if n == 1 {
+				broken = notLines(broken)
 			}
-			if err = r.syntaxError(err, p.s, n); n == 1 {
-				err = notLines(err)
-			}
-			if err := r.broken(rec, err); err != nil {
+			if err := r.emit(ctx, rec, broken); err != nil {
 				return err
 			}
-			break
+			if broken != nil {
+				break
+			}
 		}
 		if count > 1 {
 			r.ledger.MultiObjectLines = append(r.ledger.MultiObjectLines, ManyOnLine{File: r.in.Name, Line: n, Objects: count})
@@ -245,20 +240,18 @@ func (r *reading) document(ctx context.Context, b io.Reader, size int64) error {
 		}
 	}
 	if r.syntax == whole && r.records == nil && v.kind == object {
-		return r.emit(record{file: r.in.Name, line: 1, object: 1, key: "0", v: &v})
+		return r.emit(ctx, record{file: r.in.Name, line: 1, object: 1, key: "0", v: &v}, nil)
 	}
 	if where.kind != list && where.kind != object {
 		return mistake(r.in.Name, 1, "records", at+" is "+where.kind.String(), "name a list of records, or an object of them")
 	}
 	line, upTo := 1, 0
 	for i := range where.items {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
 		item := &where.items[i]
 		line += strings.Count(p.s[upTo:item.pos], "\n")
 		upTo = item.pos
-		if err := r.emit(record{file: r.in.Name, line: line, object: 1, key: where.nameOf(i), v: item}); err != nil {
+		rec := record{file: r.in.Name, line: line, object: 1, key: where.nameOf(i), v: item}
+		if err := r.emit(ctx, rec, nil); err != nil {
 			return err
 		}
 	}
@@ -309,9 +302,6 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 		}
 	}
 	for n := 0; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
 		row, err := c.Read()
 		if err == io.EOF {
 			return nil
@@ -322,18 +312,16 @@ func (r *reading) csv(ctx context.Context, b io.Reader) error {
 		line, _ := c.FieldPos(0)
 		v := value{kind: object, names: head, items: make([]value, len(row))}
 		rec := record{file: r.in.Name, line: line, object: 1, key: strconv.Itoa(n), v: &v}
-		bad := slices.IndexFunc(row, func(cell string) bool { return !utf8.ValidString(cell) })
-		if bad >= 0 {
-			err = r.broken(rec, rec.fail(head[bad], "invalid UTF-8", "save the file as UTF-8"))
-		} else {
-			for i, cell := range row {
-				if cell != "" {
-					v.items[i] = value{kind: str, text: cell}
-				}
+		var bad error
+		for i, cell := range row {
+			if bad == nil && !utf8.ValidString(cell) {
+				bad = rec.fail(head[i], "invalid UTF-8", "save the file as UTF-8")
 			}
-			err = r.emit(rec)
+			if cell != "" {
+				v.items[i] = value{kind: str, text: cell}
+			}
 		}
-		if err != nil {
+		if err := r.emit(ctx, rec, bad); err != nil {
 			return err
 		}
 	}
@@ -357,9 +345,6 @@ func (r *reading) parquet(ctx context.Context, f *io.SectionReader) (err error) 
 	rows := parquet.MultiRowGroup(pf.RowGroups()...).Rows()
 	defer rows.Close()
 	for buf := make([]parquet.Row, 64); ; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		n, err := rows.ReadRows(buf)
 		for _, cells := range buf[:n] {
 			rec := record{file: r.in.Name, line: row + 1, object: 1, key: strconv.Itoa(row)}
@@ -370,7 +355,7 @@ func (r *reading) parquet(ctx context.Context, f *io.SectionReader) (err error) 
 			}
 			v := fromGo(fields)
 			rec.v = &v
-			if err := r.emit(rec); err != nil {
+			if err := r.emit(ctx, rec, nil); err != nil {
 				return err
 			}
 		}

@@ -139,6 +139,15 @@ func (n Node) Entries() ([]Entry, error) {
 	return out, nil
 }
 
+// Each hands over the keys of a mapping in the order of the file, up to the first error.
+func (n Node) Each(take func(Entry) error) error {
+	entries, err := n.Entries()
+	for i := 0; i < len(entries) && err == nil; i++ {
+		err = take(entries[i])
+	}
+	return err
+}
+
 // IsSequence reports whether the node is a list.
 func (n Node) IsSequence() bool { return n.n.Kind == yaml.SequenceNode }
 
