@@ -231,6 +231,11 @@ func (s *Set) decode(ctx context.Context, chunks iter.Seq2[string, error]) error
 		}
 	}
 	_ = workers.Wait() // the parts have the errors
+	n := 0
+	for _, p := range parts {
+		n += len(p.cases)
+	}
+	s.Cases, s.positions = slices.Grow(s.Cases, n), slices.Grow(s.positions, n)
 	for _, p := range parts {
 		if p.err != nil {
 			return p.err

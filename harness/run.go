@@ -109,6 +109,7 @@ const (
 	groupWait  = time.Second
 	groupSlow  = 50 * time.Millisecond
 	groupBytes = 1 << 20
+	mostSpare  = 64 // lists of decisions that are kept for later trials
 )
 
 // group is what a worker has finished and not yet handed on, and the lists of what it
@@ -158,7 +159,9 @@ func (g *group) hand(sink Sink, progress *Progress) error {
 	}
 	err := Hand(sink, g.batch, progress)
 	for _, f := range g.batch {
-		g.rows = append(g.rows, f.Decisions[:0])
+		if cap(f.Decisions) > 0 && len(g.rows) < mostSpare {
+			g.rows = append(g.rows, f.Decisions[:0])
+		}
 	}
 	if g.lines = g.lines[:0]; cap(g.lines) > 4*groupBytes { // one huge trial should not be remembered
 		g.lines = nil

@@ -247,6 +247,19 @@ func TestSizeAgainstTheHistoryOfTheKey(t *testing.T) {
 	}
 }
 
+// A word that hostile text repeats in one run hides nothing that stands behind it.
+func TestRepeatedWordsHideNoSecret(t *testing.T) {
+	d := with(t, "rules: [{name: all, on: sensitive_data, action: redact}]\n")
+	secret := strings.Join([]string{"gh", "p_", strings.Repeat("aB3", 12)}, "")
+	for _, word := range []string{"-eyj", "-----begin private", "-sk-", "_ghp_", "://", "password "} {
+		in := strings.Repeat(word, 500) + " then " + secret
+		v, r := defensetest.Open(t, d).Write(defensetest.FromUser(in))
+		if v.Action == memory.Allow || strings.Contains(r.Text, secret) {
+			t.Errorf("behind 500 times %q the secret is not found: %s", word, v.Action)
+		}
+	}
+}
+
 func TestSensitiveDataIsRedacted(t *testing.T) {
 	d := with(t, "rules: [{name: all, on: sensitive_data, action: redact}]\n")
 	// so that no scanner takes this file for a leak

@@ -66,6 +66,7 @@ type sensitive struct {
 	Alone    bool
 	Follows  string
 	Within   int
+	Soon     string // stands within the first soon bytes of what follows, or it is not looked at
 	Check    string
 
 	follows *regexp.Regexp
@@ -144,6 +145,15 @@ func newFinder(decoys []string) *finder {
 	return f
 }
 
+// Hostile text repeats a word many times, and an expression that runs on from each of
+// them takes for ever: soon bounds how far a search for Soon goes.
+const (
+	soon      = 4 << 10
+	mostAgain = 16 // tries in one run of letters, digits, hyphens and underscores
+)
+
+func tokenRune(r rune) bool { return r == '-' || r == '_' || r < 0x80 && alnum(byte(r)) }
+
 // find calls yield with each place of sensitive data in a layer until yield
 // returns false.
 func (f *finder) find(l *layer, yield func(k *sensitive, start, end int) bool) {
@@ -160,13 +170,22 @@ func (f *finder) find(l *layer, yield func(k *sensitive, start, end int) bool) {
 		on = yield(k, start, end)
 		return on
 	}
+	last, again := 0, 0 // where the expression was tried last, and how often in this run of token characters
 	f.words.Find(s, func(id, start, end int) bool {
 		k := f.kinds[id]
 		switch {
 		case k == &decoy:
 			until = 0 // whatever else it is
 			return give(k, start, end)
-		case k.Alone && (start < until || !begins(s, start)):
+		// What is found begins with the word, unless the expression has a group.
+		case start < until && (k.Alone || k.follows.NumSubexp() == 0), k.Alone && !begins(s, start),
+			!strings.Contains(s[end:min(len(s), end+soon)], k.Soon):
+			return on
+		}
+		if again++; strings.ContainsFunc(s[min(last, start):start], func(r rune) bool { return !tokenRune(r) }) {
+			again = 0
+		}
+		if last = start; k.Alone && again > mostAgain {
 			return on
 		}
 		m := k.follows.FindStringSubmatchIndex(s[end:min(len(s), end+k.Within)])

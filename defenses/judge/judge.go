@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/singleflight"
 
@@ -111,9 +112,9 @@ func (j *judge) Open(ctx context.Context, _ memory.View) (memory.Gate, error) {
 // on returns the verdict on a text.
 func (j *judge) on(ctx context.Context, key string, ask []model.Message) (verdict, error) {
 	for {
-		mine := false
+		var mine atomic.Bool
 		asked := j.asking.DoChan(key, func() (v any, err error) {
-			mine = true
+			mine.Store(true)
 			defer func() { // on a goroutine that no trial guards
 				if p := recover(); p != nil {
 					err = fmt.Errorf("panic: %v", p)
@@ -126,10 +127,13 @@ func (j *judge) on(ctx context.Context, key string, ask []model.Message) (verdic
 			if r.Err == nil {
 				return r.Val.(verdict), nil
 			}
-			if mine {
+			if mine.Load() {
 				return verdict{}, r.Err
 			}
-		case <-ctx.Done(): // a trial whose time is over waits for nobody
+		case <-ctx.Done(): // a trial whose time is over waits for no other's call
+			if mine.Load() {
+				<-asked
+			}
 		}
 		if ctx.Err() != nil {
 			return verdict{}, context.Cause(ctx)
