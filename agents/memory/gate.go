@@ -34,13 +34,14 @@ type Decision struct {
 // Role says what a tool argument is for.
 type Role string
 
-// The roles of arguments. The first five decide what an action does to the
+// The roles of arguments. Up to Amount they decide what an action does to the
 // world; the others only say what it carries.
 const (
 	Destination Role = "destination" // URL, host, channel, account
 	Recipient   Role = "recipient"
 	Command     Role = "command"
 	Credential  Role = "credential"
+	Grant       Role = "grant" // who gets access, or to what
 	Amount      Role = "amount"
 	Content     Role = "content"
 	Other       Role = "other"

@@ -6,11 +6,13 @@ package world
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -26,6 +28,8 @@ const (
 	Recalls   Kind = "recalls"   // reads memory
 	Reads     Kind = "reads"     // returns what the session brings
 	Acts      Kind = "acts"      // changes the world
+	Looks     Kind = "looks"     // finds rows of the world
+	Asks      Kind = "asks"      // asks the user
 )
 
 // Tool is one tool of an agent.
@@ -50,6 +54,11 @@ type Tool struct {
 
 	// Roles say what an argument decides.
 	Roles map[string]memory.Role
+
+	// Desk is the place of work that a tool of the world of tables belongs to.
+	Desk    string
+	Table   string   // that it looks into
+	Effects []Effect // what it does to the tables
 }
 
 // The phases beside the conversation.
@@ -62,6 +71,13 @@ const (
 // on offer to every profile.
 func (t *Tool) Memory() bool { return t.Kind == Remembers || t.Kind == Recalls }
 
+// Risky reports whether an argument of a role decides something of high risk:
+// money, where something goes, access or code.
+func Risky(r memory.Role) bool { return r != memory.Content && r != memory.Other }
+
+// Risky reports whether an argument decides something of high risk.
+func (t *Tool) Risky(arg string) bool { return Risky(t.Role(arg)) }
+
 // Role is what an argument decides.
 func (t *Tool) Role(arg string) memory.Role {
 	if r, ok := t.Roles[arg]; ok {
@@ -70,11 +86,12 @@ func (t *Tool) Role(arg string) memory.Role {
 	return memory.Other
 }
 
-//go:embed tools.yaml
-var toolsYAML []byte
+//go:embed tools.yaml office.yaml
+var files embed.FS
 
 type catalog struct {
 	tools    []*Tool
+	tables   map[string]*Table
 	byName   map[string]*Tool
 	byMedium map[memory.Medium]*Tool
 	byHead   map[string]*Tool
@@ -83,32 +100,66 @@ type catalog struct {
 }
 
 var known = sync.OnceValue(func() *catalog {
-	c, err := read("agents/world/tools.yaml", toolsYAML)
-	if err != nil {
-		panic(err) // it is part of the program
+	c := newCatalog()
+	for _, file := range []string{"tools.yaml", "office.yaml"} {
+		data, err := files.ReadFile(file)
+		if err == nil {
+			err = c.read("agents/world/"+file, data)
+		}
+		if err != nil {
+			panic(err) // it is part of the program
+		}
 	}
 	return c
 })
 
-func read(file string, data []byte) (*catalog, error) {
-	var in struct{ Tools []*Tool }
-	if err := settings.Decode(file, data, &in); err != nil {
-		return nil, err
-	}
-	c := &catalog{in.Tools, map[string]*Tool{}, map[memory.Medium]*Tool{},
+func newCatalog() *catalog {
+	return &catalog{nil, map[string]*Table{}, map[string]*Tool{}, map[memory.Medium]*Tool{},
 		map[string]*Tool{}, map[string]*Tool{}, map[string]*Tool{}}
+}
+
+// columns are a table's in the order of the file.
+type columns []Column
+
+// UnmarshalYAML reads a mapping of names to types.
+func (cs *columns) UnmarshalYAML(n *yaml.Node) error {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		c := Column{n.Content[i].Value, Type(n.Content[i+1].Value)}
+		if !c.Type.known() {
+			return fmt.Errorf("column %s: there is no type %q: one of %q", c.Name, c.Type, Types())
+		}
+		*cs = append(*cs, c)
+	}
+	if len(*cs) == 0 || (*cs)[0].Type == FreeText {
+		return errors.New("a table has a column, and the first is no free text")
+	}
+	return nil
+}
+
+func (c *catalog) read(file string, data []byte) error {
+	var in struct {
+		Tables map[string]columns
+		Tools  []*Tool
+	}
+	if err := settings.Decode(file, data, &in); err != nil {
+		return err
+	}
+	for name, cs := range in.Tables {
+		c.tables[name] = &Table{Name: name, Columns: cs}
+	}
 	for _, t := range in.Tools {
 		if err := c.add(t); err != nil {
-			return nil, fmt.Errorf("%s: tool %q: %w", file, t.Name, err)
+			return fmt.Errorf("%s: tool %q: %w", file, t.Name, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *catalog) add(t *Tool) error {
-	kinds := []Kind{Remembers, Recalls, Reads, Acts}
+	kinds := []Kind{Remembers, Recalls, Reads, Acts, Looks, Asks}
 	roles := []memory.Role{
-		memory.Destination, memory.Recipient, memory.Command, memory.Credential, memory.Amount, memory.Content}
+		memory.Destination, memory.Recipient, memory.Command, memory.Credential, memory.Grant, memory.Amount,
+		memory.Content, memory.Other}
 	shown := t.Medium != "" && t.Called != "" && t.Heading[0] != "" && t.Heading[1] != ""
 	switch {
 	case t.Name == "" || t.Description == "":
@@ -122,6 +173,11 @@ func (c *catalog) add(t *Tool) error {
 	case (t.Kind == Reads) != shown || shown && c.byMedium[t.Medium] != nil:
 		return errors.New("a tool that reads, and no other, has a medium of its own, called what, and two headings")
 	}
+	if t.Desk != "" {
+		if err := c.checkDesk(t); err != nil {
+			return err
+		}
+	}
 	for _, p := range t.Phases {
 		if p != Flush && p != Review || !t.Memory() {
 			return fmt.Errorf("phase %q: memory tools are on offer in flush and review", p)
@@ -134,11 +190,42 @@ func (c *catalog) add(t *Tool) error {
 		}
 	}
 	t.Handler = cmp.Or(t.Handler, string(t.Kind))
+	c.tools = append(c.tools, t)
 	c.byName[t.Name] = t
 	if shown {
 		c.byMedium[t.Medium], c.byHead[t.Heading[0]] = t, t
 	}
 	return errors.Join(index(c.byWord, t.Words, t), index(c.byValue, t.Values, t))
+}
+
+// checkDesk holds a tool of the world of tables to them.
+func (c *catalog) checkDesk(t *Tool) error {
+	high := false
+	for _, p := range t.Params {
+		if p.Format != "" && !Type(p.Format).known() {
+			return fmt.Errorf("argument %s: there is no type %q: one of %q", p.Name, p.Format, Types())
+		}
+		high = high || t.Risky(p.Name)
+	}
+	if t.Kind == Looks && (c.tables[t.Table] == nil || len(t.Params) != 1) || t.Kind == Acts && len(t.Effects) == 0 {
+		return errors.New("it looks into a table by one argument, or has effects")
+	}
+	for _, e := range t.Effects {
+		table := c.tables[e.Changes()]
+		switch {
+		case table == nil, e.Move != "" && c.tables[e.To] == nil:
+			return fmt.Errorf("an effect changes the table %q, which is none", e.Changes())
+		case (e.Append == "") != slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == e.Where }):
+			return fmt.Errorf("an effect finds its row by the argument %q, which is none", e.Where)
+		}
+		for _, p := range t.Params {
+			if col, ok := table.Column(p.Name); !ok && p.Name != e.Where || ok && col.Type != FreeText && string(col.Type) != p.Format {
+				return fmt.Errorf("argument %s is no column of %s, or of another type", p.Name, table.Name)
+			}
+		}
+		table.High = table.High || high
+	}
+	return nil
 }
 
 func index(by map[string]*Tool, names []string, t *Tool) error {
@@ -151,9 +238,23 @@ func index(by map[string]*Tool, names []string, t *Tool) error {
 	return nil
 }
 
-// Tools are all tools in the order of the file. They are shared: nobody changes
+// Tools are all tools in the order of the files. They are shared: nobody changes
 // one.
 func Tools() []*Tool { return known().tools }
+
+// Offer returns the tools beside a profile's own that a case offers: those of
+// the desks that it touches and those that read content, or without a desk those
+// of the sandbox that only records what it is asked to do.
+func Offer(desks []string) []*Tool {
+	var out []*Tool
+	for _, t := range Tools() {
+		desk := t.Desk == "all" || slices.Contains(desks, t.Desk)
+		if !t.Memory() && (t.Kind == Reads || (len(desks) == 0) == (t.Desk == "") && (t.Desk == "" || desk)) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
 
 // Find returns the tool of a name, or nil.
 func Find(name string) *Tool { return known().byName[name] }

@@ -16,7 +16,7 @@ func TestAMistakeInTheCatalogSaysWhereItStands(t *testing.T) {
 		head + "acts, roles: {to: recipient}}":                    `a parameter has one of the roles`,
 		head + "acts}\n  - {name: a, description: B, kind: acts}": `stands there twice`,
 	} {
-		_, err := read("f.yaml", []byte(text))
+		err := newCatalog().read("f.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yaml:") {
 			t.Errorf("%s: %v, not %s", text, err, want)
 		}
