@@ -50,28 +50,25 @@ func (d *document) hear() {
 	d.asks, d.yes = text.AsksToKeep(d.raw), affirmative(d.raw)
 }
 
-// block is one piece of content.
+// block is one piece of content, as statements.
 type block struct {
-	label   string // "mail", "page", …: what a person would call it
-	source  string
-	wrapped bool // in untrusted delimiters
-	log     bool // every line stands for itself
-	stmts   []*statement
-	steps   int
+	piece
+	stmts []*statement
+	steps int
 }
 
 // labelOf reads the visible heading of a piece of content.
-func labelOf(line string) (b *block, ok bool) {
+func labelOf(line string) (p *piece, ok bool) {
 	heading, source, ok := strings.Cut(line, ": ")
 	t := world.Headed(heading)
 	if !ok || t == nil && heading != world.Unlabelled {
 		return nil, false
 	}
-	b = &block{label: "content", source: strings.TrimSpace(source)}
+	p = &piece{label: "content", source: strings.TrimSpace(source)}
 	if t != nil {
-		b.label, b.log = t.Called, t.Medium == memory.Script
+		p.label, p.log = t.Called, t.Medium == memory.Script
 	}
-	return b, true
+	return p, true
 }
 
 // reader takes messages apart. The parts that come back in new company (memory
@@ -102,25 +99,63 @@ func (r *reader) sentence(s string, kind text.SentenceKind) *sentence {
 
 func (r *reader) read(content string) *document { return r.docs.Get(content, r.parse) }
 
-// parse takes a message apart. It is linear in its length.
+// parse takes a message apart into statements.
 func (r *reader) parse(content string) (*document, int) {
-	d := &document{by: r}
+	o := outlineOf(content)
+	d := &document{by: r, raw: o.words, skills: o.skills}
+	for _, e := range o.entries {
+		d.known = append(d.known, r.entries.Get(e, entryStatement))
+	}
+	size := 400 + 2*len(content) + 300*len(d.known)
+	for _, p := range o.pieces {
+		b := &block{piece: p}
+		if b.fill(r); len(b.stmts) > 0 {
+			d.blocks = append(d.blocks, b)
+			size += 300 * len(b.stmts)
+		}
+	}
+	if o.skill != "" {
+		b := &block{piece: piece{body: o.skill}}
+		b.fill(r)
+		d.opened = b.stmts
+	}
+	return d, size
+}
+
+// outline is a message taken apart by its visible delimiters, and no further.
+type outline struct {
+	words   string   // what stands outside every delimiter: the speaker's own
+	entries []string // of memory blocks
+	skills  []string // names in the skill index
+	skill   string   // body of the skill that was opened
+	pieces  []piece  // of content
+}
+
+// piece is one piece of content with its label.
+type piece struct {
+	label   string // "mail", "page", …: what a person would call it
+	source  string
+	wrapped bool // in untrusted delimiters
+	log     bool // every line stands for itself
+	body    string
+}
+
+// outlineOf is linear in the length of the message.
+func outlineOf(content string) *outline {
+	o := &outline{}
 	var words, body strings.Builder
-	var cur *block
+	var cur *piece
 	in := ""      // the tag we are in: memory, skills, skill
 	blank := true // the previous line was empty, so a label may follow
 	head := false // inside the heading of a piece of content
 	flush := func() {
 		if cur != nil {
-			cur.fill(r, body.String())
-			if len(cur.stmts) > 0 {
-				d.blocks = append(d.blocks, cur)
-			}
+			cur.body = body.String()
+			o.pieces = append(o.pieces, *cur)
 			cur = nil
 			body.Reset()
 		}
 	}
-	skill := ""
 	for line := range strings.Lines(content) {
 		bare := strings.TrimRight(line, "\r\n")
 		switch {
@@ -132,35 +167,31 @@ func (r *reader) parse(content string) (*document, int) {
 			continue
 		case in == "" && cur == nil && strings.HasPrefix(bare, "<skill "):
 			in = "skill"
+			o.skill = ""
 			continue
 		case in != "" && strings.HasPrefix(bare, "</"+in):
-			if in == "skill" {
-				b := &block{}
-				b.fill(r, skill)
-				d.opened = b.stmts
-			}
 			in = ""
 			continue
 		}
 		switch in {
 		case "memory":
 			if entry := strings.TrimPrefix(bare, "- "); entry != "" {
-				d.known = append(d.known, r.entries.Get(entry, entryStatement))
+				o.entries = append(o.entries, entry)
 			}
 			continue
 		case "skills":
 			if name := strings.TrimPrefix(bare, "- "); name != "" {
-				d.skills = append(d.skills, name)
+				o.skills = append(o.skills, name)
 			}
 			continue
 		case "skill":
-			skill += line
+			o.skill += line
 			continue
 		}
 		if blank {
-			if b, ok := labelOf(bare); ok && (cur == nil || !cur.wrapped) {
+			if p, ok := labelOf(bare); ok && (cur == nil || !cur.wrapped) {
 				flush()
-				cur = b
+				cur = p
 				blank, head = false, true
 				continue
 			}
@@ -187,12 +218,8 @@ func (r *reader) parse(content string) (*document, int) {
 		body.WriteString(line)
 	}
 	flush()
-	d.raw = strings.TrimSpace(words.String())
-	size := 400 + 2*len(content)
-	for _, b := range d.blocks {
-		size += 300 * len(b.stmts)
-	}
-	return d, size + 300*len(d.known)
+	o.words = strings.TrimSpace(words.String())
+	return o
 }
 
 // entryStatement reads one memory entry. An entry is one statement, however many
@@ -212,13 +239,13 @@ func (r *reader) toolWords(t model.Tool) []uint64 {
 	})
 }
 
-func (b *block) fill(r *reader, body string) {
+func (b *block) fill(r *reader) {
 	if b.log {
-		for line := range strings.Lines(body) {
+		for line := range strings.Lines(b.body) {
 			b.stmts = append(b.stmts, r.statements(line)...)
 		}
 	} else {
-		b.stmts = r.statements(body)
+		b.stmts = r.statements(b.body)
 	}
 	if len(b.stmts) > 0 {
 		first := *b.stmts[0]
