@@ -87,10 +87,8 @@ func (l *Loop) prepare() {
 			l.review = append(l.review, t.Tool)
 		}
 	}
-	for _, t := range world.Tools() {
-		if !t.Memory() {
-			l.world = append(l.world, t.Tool)
-		}
+	for _, t := range world.Offer(nil) {
+		l.world = append(l.world, t.Tool)
 	}
 	l.tools = append(l.tools, l.world...)
 }
