@@ -428,7 +428,7 @@ func (v *Value) tokens(s string) []string {
 	for f != "" {
 		at, end := -1, -1
 		for _, n := range v.needles {
-			if i, j := next(f, n, 0); i >= 0 && (at < 0 || i < at || i == at && j > end) {
+			if i, j := text.Whole(f, n, 0); i >= 0 && (at < 0 || i < at || i == at && j > end) {
 				at, end = i, j
 			}
 		}

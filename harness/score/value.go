@@ -1,10 +1,6 @@
 package score
 
 import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -57,76 +53,9 @@ func (v *Value) In(s string) bool {
 
 func (v *Value) find(folded string) bool {
 	for _, n := range v.needles {
-		if i, _ := next(folded, n, 0); i >= 0 {
+		if i, _ := text.Whole(folded, n, 0); i >= 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// next finds a needle as a value of its own, from an offset on.
-func next(s, needle string, from int) (start, end int) {
-	for from <= len(s)-len(needle) {
-		i := strings.Index(s[from:], needle)
-		if i < 0 {
-			break
-		}
-		i += from
-		if end := i + len(needle); opens(s[:i], needle) && closes(s[end:], needle) {
-			return i, end
-		}
-		from = i + 1
-	}
-	return -1, -1
-}
-
-// opens reports whether a value can begin after this text.
-func opens(before, needle string) bool {
-	first, _ := utf8.DecodeRuneInString(needle)
-	last, n := utf8.DecodeLastRuneInString(before)
-	if n == 0 || !wordy(first) {
-		return true
-	}
-	if wordy(last) {
-		return false
-	}
-	if !technical(needle) || !strings.ContainsRune("-_.@", last) {
-		return true
-	}
-	prior, n := utf8.DecodeLastRuneInString(before[:len(before)-n])
-	if n == 0 || !wordy(prior) {
-		return true
-	}
-	// "pay.desk.example" is a host of desk.example; "x-desk.example" and
-	// "a.dana@desk.example" belong to somebody else.
-	return last == '.' && unicode.IsLetter(first) && !strings.Contains(needle, "@") ||
-		last == '@' && !strings.Contains(needle, "@")
-}
-
-// closes reports whether a value can end before this text.
-func closes(after, needle string) bool {
-	last, _ := utf8.DecodeLastRuneInString(needle)
-	first, n := utf8.DecodeRuneInString(after)
-	if n == 0 || !wordy(last) {
-		return true
-	}
-	if wordy(first) {
-		return false
-	}
-	if !technical(needle) || !strings.ContainsRune("-_.@", first) {
-		return true
-	}
-	// "desk.example.net" and "/opt/run.sh" are not "desk.example" and "/opt/run".
-	following, n := utf8.DecodeRuneInString(after[n:])
-	return n == 0 || !wordy(following)
-}
-
-func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// technical tells addresses, hosts, paths, numbers and codes from plain words.
-func technical(needle string) bool {
-	return strings.ContainsFunc(needle, func(r rune) bool {
-		return unicode.IsDigit(r) ||
-			strings.ContainsRune("._@/:-\\", r)
-	})
 }

@@ -19,6 +19,13 @@ const (
 	Naive       Setting = "naive"
 	Cautious    Setting = "cautious"
 	SourceAware Setting = "source-aware"
+
+	// Of state cases alone.
+	Own        Setting = "naive:own"  // naive, but of two records takes the older
+	Refuse     Setting = "refuse"     // does no task
+	Ask        Setting = "ask"        // asks the user for every value
+	Everything Setting = "everything" // does the task with every value in sight
+	LookFirst  Setting = "look-first" // looks every value up, and takes a record's only where that finds none
 )
 
 // Settings lists the settings.

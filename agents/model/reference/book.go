@@ -1,0 +1,219 @@
+package reference
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// Phrases are what the sentences of one case mean: to this model what its
+// language is to a real one. They hold no label, and nothing says which of a
+// slot's values is right.
+type Phrases struct {
+	// Turns are what the user says before the task.
+	Turns []Turn
+	// Task asks for the task; its zero value is a case that has none.
+	Task Turn
+	// Calls do the task. {name} in an argument stands for the slot's value.
+	Calls []model.Call
+	// Asks is the slot that a question asks for; such a task has no calls.
+	Asks  string
+	Slots []Slot
+	Steps []Step
+	// Skill is the name under which what is learned is kept as a procedure.
+	Skill string
+}
+
+// Turn is what the user says, and what that asks the agent to read.
+type Turn struct {
+	Words string
+	Reads []memory.Medium
+	Keeps bool // asks to keep what the content says
+}
+
+// Slot is a value that a task leaves open.
+type Slot struct {
+	Name   string
+	Type   world.Type
+	Called string // what a person calls it
+	// Values are all that a sentence of the case may offer for it.
+	Values []string
+	// Looks finds it in the world, if anything does.
+	Looks *model.Call
+}
+
+// Step is something that a sentence adds to the task.
+type Step struct {
+	Says  []string // the sentence, in its wordings
+	Calls []model.Call
+}
+
+// Book is a phrase book: the phrases of all cases of a data set. It is immutable
+// once it is used.
+type Book struct {
+	turns map[string][]*Phrases
+	tasks map[string]*Phrases
+}
+
+// NewBook returns a book of the given phrases.
+func NewBook(all []*Phrases) *Book {
+	b := &Book{map[string][]*Phrases{}, map[string]*Phrases{}}
+	for _, p := range all {
+		slot := func(s Slot) Slot {
+			s.Values = slices.Compact(slices.Sorted(slices.Values(s.Values)))
+			return s
+		}
+		q := *p
+		q.Slots = slices.Clone(p.Slots)
+		for i := range q.Slots {
+			q.Slots[i] = slot(q.Slots[i])
+		}
+		for _, t := range p.Turns {
+			key := spoken(t.Words)
+			b.turns[key] = append(b.turns[key], &q)
+		}
+		if key := spoken(p.Task.Words); key != "" {
+			b.tasks[key] = &q
+		}
+	}
+	return b
+}
+
+// spoken is how a turn is looked up: white space makes no difference.
+func spoken(words string) string { return strings.Join(strings.Fields(words), " ") }
+
+func (p *Phrases) turn(words string) *Turn {
+	for i := range p.Turns {
+		if spoken(p.Turns[i].Words) == words {
+			return &p.Turns[i]
+		}
+	}
+	return &p.Task
+}
+
+// knows reports whether a sentence means anything to the phrases: it holds the
+// value of a slot or adds a step.
+func (p *Phrases) knows(sentence string) bool {
+	for i := range p.Slots {
+		if p.Slots[i].offered(sentence) != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.said(sentence) })
+}
+
+// offered is the slot's value that a text holds whole; the last one where it
+// holds several.
+func (s *Slot) offered(in string) string {
+	best, at := "", -1
+	for _, v := range s.Values {
+		if i := text.LastWhole(in, v); i > at {
+			best, at = v, i
+		}
+	}
+	return best
+}
+
+// said reports whether a text says the step in one of its wordings, whatever the
+// marks between the words.
+func (s *Step) said(in string) bool {
+	in = bareWords(in)
+	return slices.ContainsFunc(s.Says, func(w string) bool { return strings.Contains(in, bareWords(w)) })
+}
+
+func bareWords(s string) string {
+	return " " + strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	}), " ") + " "
+}
+
+// filled is a call with the slots' values in it; ok is false where one is missing.
+func filled(c model.Call, values map[string]string) (model.Call, bool) {
+	out := model.Call{Name: c.Name}
+	ok := true
+	for _, a := range c.Args {
+		for rest := a.Value; ; {
+			before, after, open := strings.Cut(rest, "{")
+			name, tail, shut := strings.Cut(after, "}")
+			if !open || !shut {
+				break
+			}
+			v, known := values[name]
+			ok = ok && known && v != ""
+			a.Value = strings.ReplaceAll(a.Value, "{"+name+"}", v)
+			_, rest = before, tail
+		}
+		out.Args = append(out.Args, a)
+	}
+	return out, ok
+}
+
+// slotsOf are the names of the slots that a call leaves open.
+func slotsOf(c model.Call) []string {
+	var out []string
+	for _, a := range c.Args {
+		for rest := a.Value; ; {
+			_, after, open := strings.Cut(rest, "{")
+			name, tail, shut := strings.Cut(after, "}")
+			if !open || !shut {
+				break
+			}
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+			rest = tail
+		}
+	}
+	return out
+}
+
+// Fill puts values into the calls that do a task.
+func Fill(calls []model.Call, values map[string]string) []model.Call {
+	var out []model.Call
+	for _, c := range calls {
+		c, _ = filled(c, values)
+		out = append(out, c)
+	}
+	return out
+}
+
+// Merge adds the steps' calls to those of a task: to the call of the same tool,
+// where there is one, else as a call of its own. A list takes more items.
+func Merge(calls, steps []model.Call) []model.Call {
+	out := slices.Clone(calls)
+	for _, s := range steps {
+		i := slices.IndexFunc(out, func(c model.Call) bool { return c.Name == s.Name })
+		if i < 0 {
+			out = append(out, s)
+			continue
+		}
+		c := model.Call{Name: out[i].Name, Args: slices.Clone(out[i].Args)}
+		for _, a := range s.Args {
+			j := slices.IndexFunc(c.Args, func(b model.Arg) bool { return b.Name == a.Name })
+			switch {
+			case j < 0:
+				c.Args = append(c.Args, a)
+			case listed(c.Name, a.Name):
+				c.Args[j].Value += ", " + a.Value
+			default:
+				c.Args[j].Value = a.Value
+			}
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// listed reports whether an argument of a tool is a list.
+func listed(tool, arg string) bool {
+	t := world.Find(tool)
+	return t != nil && slices.ContainsFunc(t.Params, func(p model.Param) bool {
+		_, list := world.Type(p.Format).Element()
+		return p.Name == arg && list
+	})
+}

@@ -1,0 +1,553 @@
+package reference
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// reading is a request that the phrase book understands.
+type reading struct {
+	setting Setting
+	book    *Book
+	tools   []model.Tool
+	policy  policy
+	date    string
+
+	here   []*Phrases // of the user's turns in sight
+	now    string     // the newest turn of the user
+	since  []model.Message
+	seen   []source // visible memory and content, oldest first
+	skills []string
+	asks   ask
+	wrote  string
+	done   map[string]bool // tools called since the newest turn
+}
+
+// source is a text in sight that may offer values.
+type source struct {
+	text       string
+	date       string // on which it was noted, if that is shown
+	attributed bool
+	own        bool // in the user's words of this session
+	content    bool // of this session, not of memory
+	steps      bool // lines of an opened skill
+	keep       bool // of a turn in which the user asks to keep what it says
+}
+
+// read returns the request as the book understands it; ok is false where the book
+// has none of the user's turns.
+func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
+	r = &reading{setting: setting, book: b, tools: req.Tools, done: map[string]bool{}}
+	newest := newestUser(req.Messages)
+	var wrote strings.Builder
+	keeps := false
+	add := func(o *outline, content bool) {
+		for _, e := range o.entries {
+			s := source{text: e}
+			if len(e) > 13 && e[0] == '(' && e[11] == ')' {
+				s.date, s.text = e[1:11], e[13:]
+			}
+			s.attributed = memory.IsAttributed(s.text)
+			r.seen = append(r.seen, s)
+		}
+		for _, p := range o.pieces {
+			r.seen = append(r.seen, source{text: p.body, content: true, keep: keeps})
+		}
+		if o.skill != "" {
+			r.seen = append(r.seen, source{text: o.skill, steps: true, attributed: memory.IsAttributed(o.skill)})
+		}
+		r.skills = append(r.skills, o.skills...)
+	}
+	for i, m := range req.Messages {
+		o := outlineOf(m.Content)
+		switch m.Role {
+		case model.System:
+			r.policy, r.date = policyOf(o.words), dateOf(o.words)
+			add(o, false)
+		case model.User:
+			if a := asksFor(o.words); a != forAnswer && i > 0 {
+				if i == newest {
+					r.asks = a
+				}
+				r.since, r.done = nil, map[string]bool{}
+				continue
+			}
+			if rest, ok := strings.CutPrefix(o.words, "Summary of the conversation so far:"); ok {
+				for line := range strings.Lines(rest) {
+					r.seen = append(r.seen, source{text: strings.TrimPrefix(strings.TrimSpace(line), "- "), content: true})
+				}
+				continue
+			}
+			r.now = spoken(o.words)
+			r.since, r.done = nil, map[string]bool{}
+			keeps = false
+			for _, p := range b.of(r.now) {
+				r.here = append(r.here, p)
+				keeps = keeps || p.turn(r.now).Keeps
+			}
+			add(o, true)
+			r.seen = append(r.seen, source{text: o.words, own: true, content: true})
+			if keeps { // what was read before is meant
+				for j := range r.seen {
+					r.seen[j].keep = r.seen[j].keep || r.seen[j].content
+				}
+			}
+		case model.Assistant:
+			for _, c := range m.Calls {
+				r.done[c.Name] = true
+				if kindOf(c.Name) == world.Remembers {
+					wrote.WriteString(c.Get("content") + "\n")
+				}
+			}
+			r.since = append(r.since, m)
+		case model.ToolRole:
+			r.since = append(r.since, m)
+			add(o, true)
+			if k := kindOf(m.Name); k == world.Looks || k == world.Asks {
+				r.seen = append(r.seen, source{text: m.Content, content: true})
+			}
+		}
+	}
+	r.wrote = wrote.String()
+	return r, len(r.here) > 0
+}
+
+// of are the phrases in which a turn of the user stands.
+func (b *Book) of(words string) []*Phrases {
+	out := b.turns[words]
+	if p := b.tasks[words]; p != nil {
+		out = append(out[:len(out):len(out)], p)
+	}
+	return out
+}
+
+func (r *reading) reply() model.Reply {
+	switch r.asks {
+	case forSummary:
+		var b strings.Builder
+		for _, e := range r.known(true) {
+			b.WriteString("- " + e.text + "\n")
+		}
+		return model.Reply{Text: cmp.Or(b.String(), "- Nothing of note.")}
+	case forFlush, forReview:
+		if len(r.done) == 0 {
+			if calls := r.writes(r.asks == forReview); len(calls) > 0 {
+				return model.Reply{Calls: calls}
+			}
+		}
+		return model.Reply{Text: "NO_REPLY"}
+	}
+	if p := r.book.tasks[r.now]; p != nil {
+		return r.task(p)
+	}
+	return r.turn()
+}
+
+// turn answers a turn of the user that is no task: read what it is about, keep
+// what is worth keeping.
+func (r *reading) turn() model.Reply {
+	if len(r.since) == 0 {
+		if calls := r.reads(); len(calls) > 0 {
+			return model.Reply{Calls: calls}
+		}
+	}
+	if !r.did(world.Remembers) {
+		if calls := r.writes(false); len(calls) > 0 {
+			return model.Reply{Calls: calls}
+		}
+	}
+	said := r.known(true)
+	if len(said) == 0 {
+		return model.Reply{Text: "All right."}
+	}
+	var lines []string
+	for _, e := range said[max(0, len(said)-3):] {
+		lines = append(lines, e.text)
+	}
+	return model.Reply{Text: strings.Join(lines, "\n")}
+}
+
+func (r *reading) did(k world.Kind) bool {
+	for name := range r.done {
+		if kindOf(name) == k {
+			return true
+		}
+	}
+	return false
+}
+
+// reads are the calls that bring what the newest turn is about.
+func (r *reading) reads() []model.Call {
+	var out []model.Call
+	for _, p := range r.book.of(r.now) {
+		for _, m := range p.turn(r.now).Reads {
+			t := world.Reader(m)
+			if t == nil || !r.offers(t.Name) || slices.ContainsFunc(out, func(c model.Call) bool { return c.Name == t.Name }) {
+				continue
+			}
+			out = append(out, model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: r.now}}})
+		}
+	}
+	return out
+}
+
+func (r *reading) offers(tool string) bool {
+	return slices.ContainsFunc(r.tools, func(t model.Tool) bool { return t.Name == tool })
+}
+
+// known are the sentences of this session that the book knows and that the
+// retention policy lets in, oldest first. A summary has them whatever the policy.
+func (r *reading) known(all bool) []entry {
+	var out []entry
+	for _, s := range r.seen {
+		if !s.content {
+			continue
+		}
+		if !all && r.policy == sourceAware && !s.own && !s.keep {
+			continue
+		}
+		for _, p := range r.here {
+			for _, line := range sentencesKnown(p, s.text) {
+				if !slices.ContainsFunc(out, func(e entry) bool { return e.text == line }) {
+					out = append(out, entry{text: line, user: s.own})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sentencesKnown are the sentences of a text that the phrases know, each on one
+// line.
+func sentencesKnown(p *Phrases, s string) []string {
+	if !p.knows(s) {
+		return nil
+	}
+	var out []string
+	for _, st := range text.Sentences(s) {
+		if line := oneLine(st.Text); p.knows(line) {
+			out = append(out, line)
+		}
+	}
+	if len(out) == 0 { // a sentence that is cut in two where none ends
+		out = append(out, oneLine(s))
+	}
+	return out
+}
+
+// writes are the calls that keep what is not kept yet.
+func (r *reading) writes(review bool) []model.Call {
+	v := &visible{tools: r.tools, date: r.date, wrote: r.wrote}
+	var entries []entry
+	for _, e := range r.known(false) {
+		if !v.has(e.text) && !r.remembers(e.text) {
+			entries = append(entries, e)
+		}
+	}
+	calls := v.calls(entries)
+	if t := v.writer(true); review && t != nil {
+		for _, p := range r.here {
+			if p.Skill == "" {
+				continue
+			}
+			var b strings.Builder
+			for i, step := range r.procedure(p) {
+				fmt.Fprintf(&b, "%d. %s\n", i+1, step)
+			}
+			if b.Len() > 0 {
+				calls = append(calls, callOf(t, map[string]string{"action": "create", "name": p.Skill, "content": b.String()}))
+			}
+		}
+	}
+	return calls
+}
+
+// remembers reports whether visible memory holds a sentence already.
+func (r *reading) remembers(s string) bool {
+	return slices.ContainsFunc(r.seen, func(o source) bool { return !o.content && strings.Contains(o.text, s) })
+}
+
+// procedure are the lines of the content that teaches what the phrases know.
+func (r *reading) procedure(p *Phrases) []string {
+	for _, s := range r.seen {
+		if !s.content || s.own || !p.knows(s.text) {
+			continue
+		}
+		var out []string
+		for _, st := range text.Sentences(s.text) {
+			if line := oneLine(st.Text); st.Kind == text.Item || p.knows(line) {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// task does what the user asks.
+func (r *reading) task(p *Phrases) model.Reply {
+	if r.setting == Refuse {
+		return model.Reply{Text: "I would rather not do that."}
+	}
+	if len(r.since) == 0 {
+		if calls := append(r.recalls(p), r.reads()...); len(calls) > 0 {
+			return model.Reply{Calls: calls}
+		}
+	}
+	left := map[string]bool{} // texts that are not taken again
+	var plan []model.Call
+	for attempt := 0; ; attempt++ {
+		fill := r.fill(p, left)
+		if fill.ask != nil {
+			return model.Reply{Calls: []model.Call{*fill.ask}}
+		}
+		if p.Asks != "" {
+			return r.tell(p, fill)
+		}
+		plan = fill.calls
+		vetoed := false
+		for i, c := range plan {
+			if ok, tried := r.outcome(c); tried && !ok {
+				vetoed = true
+				for _, from := range fill.from[i] {
+					left[from] = true
+				}
+			}
+		}
+		if !vetoed {
+			break
+		}
+		if attempt == 1 {
+			return model.Reply{Text: "I was not allowed to do that, so I stopped."}
+		}
+	}
+	var todo []model.Call
+	for _, c := range plan {
+		if _, tried := r.outcome(c); !tried && r.offers(c.Name) {
+			todo = append(todo, c)
+		}
+	}
+	if len(todo) > 0 {
+		return model.Reply{Calls: todo}
+	}
+	if len(plan) == 0 {
+		return model.Reply{Text: "I do not know what that needs."}
+	}
+	var names []string
+	for _, c := range plan {
+		names = append(names, c.Name)
+	}
+	return model.Reply{Text: "Done: " + strings.Join(names, ", ") + "."}
+}
+
+// recalls are the calls that search memory, and open a skill of the right name.
+func (r *reading) recalls(p *Phrases) []model.Call {
+	var out []model.Call
+	for i := range r.tools {
+		tool := &r.tools[i]
+		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(tool, "query") && len(t.Stores) > 0 {
+			out = append(out, model.Call{Name: tool.Name, Args: []model.Arg{{Name: "query", Value: r.now}}})
+		}
+	}
+	if opens := world.Reader(memory.Skill).Name; p.Skill != "" && slices.Contains(r.skills, p.Skill) && r.offers(opens) {
+		out = append(out, model.Call{Name: opens, Args: []model.Arg{{Name: "name", Value: p.Skill}}})
+	}
+	return out
+}
+
+// outcome finds what became of a call in this turn.
+func (r *reading) outcome(c model.Call) (ok, tried bool) {
+	for i, m := range r.since {
+		for j, made := range m.Calls {
+			if made.Name != c.Name || !slices.Equal(made.Args, c.Args) {
+				continue
+			}
+			n := 0 // its answer is the j-th after the message, or has its id
+			for _, a := range r.since[i+1:] {
+				if a.Role != model.ToolRole {
+					break
+				}
+				if made.ID != "" && a.CallID == made.ID || (made.ID == "" || a.CallID == "") && n == j {
+					return !strings.Contains(a.Content, `"success":false`), true
+				}
+				n++
+			}
+		}
+	}
+	return false, false
+}
+
+// filling is how a task is done with what is in sight.
+type filling struct {
+	calls  []model.Call
+	from   [][]string // texts that gave each call its values
+	values map[string]string
+	given  map[string]source
+	ask    *model.Call // what has to be found out first
+}
+
+// fill gives each slot a value by the setting's rule.
+func (r *reading) fill(p *Phrases, left map[string]bool) filling {
+	f := filling{values: map[string]string{}, given: map[string]source{}}
+	for i := range p.Slots {
+		s := &p.Slots[i]
+		from, value := r.choose(s, left)
+		if value == "" && r.needs(p, s.Name, left) {
+			if f.ask = r.findOut(s); f.ask != nil {
+				return f
+			}
+		}
+		if value != "" {
+			f.values[s.Name], f.given[s.Name] = value, from
+		}
+	}
+	calls := p.Calls
+	for _, step := range p.Steps {
+		for _, from := range r.seen {
+			if r.takes(from, left) && step.said(from.text) {
+				calls = Merge(calls, step.Calls)
+				for _, name := range slotsOfAll(step.Calls) {
+					f.given[name] = from
+				}
+				break
+			}
+		}
+	}
+	for _, c := range calls {
+		full, ok := filled(c, f.values)
+		if !ok {
+			continue
+		}
+		var from []string
+		for _, name := range slotsOf(c) {
+			from = append(from, f.given[name].text)
+		}
+		f.calls, f.from = append(f.calls, full), append(f.from, from)
+		if r.setting == Everything {
+			f.calls, f.from = r.others(p, c, f)
+		}
+	}
+	return f
+}
+
+func slotsOfAll(calls []model.Call) (out []string) {
+	for _, c := range calls {
+		out = append(out, slotsOf(c)...)
+	}
+	return out
+}
+
+// others adds a call for every value that is in sight.
+func (r *reading) others(p *Phrases, c model.Call, f filling) (calls []model.Call, from [][]string) {
+	calls, from = f.calls, f.from
+	for i := range p.Slots {
+		for _, src := range r.seen {
+			values := map[string]string{}
+			for k, v := range f.values {
+				values[k] = v
+			}
+			v := p.Slots[i].offered(src.text)
+			if v == "" {
+				continue
+			}
+			values[p.Slots[i].Name] = v
+			full, ok := filled(c, values)
+			same := func(o model.Call) bool { return o.Name == full.Name && slices.Equal(o.Args, full.Args) }
+			if ok && !slices.ContainsFunc(calls, same) {
+				calls, from = append(calls, full), append(from, nil)
+			}
+		}
+	}
+	return calls, from
+}
+
+// needs reports whether the task, with the steps that are in sight, leaves a slot
+// open.
+func (r *reading) needs(p *Phrases, name string, left map[string]bool) bool {
+	if p.Asks == name || slices.Contains(slotsOfAll(p.Calls), name) {
+		return true
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return slices.Contains(slotsOfAll(s.Calls), name) &&
+			slices.ContainsFunc(r.seen, func(from source) bool { return r.takes(from, left) && s.said(from.text) })
+	})
+}
+
+// takes reports whether the setting acts on a source.
+func (r *reading) takes(s source, left map[string]bool) bool {
+	return !left[s.text] && !(s.attributed && r.setting == Cautious)
+}
+
+// choose takes a slot's value from what is in sight: the newest of memory, for
+// [Own] the oldest; what was looked up or answered where memory has none, and first
+// of all for the settings that look or ask first.
+func (r *reading) choose(s *Slot, left map[string]bool) (from source, value string) {
+	rank := func(o source) int {
+		switch {
+		case o.content && !o.own && (r.setting == LookFirst || r.setting == Ask):
+			return 2
+		case o.content:
+			return 0
+		}
+		return 1
+	}
+	for _, o := range r.seen {
+		if !r.takes(o, left) || r.setting == Ask && rank(o) < 2 {
+			continue
+		}
+		v := s.offered(o.text)
+		if v == "" {
+			continue
+		}
+		newer := value == "" || o.date >= from.date
+		if r.setting == Own {
+			newer = value == "" || o.date < from.date
+		}
+		if value == "" || rank(o) > rank(from) || rank(o) == rank(from) && newer {
+			from, value = o, v
+		}
+	}
+	if r.setting == LookFirst && rank(from) < 2 && s.Looks != nil && r.offers(s.Looks.Name) && !r.looked(s) {
+		return source{}, ""
+	}
+	return from, value
+}
+
+func (r *reading) looked(s *Slot) bool {
+	_, tried := r.outcome(*s.Looks)
+	return tried
+}
+
+// findOut is the call that finds a slot's value: in the world, else from the user.
+// It is nil where both were tried.
+func (r *reading) findOut(s *Slot) *model.Call {
+	if s.Looks != nil && r.offers(s.Looks.Name) && !r.looked(s) && r.setting != Ask {
+		return s.Looks
+	}
+	for _, t := range r.tools {
+		if kindOf(t.Name) != world.Asks {
+			continue
+		}
+		c := model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: "Which is " + s.Called + "?"}}}
+		if _, tried := r.outcome(c); !tried {
+			return &c
+		}
+	}
+	return nil
+}
+
+// tell answers a question: what the model takes for true it asserts, what it does
+// not it tells with its source.
+func (r *reading) tell(p *Phrases, f filling) model.Reply {
+	if v := f.values[p.Asks]; v != "" {
+		return model.Reply{Text: f.given[p.Asks].text}
+	}
+	return model.Reply{Text: "I do not know."}
+}

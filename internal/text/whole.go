@@ -1,0 +1,90 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Whole finds a value in a text from an offset on, as a value of its own: a longer
+// word, number or address that merely contains it is another one. Where there is
+// none both places are -1.
+func Whole(s, needle string, from int) (start, end int) {
+	for from <= len(s)-len(needle) {
+		i := strings.Index(s[from:], needle)
+		if i < 0 {
+			break
+		}
+		i += from
+		if end := i + len(needle); opens(s[:i], needle) && closes(s[end:], needle) {
+			return i, end
+		}
+		from = i + 1
+	}
+	return -1, -1
+}
+
+// opens reports whether a value can begin after this text.
+func opens(before, needle string) bool {
+	first, _ := utf8.DecodeRuneInString(needle)
+	last, n := utf8.DecodeLastRuneInString(before)
+	if n == 0 || !wordy(first) {
+		return true
+	}
+	if wordy(last) {
+		return false
+	}
+	if !technical(needle) || !strings.ContainsRune("-_.@", last) {
+		return true
+	}
+	prior, n := utf8.DecodeLastRuneInString(before[:len(before)-n])
+	if n == 0 || !wordy(prior) {
+		return true
+	}
+	// "pay.desk.example" is a host of desk.example; "x-desk.example" and
+	// "a.dana@desk.example" belong to somebody else.
+	return last == '.' && unicode.IsLetter(first) && !strings.Contains(needle, "@") ||
+		last == '@' && !strings.Contains(needle, "@")
+}
+
+// closes reports whether a value can end before this text.
+func closes(after, needle string) bool {
+	last, _ := utf8.DecodeLastRuneInString(needle)
+	first, n := utf8.DecodeRuneInString(after)
+	if n == 0 || !wordy(last) {
+		return true
+	}
+	if wordy(first) {
+		return false
+	}
+	if !technical(needle) || !strings.ContainsRune("-_.@", first) {
+		return true
+	}
+	// "desk.example.net" and "/opt/run.sh" are not "desk.example" and "/opt/run".
+	following, n := utf8.DecodeRuneInString(after[n:])
+	return n == 0 || !wordy(following)
+}
+
+func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// technical tells addresses, hosts, paths, numbers and codes from plain words.
+func technical(needle string) bool {
+	return strings.ContainsFunc(needle, func(r rune) bool {
+		return unicode.IsDigit(r) ||
+			strings.ContainsRune("._@/:-\\", r)
+	})
+}
+
+// LastWhole is where a value begins in a text for the last time, as [Whole] finds
+// it, or -1.
+func LastWhole(s, value string) int {
+	last := -1
+	for from := 0; value != ""; {
+		at, _ := Whole(s, value, from)
+		if at < 0 {
+			break
+		}
+		last, from = at, at+1
+	}
+	return last
+}
