@@ -446,7 +446,7 @@ func (v *Value) tokens(s string) []string {
 func words(dst []string, s string) []string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if !wordy(r) {
+		if !text.InWord(r) {
 			if !unicode.IsSpace(r) && r != '*' && r != '`' && r != '_' {
 				dst = append(dst, s[i:i+n])
 			}
@@ -456,12 +456,12 @@ func words(dst []string, s string) []string {
 		j := i + n
 		for j < len(s) {
 			r, n := utf8.DecodeRuneInString(s[j:])
-			if wordy(r) {
+			if text.InWord(r) {
 				j += n
 				continue
 			}
 			after, _ := utf8.DecodeRuneInString(s[j+n:])
-			if !strings.ContainsRune("'’.-_@/:", r) || !wordy(after) {
+			if !strings.ContainsRune("'’.-_@/:", r) || !text.InWord(after) {
 				break
 			}
 			j += n
@@ -474,7 +474,7 @@ func words(dst []string, s string) []string {
 
 func wordToken(t string) bool {
 	r, _ := utf8.DecodeRuneInString(t)
-	return wordy(r)
+	return text.InWord(r)
 }
 
 // unit is one sentence of an answer.

@@ -28,17 +28,17 @@ func Whole(s, needle string, from int) (start, end int) {
 func opens(before, needle string) bool {
 	first, _ := utf8.DecodeRuneInString(needle)
 	last, n := utf8.DecodeLastRuneInString(before)
-	if n == 0 || !wordy(first) {
+	if n == 0 || !InWord(first) {
 		return true
 	}
-	if wordy(last) {
+	if InWord(last) {
 		return false
 	}
 	if !technical(needle) || !strings.ContainsRune("-_.@", last) {
 		return true
 	}
 	prior, n := utf8.DecodeLastRuneInString(before[:len(before)-n])
-	if n == 0 || !wordy(prior) {
+	if n == 0 || !InWord(prior) {
 		return true
 	}
 	// "pay.desk.example" is a host of desk.example; "x-desk.example" and
@@ -51,10 +51,10 @@ func opens(before, needle string) bool {
 func closes(after, needle string) bool {
 	last, _ := utf8.DecodeLastRuneInString(needle)
 	first, n := utf8.DecodeRuneInString(after)
-	if n == 0 || !wordy(last) {
+	if n == 0 || !InWord(last) {
 		return true
 	}
-	if wordy(first) {
+	if InWord(first) {
 		return false
 	}
 	if !technical(needle) || !strings.ContainsRune("-_.@", first) {
@@ -62,10 +62,11 @@ func closes(after, needle string) bool {
 	}
 	// "desk.example.net" and "/opt/run.sh" are not "desk.example" and "/opt/run".
 	following, n := utf8.DecodeRuneInString(after[n:])
-	return n == 0 || !wordy(following)
+	return n == 0 || !InWord(following)
 }
 
-func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+// InWord reports whether a rune is part of a word or a number.
+func InWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // technical tells addresses, hosts, paths, numbers and codes from plain words.
 func technical(needle string) bool {
