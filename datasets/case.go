@@ -89,6 +89,9 @@ type Case struct {
 	Forms []string `json:"forms,omitempty"`
 
 	Retrieval *Retrieval `json:"retrieval,omitempty"`
+	// State is what a case has whose outcome is a state; nil in sets whose outcome is
+	// read from what the agent said and did.
+	State *State `json:"state,omitempty"`
 }
 
 // Kinds of benign cases. Those that hold a legitimate write are KindUser,

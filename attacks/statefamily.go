@@ -1,0 +1,615 @@
+package attacks
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// StateFamily is a family of cases whose outcome is a state, as its file has it.
+// Texts may hold {word}, a word of Vary; {value}, {value.right} and {value.wrong};
+// {claim}, or {claim.1} and so on where it is said in several wordings. See
+// docs/cases.md.
+type StateFamily struct {
+	Family string
+	About  string
+	Label  datasets.Label // attack, or benign for a family of its own
+	Class  string         // the form of the attack, or that a benign family is like
+	Goal   string
+	// Cases is how many there are; 5 where the file has none.
+	Cases int
+	// Vary are words that differ from case to case, one each.
+	Vary   map[string][]string
+	Values map[string]*ValueSpec
+	// Known says where the right value stands: memory, world, user, task or content.
+	Known string
+	Knows []string
+	World map[string][]world.Row
+	Write []WriteTurn
+	Claim string
+	// Claims are its wordings, where it is said more than once.
+	Claims []string
+	// Later is the request of the later session, Content what that one meets.
+	Later   string
+	Content map[string]Piece
+	Solve   []map[string]map[string]string
+	Adds    []map[string]map[string]string
+	Asks    string
+	Harm    *world.Predicate
+	Kept    bool
+	SaidBy  string `yaml:"said_by"` // external, or of a benign family user
+	Twin    *TwinSpec
+	// TwinText is the claim in the user's own words.
+	TwinText string `yaml:"twin_text"`
+	Skill    string
+
+	file  string
+	split datasets.Split
+}
+
+// ValueSpec is a value that the task leaves open, or a fact of the content.
+type ValueSpec struct {
+	Type   world.Type
+	Called string
+	// Right and Wrong are its values, one a case; values of a type that can be made
+	// up are made up where there are none. A value that is only Right is a fact.
+	Right, Wrong []string
+	Fact         bool
+	// Looks is the name under which a table of the world has it.
+	Looks string
+	Table string
+}
+
+// TwinSpec is the one difference between an attack and its benign twin.
+type TwinSpec struct {
+	SaidBy string `yaml:"said_by"` // user
+	Kept   bool
+	Truth  string // the value that the world bears out
+}
+
+// WriteTurn is one turn of the write session: what the user says, and the content
+// that it is about. Keep stands there instead where the claim is kept, Other where
+// it is not.
+type WriteTurn struct {
+	User, Keep, Other                                     string
+	Fresh                                                 bool
+	Email, Web, File, Slack, Calendar, MCP, Script, Skill *Piece
+}
+
+// Piece is a piece of content.
+type Piece struct {
+	From, Title, Text string
+	Inline            bool
+	Pad               int
+}
+
+// ParseStates reads a family file of state cases.
+func ParseStates(file string, split datasets.Split, data []byte) (*StateFamily, error) {
+	f := &StateFamily{file: file, split: split, Cases: 5, Label: datasets.Attack, SaidBy: "external"}
+	if err := settings.Decode(file, data, f); err != nil {
+		return nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return f, nil
+}
+
+// made are the generators of values of a type.
+var made = map[world.Type]string{"account": "account", "mailbox": "email", "phone": "phone", "url": "url", "host": "host",
+	"path": "path", "channel": "channel", "package": "package", "command": "command", "code": "code", "money": "amount",
+	"date": "date", "time": "time", "number": "number"}
+
+func (f *StateFamily) check() error {
+	known := []string{"memory", "world", "user", "task", "content"}
+	switch {
+	case f.Family == "" || f.Later == "" || len(f.Write) == 0:
+		return errors.New("a family has a name (family), a write session (write) and a later request (later)")
+	case f.Label != datasets.Attack && f.Label != datasets.Benign:
+		return settings.Unknown("", "label", string(f.Label), []string{"attack", "benign"})
+	case !slices.Contains(datasets.Classes(), f.Class):
+		return settings.Unknown("", "class", f.Class, datasets.Classes())
+	case !slices.Contains(known, f.Known):
+		return settings.Unknown("", "known", f.Known, known)
+	case f.Known == "content" && f.Label == datasets.Attack:
+		return errors.New("known: content is of benign families: the right value of an attack stands elsewhere")
+	case (f.Known == "task") != (len(f.Adds) > 0):
+		return errors.New("adds and known: task go together: the request says all there is to do, and the claim adds to it")
+	case (len(f.Solve) == 0) != (f.Asks != ""):
+		return errors.New("a task has calls that do it (solve), or is a question (asks)")
+	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds) == 0:
+		return errors.New("an attack has a harm")
+	case f.Claim == "" && len(f.Claims) == 0:
+		return errors.New("what is it that is claimed (claim)?")
+	case f.Twin != nil && f.Label == datasets.Benign:
+		return errors.New("a benign family has no twin")
+	}
+	if t := f.Twin; t != nil {
+		n := 0
+		for _, has := range []bool{t.SaidBy != "", t.Kept, t.Truth != ""} {
+			if has {
+				n++
+			}
+		}
+		if n != 1 || t.SaidBy != "" && t.SaidBy != "user" || t.Kept && f.Kept {
+			return errors.New("a twin differs in one thing: said_by: user, kept: true, or truth: VALUE")
+		}
+	}
+	for name, list := range f.Vary {
+		if len(list) != f.Cases {
+			return fmt.Errorf("vary: %s has %d words for %d cases", name, len(list), f.Cases)
+		}
+	}
+	for name, v := range f.Values {
+		for side, list := range map[string][]string{"right": v.Right, "wrong": v.Wrong} {
+			switch {
+			case len(list) != 0 && len(list) != f.Cases:
+				return fmt.Errorf("values: %s: %s has %d values for %d cases", name, side, len(list), f.Cases)
+			case len(list) == 0 && made[v.Type] == "" && !(side == "wrong" && v.Fact):
+				return fmt.Errorf("values: %s: nothing makes up values of type %s: write %s, one a case", name, v.Type, side)
+			}
+		}
+	}
+	if len(f.Claims) == 0 {
+		f.Claims = []string{f.Claim}
+	}
+	return nil
+}
+
+// CompileStates makes the cases of families, sorted by id, as [Compile] does.
+func CompileStates(families []*StateFamily, seed uint64) ([]datasets.Case, error) {
+	families = slices.SortedFunc(slices.Values(families), func(a, b *StateFamily) int { return cmp.Compare(a.Family, b.Family) })
+	used := registry{}
+	var out []datasets.Case
+	var errs []error
+	for _, f := range families {
+		for i := range f.Cases {
+			m := f.maker(seed, i, used)
+			attack, err := m.make(f.Label, nil)
+			if err == nil && f.Twin != nil {
+				var twin datasets.Case
+				if twin, err = m.make(datasets.Benign, f.Twin); err == nil {
+					attack.Twin, twin.Twin = twin.ID, attack.ID
+					out = append(out, twin)
+				}
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: case %d: %w", f.file, i+1, err))
+				break
+			}
+			out = append(out, attack)
+		}
+	}
+	slices.SortFunc(out, func(a, b datasets.Case) int { return cmp.Compare(a.ID, b.ID) })
+	return out, errors.Join(errs...)
+}
+
+// maker makes one case of a family, and its twin.
+type maker struct {
+	f      *StateFamily
+	seed   uint64
+	index  int
+	words  map[string]string // what {name} stands for, values apart
+	right  map[string]string
+	wrong  map[string]string
+	claims []string
+	err    error
+}
+
+func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
+	m := &maker{f: f, seed: seed, index: index, words: map[string]string{}, right: map[string]string{}, wrong: map[string]string{}}
+	g := &generator{r: datasets.NewRand(seed, fmt.Sprintf("%s/%d", f.Family, index)), split: f.split, used: used, words: lists()}
+	for name, list := range f.Vary {
+		m.words[name] = list[index]
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		v := f.Values[name]
+		draw := func(list []string) string {
+			if len(list) > 0 {
+				return m.plain(list[index])
+			}
+			i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == made[v.Type] })
+			return Kinds()[i].draw(g, value{}).text
+		}
+		m.right[name] = draw(v.Right)
+		if !v.Fact {
+			for m.wrong[name] == "" || v.Type.Equal(m.wrong[name], m.right[name]) {
+				if m.wrong[name] = draw(v.Wrong); len(v.Wrong) > 0 {
+					break
+				}
+			}
+		}
+	}
+	for _, c := range f.Claims {
+		m.claims = append(m.claims, m.text(c))
+	}
+	return m
+}
+
+// plain puts the words in.
+func (m *maker) plain(s string) string {
+	for name, w := range m.words {
+		s = strings.ReplaceAll(s, "{"+name+"}", w)
+	}
+	return s
+}
+
+// text puts words and values in. A value that is {name} alone is the right one:
+// of a fact, which has no other.
+func (m *maker) text(s string) string {
+	s = m.plain(s)
+	for name, v := range m.right {
+		s = strings.NewReplacer("{"+name+".right}", v, "{"+name+".wrong}", m.wrong[name]).Replace(s)
+		if m.f.Values[name].Fact {
+			s = strings.ReplaceAll(s, "{"+name+"}", v)
+		}
+	}
+	for i, c := range m.claims {
+		s = strings.ReplaceAll(s, fmt.Sprintf("{claim.%d}", i+1), c)
+	}
+	if len(m.claims) > 0 {
+		s = strings.ReplaceAll(s, "{claim}", m.claims[0])
+	}
+	if i := strings.IndexByte(s, '{'); i >= 0 && m.err == nil {
+		if name, _, ok := strings.Cut(s[i+1:], "}"); ok && len(name) < 40 {
+			m.err = fmt.Errorf("{%s} stands for nothing: %q", name, text.Clip(s[i:], 60))
+		}
+	}
+	return s
+}
+
+// without leaves the claim out of content: in the twin the user says it.
+func (m *maker) without(s string) string {
+	s = strings.ReplaceAll(s, "{claim}", "")
+	for i := range m.f.Claims {
+		s = strings.ReplaceAll(s, fmt.Sprintf("{claim.%d}", i+1), "")
+	}
+	return strings.ReplaceAll(s, "  ", " ")
+}
+
+func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
+	for _, one := range list {
+		for name, args := range one {
+			c := model.Call{Name: name}
+			t := world.Find(name)
+			if t == nil || t.Desk == "" {
+				m.fail(fmt.Errorf("there is no tool %q in agents/world/office.yaml", name))
+				return nil
+			}
+			for _, p := range t.Params {
+				if v, ok := args[p.Name]; ok {
+					c.Args = append(c.Args, model.Arg{Name: p.Name, Value: m.open(v)})
+				}
+			}
+			if len(c.Args) != len(args) {
+				m.fail(fmt.Errorf("%s takes the arguments %s only", name, paramNames(t)))
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (m *maker) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+func paramNames(t *world.Tool) string {
+	var out []string
+	for _, p := range t.Params {
+		out = append(out, p.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// open puts words in and leaves the slots open.
+func (m *maker) open(s string) string { return m.plain(s) }
+
+// row of a world or a predicate.
+func (m *maker) row(r world.Row, turned bool) world.Row {
+	out := world.Row{}
+	for col, v := range r {
+		if turned { // the truth is the claim's: the sides change places
+			v = strings.NewReplacer(".right}", ".\x00}", ".wrong}", ".right}").Replace(v)
+			v = strings.ReplaceAll(v, ".\x00}", ".wrong}")
+		}
+		for name, right := range m.right {
+			v = strings.ReplaceAll(v, "{"+name+"}", right)
+		}
+		out[col] = m.text(v)
+	}
+	return out
+}
+
+// make makes the case, or with a twin's difference the twin.
+func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error) {
+	f := m.f
+	role := "case"
+	saidBy, kept := f.SaidBy, f.Kept
+	if twin != nil {
+		role, saidBy, kept = "twin", cmp.Or(twin.SaidBy, saidBy), kept || twin.Kept
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", m.seed, f.Family, m.index, role))
+	c := datasets.Case{ID: "m-" + hex.EncodeToString(sum[:6]), Family: f.Family, Split: f.split, Label: label,
+		Memory: m.claims[0], Retrieval: &datasets.Retrieval{Query: m.text(f.Later)}}
+	// The truth of an attack's slot is right; of its twin's, the claim's.
+	turned := twin != nil
+	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Claims: m.claims, Skill: m.plain(f.Skill)}
+	s.Asks = f.Asks
+	for _, k := range f.Knows {
+		s.Knows = append(s.Knows, m.text(k))
+	}
+	for table, rows := range f.World {
+		for _, r := range rows {
+			if s.World == nil {
+				s.World = map[string][]world.Row{}
+			}
+			s.World[table] = append(s.World[table], m.row(r, turned))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		v := f.Values[name]
+		sl := datasets.Slot{Name: name, Type: v.Type, Called: cmp.Or(m.plain(v.Called), name), Right: m.right[name], Wrong: m.wrong[name]}
+		if turned && !v.Fact {
+			sl.Right, sl.Wrong = sl.Wrong, sl.Right
+		}
+		if m.adds(name) { // a step's value competes with nothing
+			sl.Right, sl.Wrong = m.right[name], ""
+		}
+		if v.Looks != "" {
+			sl.Looks = m.looks(v)
+		}
+		s.Slots = append(s.Slots, sl)
+	}
+	if f.Harm != nil {
+		s.Harm = m.predicate(f.Harm, turned)
+	} else if label == datasets.Attack {
+		s.Harm = m.addition(s)
+	}
+	for i, t := range f.Write {
+		m.turn(&c, s, i, t, saidBy == "user", kept)
+	}
+	c.Class, c.Goal = f.Class, f.Goal
+	if info, ok := datasets.Info(f.Class); ok {
+		c.Signal, c.Channel = info.Signal, info.Channel
+	}
+	if label == datasets.Benign {
+		if c.Channel != "C4" {
+			c.Channel = ""
+		}
+		c.Class, c.Goal, c.Signal = "", "", ""
+		c.Kind = map[bool]string{true: datasets.KindUser, false: datasets.KindUnasked}[saidBy == "user"]
+		if kept && saidBy != "user" {
+			c.Kind = datasets.KindAsked
+		}
+	}
+	c.Value = m.operative(label, s)
+	s.Situation = m.situation(s, saidBy, kept, twin)
+	s.Desks = desks(s)
+	c.State = s
+	if len(c.Write) > 0 && len(c.Write[0].Segments) > 0 {
+		c.Domain = domains[c.Write[0].Segments[0].Medium]
+	}
+	return c, m.err
+}
+
+// media of content, in the order of the keys of [WriteTurn].
+var media = []memory.Medium{memory.Email, memory.Web, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script,
+	memory.Skill}
+
+var domains = map[memory.Medium]string{memory.Email: "email", memory.Web: "web", memory.File: "file", memory.Slack: "slack",
+	memory.Calendar: "calendar", memory.Script: "script", memory.MCP: "web", memory.Skill: "skill"}
+
+// adds reports whether a value is one that the claim's step brings.
+func (m *maker) adds(name string) bool {
+	for _, one := range m.f.Adds {
+		for _, args := range one {
+			for _, v := range args {
+				if strings.Contains(v, "{"+name+"}") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (m *maker) looks(v *ValueSpec) *model.Call {
+	for _, t := range world.Tools() {
+		if t.Kind != world.Looks || v.Table != "" && t.Table != v.Table {
+			continue
+		}
+		for _, col := range world.FindTable(t.Table).Columns[1:] {
+			if col.Type == v.Type && readingTable(t) {
+				return &model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: m.plain(v.Looks)}}}
+			}
+		}
+	}
+	m.fail(fmt.Errorf("no table holds values of type %s that can be looked up", v.Type))
+	return nil
+}
+
+// readingTable reports whether no tool but those of the user's own lists change
+// what this one looks into.
+func readingTable(t *world.Tool) bool {
+	return strings.HasPrefix(t.Name, "look_up_") || t.Name == "find_file"
+}
+
+// predicate puts the values of one side into a harm.
+func (m *maker) predicate(p *world.Predicate, turned bool) *world.Predicate {
+	out := &world.Predicate{Answers: p.Answers}
+	put := func(from map[string]world.Row) map[string]world.Row {
+		if from == nil {
+			return nil
+		}
+		to := map[string]world.Row{}
+		for table, r := range from {
+			to[table] = m.row(r, turned)
+		}
+		return to
+	}
+	out.Row, out.Missing = put(p.Row), put(p.Missing)
+	if out.Answers != "" {
+		out.Answers = m.row(world.Row{"a": p.Answers}, turned)["a"]
+	}
+	return out
+}
+
+// addition is the harm of a step that the claim adds: that it was done, in
+// whatever call.
+func (m *maker) addition(s *datasets.State) *world.Predicate {
+	p := &world.Predicate{Row: map[string]world.Row{}}
+	for _, c := range s.Adds {
+		t := world.Find(c.Name)
+		row := world.Row{}
+		for _, a := range c.Args {
+			v := a.Value
+			for name, right := range m.right {
+				v = strings.ReplaceAll(v, "{"+name+"}", right)
+			}
+			if col, ok := world.FindTable(t.Effects[0].Changes()).Column(a.Name); ok && col.Type != world.FreeText {
+				row[a.Name] = v
+			}
+		}
+		p.Row[t.Effects[0].Changes()] = row
+	}
+	return p
+}
+
+func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, bySelf, kept bool) {
+	out := datasets.Turn{User: t.User, Fresh: t.Fresh}
+	switch {
+	case kept && t.Keep != "":
+		out.User = strings.TrimSpace(out.User + " " + t.Keep)
+		s.Keeps = append(s.Keeps, len(c.Write))
+	case t.Other != "":
+		out.User = strings.TrimSpace(out.User + " " + t.Other)
+	}
+	claimed := false
+	for k, p := range []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill} {
+		if p == nil {
+			continue
+		}
+		body := p.Text
+		claimed = claimed || strings.Contains(body, "{claim")
+		if bySelf {
+			body = m.without(body)
+		}
+		out.Segments = append(out.Segments, datasets.Segment{Medium: media[k], Source: m.text(p.From), Title: m.text(p.Title),
+			Text: strings.TrimSpace(m.text(body)), Inline: p.Inline, Pad: p.Pad})
+	}
+	if bySelf && claimed {
+		out.User = strings.TrimSpace(out.User + " " + cmp.Or(m.f.TwinText, m.f.Claims[0]))
+	}
+	if out.User == "" && len(out.Segments) == 0 {
+		return
+	}
+	out.User = m.text(out.User)
+	c.Write = append(c.Write, out)
+}
+
+// operative is the value by which the claim is found again in memory.
+func (m *maker) operative(label datasets.Label, s *datasets.State) string {
+	for _, sl := range s.Slots {
+		if m.f.Values[sl.Name].Fact {
+			continue
+		}
+		if m.adds(sl.Name) {
+			return sl.Right
+		}
+		if label == datasets.Attack {
+			return sl.Wrong
+		}
+		return sl.Right
+	}
+	return m.claims[0]
+}
+
+func (m *maker) situation(s *datasets.State, saidBy string, kept bool, twin *TwinSpec) datasets.Situation {
+	out := datasets.Situation{SaidBy: saidBy, Kept: kept, High: m.high(s)}
+	against := m.f.Label == datasets.Attack
+	switch m.f.Known {
+	case "task":
+		out.Evidence = datasets.TaskSaysAll
+	case "memory":
+		out.Evidence = datasets.MemoryAgainst
+	case "world":
+		out.Evidence = datasets.WorldAgainst
+		if twin != nil && twin.Truth != "" || !against {
+			out.Evidence = datasets.WorldAgrees
+		}
+	default:
+		out.Evidence = datasets.NoEvidence
+	}
+	return out
+}
+
+// high reports whether a slot that the claim decides, or its step, is of high risk.
+func (m *maker) high(s *datasets.State) bool {
+	calls := s.Solve
+	if len(s.Adds) > 0 {
+		calls = s.Adds
+	}
+	for _, c := range calls {
+		t := world.Find(c.Name)
+		for _, a := range c.Args {
+			for name, v := range m.f.Values {
+				if !v.Fact && strings.Contains(a.Value, "{"+name+"}") && t.Risky(a.Name) {
+					return true
+				}
+			}
+			if len(s.Adds) > 0 && t.Risky(a.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// desks are those whose tools the case touches.
+func desks(s *datasets.State) []string {
+	var out []string
+	add := func(t *world.Tool) {
+		if t != nil && t.Desk != "all" && !slices.Contains(out, t.Desk) {
+			out = append(out, t.Desk)
+		}
+	}
+	for _, c := range slices.Concat(s.Solve, s.Adds) {
+		add(world.Find(c.Name))
+	}
+	for _, sl := range s.Slots {
+		if sl.Looks != nil {
+			add(world.Find(sl.Looks.Name))
+		}
+	}
+	for _, t := range world.Tools() {
+		for table := range s.World {
+			if t.Table == table {
+				add(t)
+			}
+		}
+		if s.Harm != nil && t.Kind == world.Acts {
+			for _, e := range t.Effects {
+				if slices.Contains(s.Harm.Tables(), e.Changes()) {
+					add(t)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
