@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,14 +30,16 @@ var handlers = map[string]func(*session, *world.Tool, model.Call) (string, error
 	"open_skill": (*session).openSkill,
 	"reads":      (*session).read,
 	"acts":       (*session).act,
+	"looks":      (*session).look,
+	"asks":       (*session).ask,
 }
 
 // call runs one tool call and returns what the model is told.
 func (s *session) call(c model.Call) (string, error) {
 	s.out.ToolCalls++
 	t := world.Find(c.Name)
-	if t == nil || s.route != 0 && !t.Memory() { // a flush or review offers memory tools only
-		return noTool(c), nil
+	if t == nil || s.route != 0 && !t.Memory() || (t.Desk == "") == (s.office != nil) && t.Kind == world.Acts {
+		return noTool(c), nil // a flush or review offers memory tools only, an office those that change it
 	}
 	return handlers[t.Handler](s, t, c)
 }
@@ -284,10 +287,47 @@ func (s *session) act(t *world.Tool, c model.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	vetoed := v.Action != memory.Allow
-	s.out.Actions = append(s.out.Actions, ActionCall{Turn: s.turn, Call: c, Result: len(s.out.Messages), Vetoed: vetoed})
-	if vetoed {
-		return failure("not allowed: " + blocked(v)), nil
+	a := ActionCall{Turn: s.turn, Call: c, Result: len(s.out.Messages), Vetoed: v.Action != memory.Allow}
+	if v.Action == memory.Defer && s.office != nil && s.office.Questions < maxQuestions {
+		s.office.Questions++
+		a.Shown, a.Declined = true, !s.office.Agrees(c)
+		a.Vetoed = a.Declined
 	}
-	return `{"success":true}`, nil
+	s.out.Actions = append(s.out.Actions, a)
+	switch {
+	case a.Declined:
+		return failure("not done: the user was asked and said no"), nil
+	case a.Vetoed:
+		return failure("not allowed: " + blocked(v)), nil
+	case s.office == nil:
+		return `{"success":true}`, nil
+	}
+	return s.work(t, c)
+}
+
+// work runs a tool on the tables.
+func (s *session) work(t *world.Tool, c model.Call) (string, error) {
+	told, err := s.office.World.Call(t, c.Args)
+	if no, ok := errors.AsType[*world.Refused](err); ok {
+		return failure(no.Why), nil
+	}
+	return told, err
+}
+
+func (s *session) look(t *world.Tool, c model.Call) (string, error) {
+	if s.office == nil {
+		return noTool(c), nil
+	}
+	return s.work(t, c)
+}
+
+func (s *session) ask(t *world.Tool, c model.Call) (string, error) {
+	if s.office == nil {
+		return noTool(c), nil
+	}
+	s.office.Questions++
+	if s.office.Questions > maxQuestions {
+		return "The user does not answer any more.", nil
+	}
+	return s.office.Answer(c.Get(t.Params[0].Name)), nil
 }

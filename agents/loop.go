@@ -39,6 +39,8 @@ type Loop struct {
 	scaled Scaled
 	world  []model.Tool // the sandbox's, offered to every profile
 	tools  []model.Tool // offered in the conversation
+	own    int          // of them the profile's own, which come first
+	desks  sync.Map     // tools of an office, by its desks
 	flush  []model.Tool // offered in a flush
 	review []model.Tool // offered in a review
 	stores map[string]memory.StoreSpec
@@ -54,6 +56,8 @@ func (e *ModelError) Unwrap() error { return e.Err }
 type End struct {
 	// Review lets the profile review the session, if it does that.
 	Review bool
+	// Office is where the session works; nil has the sandbox record actions only.
+	Office *Office
 }
 
 // Scaled returns the profile's counts at the run's window.
@@ -87,6 +91,7 @@ func (l *Loop) prepare() {
 			l.review = append(l.review, t.Tool)
 		}
 	}
+	l.own = len(l.tools)
 	for _, t := range world.Offer(nil) {
 		l.world = append(l.world, t.Tool)
 	}
@@ -102,15 +107,34 @@ func (l *Loop) prepare() {
 // to then is returned with it.
 func (l *Loop) Run(ctx context.Context, mem *memory.Memory, turns []Turn, end End) (*Outcome, error) {
 	l.once.Do(l.prepare)
-	s := &session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}}
+	s := &session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: end.Office, offered: l.offer(end.Office)}
 	mem.Mark(0)
 	err := s.run(turns, end)
 	return s.out, err
 }
 
+// offer are the tools of a conversation.
+func (l *Loop) offer(o *Office) []model.Tool {
+	if o == nil {
+		return l.tools
+	}
+	key := strings.Join(o.Desks, " ")
+	if tools, ok := l.desks.Load(key); ok {
+		return tools.([]model.Tool)
+	}
+	tools := l.tools[:l.own:l.own]
+	for _, t := range world.Offer(o.Desks) {
+		tools = append(tools, t.Tool)
+	}
+	l.desks.Store(key, tools)
+	return tools
+}
+
 // session is one run of the loop.
 type session struct {
 	*Loop
+	office  *Office
+	offered []model.Tool
 	ctx context.Context
 	mem *memory.Memory
 	out *Outcome
@@ -254,7 +278,7 @@ func (s *session) userTurn(t Turn) error {
 		}
 	}
 	s.push(model.Message{Role: model.User, Content: content})
-	answer, err := s.converse(s.tools, maxRounds)
+	answer, err := s.converse(s.offered, maxRounds)
 	if err != nil {
 		return err
 	}
@@ -348,6 +372,9 @@ func (s *session) memories(b *strings.Builder, file string, route memory.Route, 
 func (s *session) entry(b *strings.Builder, route memory.Route, r memory.Recalled, text string) {
 	from := b.Len()
 	b.WriteString("- ")
+	if s.office != nil { // as products show it, so that an older entry can be told from a newer
+		b.WriteString(r.Record.Created.Format("(2006-01-02) "))
+	}
 	b.WriteString(oneLine(text))
 	b.WriteString("\n")
 	s.shown(route, r, text, s.place(from, b.Len()))

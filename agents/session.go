@@ -3,6 +3,7 @@ package agents
 import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 )
 
 // Turn is one turn of the user and what the sandbox returns while the agent
@@ -23,14 +24,32 @@ type Incoming struct {
 	Inline bool // handed over as a labelled block beside the user's words
 }
 
-// ActionCall is a tool call that would have changed the world. The sandbox only
-// records it.
+// ActionCall is a tool call that changes the world. Without an [Office] the sandbox
+// only records it.
 type ActionCall struct {
 	Turn   int
 	Call   model.Call
 	Result int  // place among the session's messages of what the model was told
-	Vetoed bool // the action gate refused it
+	Vetoed bool // the action gate refused it, or the user did
+	// Shown says that the action gate had the user asked, and Declined that he said no.
+	Shown, Declined bool
 }
+
+// Office is the world of tables in which a session works, and the user whom it
+// can ask.
+type Office struct {
+	World *world.State
+	Desks []string // whose tools are on offer
+	// Answer is what the user says to a question, and Agrees whether he says yes to
+	// a call that he is shown.
+	Answer func(question string) string
+	Agrees func(model.Call) bool
+	// Questions are how many were asked, calls that were shown among them.
+	Questions int
+}
+
+// maxQuestions is how many questions of a session the user answers.
+const maxQuestions = 3
 
 // Outcome is what one session did.
 type Outcome struct {
