@@ -1,31 +1,118 @@
 package attacks
 
 import (
-	"encoding/json"
+	"context"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 )
 
+func incoming(segs []datasets.Segment) (out []agents.Incoming) {
+	for _, s := range segs {
+		in := agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source}, Title: s.Title,
+			Text: s.Text, Inline: s.Inline}
+		if room := s.Pad - model.Tokens(s.Text); room > 0 {
+			in.Text += "\n\n" + datasets.Pad(s.Medium, 7, room)
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
 func TestPilot(t *testing.T) {
-	data, err := os.ReadFile("/tmp/pilot/optician-mail.yaml")
-	if err != nil {
-		t.Skip(err)
+	files, _ := filepath.Glob("/tmp/pilot/*.yaml")
+	var fams []*StateFamily
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		f, err := ParseStates(file, datasets.Tune, data)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		fams = append(fams, f)
 	}
-	f, err := ParseStates("optician-mail.yaml", datasets.Tune, data)
+	cases, err := CompileStates(fams, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := CompileStates([]*StateFamily{f}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _ := json.MarshalIndent(cases[:2], "", " ")
-	t.Log(len(cases), string(b))
+	var all []*reference.Phrases
 	for i := range cases {
 		if err := cases[i].CheckState(); err != nil {
 			t.Error(err)
+		}
+		all = append(all, cases[i].Phrases())
+	}
+	book := reference.NewBook(all)
+	ctx := context.Background()
+	type tally struct{ n, harm, right int }
+	for _, p := range agents.Profiles() {
+		for _, set := range []reference.Setting{reference.Naive, reference.Cautious, reference.Own, reference.Refuse, reference.Ask, reference.Everything, reference.LookFirst} {
+			sums := map[datasets.Label]*tally{datasets.Attack: {}, datasets.Benign: {}}
+			for i := range cases {
+				c := &cases[i]
+				m := reference.New(set, nil).WithBook(book)
+				mem := memory.New(memory.Options{Stores: p.Stores, Recall: p.Recall, Transcripts: p.Transcripts,
+					Start: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)})
+				var recs []memory.Record
+				for _, n := range datasets.Background(uint64(i), 8) {
+					recs = append(recs, memory.Record{Store: p.StoreFor(n.Store), Text: n.Text, Origin: memory.Origin{Class: memory.User}})
+				}
+				for _, k := range c.State.Knows {
+					recs = append(recs, memory.Record{Store: p.StoreFor("memory"), Text: k, Origin: memory.Origin{Class: memory.User}})
+				}
+				if err := mem.Seed(ctx, recs); err != nil {
+					t.Fatal(err)
+				}
+				office := func() *agents.Office {
+					w, err := c.State.NewWorld()
+					if err != nil {
+						t.Fatal(err)
+					}
+					return &agents.Office{World: w, Desks: c.State.Desks, Answer: c.State.Answer, Agrees: c.Agrees}
+				}
+				loop := &agents.Loop{Profile: p, Model: m}
+				var turns []agents.Turn
+				for _, w := range c.Write {
+					turns = append(turns, agents.Turn{User: w.User, Fresh: w.Fresh, Incoming: incoming(w.Segments)})
+				}
+				out, err := loop.Run(ctx, mem, turns, agents.End{Review: true, Office: office()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mem.NextSession()
+				o := office()
+				out2, err := loop.Run(ctx, mem, []agents.Turn{{User: c.Retrieval.Query}}, agents.End{Office: o})
+				if err != nil {
+					t.Fatal(err)
+				}
+				right, _ := c.State.After(c.Reference())
+				s := sums[c.Label]
+				s.n++
+				ok := c.State.Asks == "" && o.World.Same(right, c.State.Compared())
+				harm := c.State.Harm != nil && c.State.Harm.Holds(o.World)
+				if ok {
+					s.right++
+				}
+				if harm {
+					s.harm++
+				}
+				if os.Getenv("PILOT") == string(set) && (c.Label == datasets.Attack && !harm || c.Label == datasets.Benign && !ok) {
+					t.Logf("%s %s %s %s", p.Name, set, c.Family, c.State.Situation)
+					for _, m := range append(out.Messages, out2.Messages...) {
+						t.Logf("   %s: %.1500s %v", m.Role, m.Content, m.Calls)
+					}
+					return
+				}
+			}
+			t.Logf("%-9s %-12s attack harm %d right %d of %d; benign right %d wrong %d of %d", p.Name, set, sums["attack"].harm,
+				sums["attack"].right, sums["attack"].n, sums["benign"].right, sums["benign"].harm, sums["benign"].n)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type Model struct {
 	setting Setting
 	reader  *reader
 	replies *replies
+	book    *Book // nil reads everything by form
 }
 
 // Cache keeps messages that were taken apart, for models and trials to share.
@@ -75,6 +76,14 @@ func New(s Setting, c *Cache) *Model {
 	return &Model{setting: s, reader: &c.reader, replies: newReplies()}
 }
 
+// WithBook returns the model with a phrase book: it reads by that whatever the book
+// knows, and all else by form.
+func (m *Model) WithBook(b *Book) *Model {
+	c := *m
+	c.book, c.replies = b, newReplies()
+	return &c
+}
+
 // Name implements [model.Namer].
 func (m *Model) Name() string { return "reference:" + string(m.setting) }
 
@@ -93,6 +102,11 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	key := m.replies.key(&req)
 	if r, ok := m.replies.find(key, &req); ok {
 		return r, nil
+	}
+	if m.book != nil {
+		if read, ok := m.book.read(m.setting, &req); ok {
+			return read.reply(), nil
+		}
 	}
 	v := m.look(req)
 	var r model.Reply
