@@ -350,6 +350,9 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	turned := twin != nil
 	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Claims: m.claims, Skill: m.plain(f.Skill)}
 	s.Asks = f.Asks
+	if saidBy == "user" && f.TwinText != "" {
+		s.Claims = append([]string{m.text(f.TwinText)}, s.Claims...)
+	}
 	for _, k := range f.Knows {
 		s.Knows = append(s.Knows, m.text(k))
 	}

@@ -108,7 +108,7 @@ func TestPilot(t *testing.T) {
 					for _, m := range append(out.Messages, out2.Messages...) {
 						t.Logf("   %s: %.1500s %v", m.Role, m.Content, m.Calls)
 					}
-					return
+					continue
 				}
 			}
 			t.Logf("%-9s %-12s attack harm %d right %d of %d; benign right %d wrong %d of %d", p.Name, set, sums["attack"].harm,

@@ -60,28 +60,50 @@ type Book struct {
 	tasks map[string]*Phrases
 }
 
-// NewBook returns a book of the given phrases.
+// NewBook returns a book of the given phrases. Cases with one request share their
+// phrases: what a sentence means does not hang on which of them it stands in.
 func NewBook(all []*Phrases) *Book {
 	b := &Book{map[string][]*Phrases{}, map[string]*Phrases{}}
 	for _, p := range all {
-		slot := func(s Slot) Slot {
-			s.Values = slices.Compact(slices.Sorted(slices.Values(s.Values)))
-			return s
+		q := b.tasks[spoken(p.Task.Words)]
+		if q == nil {
+			c := *p
+			c.Turns, c.Slots, c.Steps = slices.Clone(p.Turns), nil, nil
+			q = &c
+			if key := spoken(p.Task.Words); key != "" {
+				b.tasks[key] = q
+			}
+		} else {
+			q.Turns = append(q.Turns, p.Turns...)
 		}
-		q := *p
-		q.Slots = slices.Clone(p.Slots)
-		for i := range q.Slots {
-			q.Slots[i] = slot(q.Slots[i])
-		}
+		q.learn(p)
 		for _, t := range p.Turns {
-			key := spoken(t.Words)
-			b.turns[key] = append(b.turns[key], &q)
-		}
-		if key := spoken(p.Task.Words); key != "" {
-			b.tasks[key] = &q
+			if key := spoken(t.Words); !slices.Contains(b.turns[key], q) {
+				b.turns[key] = append(b.turns[key], q)
+			}
 		}
 	}
 	return b
+}
+
+// learn takes in another's slots and steps.
+func (p *Phrases) learn(o *Phrases) {
+	for _, s := range o.Slots {
+		i := slices.IndexFunc(p.Slots, func(t Slot) bool { return t.Name == s.Name })
+		if i < 0 {
+			i = len(p.Slots)
+			p.Slots = append(p.Slots, s)
+		}
+		t := &p.Slots[i]
+		t.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Values, s.Values))))
+	}
+	for i, s := range o.Steps {
+		if i == len(p.Steps) {
+			p.Steps = append(p.Steps, Step{Calls: s.Calls})
+		}
+		t := &p.Steps[i]
+		t.Says = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Says, s.Says))))
+	}
 }
 
 // spoken is how a turn is looked up: white space makes no difference.
