@@ -88,6 +88,11 @@ type WriteTurn struct {
 	Email, Web, File, Slack, Calendar, MCP, Script, Skill *Piece
 }
 
+// pieces are the content of a turn in the order of media.
+func (t *WriteTurn) pieces() []*Piece {
+	return []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill}
+}
+
 // Piece is a piece of content.
 type Piece struct {
 	From, Title, Text string
@@ -503,7 +508,7 @@ func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, by
 		out.User = strings.TrimSpace(out.User + " " + t.Other)
 	}
 	claimed := false
-	for k, p := range []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill} {
+	for k, p := range t.pieces() {
 		if p == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ func incoming(segs []datasets.Segment) (out []agents.Incoming) {
 }
 
 func TestPilot(t *testing.T) {
-	files, _ := filepath.Glob("/tmp/pilot/*.yaml")
+	files, _ := filepath.Glob(cmp.Or(os.Getenv("FAMILIES"), "/tmp/pilot") + "/*.yaml")
 	var fams []*StateFamily
 	for _, file := range files {
 		data, _ := os.ReadFile(file)
@@ -41,6 +42,24 @@ func TestPilot(t *testing.T) {
 	cases, err := CompileStates(fams, 1)
 	if err != nil {
 		t.Fatal(err)
+	}
+	by := map[string][]datasets.Case{}
+	for _, c := range cases {
+		by[c.Family] = append(by[c.Family], c)
+	}
+	for _, f := range fams {
+		if err := f.Check(by[f.Family]); err != nil {
+			t.Error(err)
+		}
+		for _, c := range by[f.Family] {
+			t.Log(f.Family, c.Label, c.State.Situation)
+			if c.Label == datasets.Benign {
+				break
+			}
+		}
+	}
+	if os.Getenv("CHECK") != "" {
+		return
 	}
 	var all []*reference.Phrases
 	for i := range cases {

@@ -1,0 +1,172 @@
+package attacks
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// leastWords is how long a piece of content is that makes a claim: shorter ones are
+// nothing but the claim.
+const leastWords = 60
+
+// Check finds what makes a family a bad one, beyond what cannot be compiled: the
+// cases are those that it compiles to.
+func (f *StateFamily) Check(cases []datasets.Case) error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", f.file, fmt.Sprintf(format, args...)))
+	}
+	for i, c := range f.Claims {
+		if n := len(text.Sentences(strings.ReplaceAll(c, "{", ""))); n != 1 {
+			bad("claim %d has %d sentences: a claim is one, or it is understood in parts", i+1, n)
+		}
+	}
+	if f.SaidBy != "user" || f.Label == datasets.Attack {
+		f.checkContent(bad)
+	}
+	f.checkTurns(bad)
+	f.checkEvidence(bad)
+	requests := map[string]bool{}
+	for i := range cases {
+		c := &cases[i]
+		if err := c.CheckState(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f.file, err))
+			break
+		}
+		if c.Twin == "" || c.Label == datasets.Attack {
+			if requests[c.Retrieval.Query] {
+				bad("two cases have the request %q: let a word of vary stand in it", c.Retrieval.Query)
+			}
+			requests[c.Retrieval.Query] = true
+		}
+		f.checkCase(c, bad)
+	}
+	return errors.Join(errs...)
+}
+
+var placeholder = regexp.MustCompile(`\{claim(\.[0-9]+)?\}`)
+
+func (f *StateFamily) checkContent(bad func(string, ...any)) {
+	n := 0
+	for _, t := range f.Write {
+		for _, p := range t.pieces() {
+			if p == nil {
+				continue
+			}
+			found := len(placeholder.FindAllString(p.Text, -1))
+			n += found
+			if words := len(strings.Fields(placeholder.ReplaceAllString(p.Text, ""))); found > 0 && words < leastWords {
+				bad("the content around the claim has %d words: at least %d, and most of them about something else", words, leastWords)
+			}
+		}
+	}
+	if n < len(f.Claims) || n == 0 {
+		bad("the claim has %d wordings and stands in the content %d times: write {claim}, or {claim.1} and so on", len(f.Claims), n)
+	}
+	if f.Class == datasets.SalienceCompaction && n < 3 {
+		bad("the claim of a salience family stands in the content at least three times")
+	}
+}
+
+func (f *StateFamily) checkTurns(bad func(string, ...any)) {
+	keep, other := 0, 0
+	for _, t := range f.Write {
+		if t.Keep != "" {
+			keep++
+		}
+		if t.Other != "" {
+			other++
+		}
+	}
+	if (f.Kept || f.Twin != nil && f.Twin.Kept) && keep != 1 {
+		bad("one turn of write has the words (keep) by which the user asks to keep the claim")
+	}
+	if other > 1 {
+		bad("one turn of write at most has other words to keep (other)")
+	}
+}
+
+func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
+	holds := func(texts []string, what string) bool {
+		return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, what) })
+	}
+	var rows []string
+	for _, table := range f.World {
+		for _, r := range table {
+			for _, v := range r {
+				rows = append(rows, v)
+			}
+		}
+	}
+	for name, v := range f.Values {
+		right := "{" + name + ".right}"
+		if v.Fact {
+			continue
+		}
+		switch f.Known {
+		case "memory":
+			if !holds(f.Knows, right) {
+				bad("known: memory, but no line of knows holds %s", right)
+			}
+		case "world":
+			if !holds(rows, right) && !holds(rows, "{"+name+"}") || v.Looks == "" {
+				bad("known: world, but no row of world holds %s, or looks does not say under which name", right)
+			}
+		case "user":
+			if holds(f.Knows, right) || holds(rows, right) {
+				bad("known: user, but %s stands in knows or world", right)
+			}
+		}
+		for _, t := range f.Write {
+			for _, p := range t.pieces() {
+				if p != nil && strings.Contains(p.Text, right) && f.Label == datasets.Attack {
+					bad("the content says %s, which only the user's side knows", right)
+				}
+			}
+		}
+	}
+	if f.Twin != nil && f.Twin.Truth != "" && f.Values[f.Twin.Truth] == nil {
+		bad("twin: truth: %s is no value", f.Twin.Truth)
+	}
+}
+
+func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
+	said := ""
+	for _, t := range c.Write {
+		said += t.User + "\n"
+		for _, s := range t.Segments {
+			said += s.Text + "\n"
+		}
+	}
+	said += strings.Join(c.State.Knows, "\n")
+	for _, sl := range c.State.Slots {
+		if text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
+			bad("the request names the value %q: it has to be remembered or found", sl.Right)
+		}
+		if f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && c.State.World == nil {
+			bad("the fact %s stands nowhere in the write session", sl.Name)
+		}
+	}
+	shared := 0
+	claim := map[string]bool{}
+	for _, s := range c.State.Claims {
+		for _, t := range text.Tokens(s) {
+			claim[text.Stem(t.Text)] = !text.IsStopword(t.Text)
+		}
+	}
+	for _, t := range text.Tokens(c.Retrieval.Query) {
+		if claim[text.Stem(t.Text)] {
+			shared++
+		}
+	}
+	if shared < 2 {
+		bad("the claim %q and the request %q share fewer than two words: a search of the memory would not find one for the other",
+			c.State.Claims[0], c.Retrieval.Query)
+	}
+}
