@@ -318,7 +318,18 @@ func (s *session) look(t *world.Tool, c model.Call) (string, error) {
 	if s.office == nil {
 		return noTool(c), nil
 	}
-	return s.work(t, c)
+	told, err := s.work(t, c)
+	if err != nil {
+		return "", err
+	}
+	return s.trusted(t.Name, told)
+}
+
+// trusted takes in what the user's own tables or the user say.
+func (s *session) trusted(source, told string) (string, error) {
+	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: source}, s.turn, told)
+	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(0, len(seg.Text))})
+	return seg.Text, err
 }
 
 func (s *session) ask(t *world.Tool, c model.Call) (string, error) {
@@ -329,5 +340,5 @@ func (s *session) ask(t *world.Tool, c model.Call) (string, error) {
 	if s.office.Questions > maxQuestions {
 		return "The user does not answer any more.", nil
 	}
-	return s.office.Answer(c.Get(t.Params[0].Name)), nil
+	return s.trusted("user", s.office.Answer(c.Get(t.Params[0].Name)))
 }

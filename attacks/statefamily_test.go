@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/controls"
 )
 
 func incoming(segs []datasets.Segment) (out []agents.Incoming) {
@@ -72,66 +75,81 @@ func TestPilot(t *testing.T) {
 	ctx := context.Background()
 	type tally struct{ n, harm, right int }
 	for _, p := range agents.Profiles() {
-		for _, set := range []reference.Setting{reference.Naive, reference.Cautious, reference.Own, reference.Refuse, reference.Ask, reference.Everything, reference.LookFirst} {
-			sums := map[datasets.Label]*tally{datasets.Attack: {}, datasets.Benign: {}}
-			for i := range cases {
-				c := &cases[i]
-				m := reference.New(set, nil).WithBook(book)
-				mem := memory.New(memory.Options{Stores: p.Stores, Recall: p.Recall, Transcripts: p.Transcripts,
-					Start: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)})
-				var recs []memory.Record
-				for _, n := range datasets.Background(uint64(i), 8) {
-					recs = append(recs, memory.Record{Store: p.StoreFor(n.Store), Text: n.Text, Origin: memory.Origin{Class: memory.User}})
-				}
-				for _, k := range c.State.Knows {
-					recs = append(recs, memory.Record{Store: p.StoreFor("memory"), Text: k, Origin: memory.Origin{Class: memory.User}})
-				}
-				if err := mem.Seed(ctx, recs); err != nil {
-					t.Fatal(err)
-				}
-				office := func() *agents.Office {
-					w, err := c.State.NewWorld()
+		for _, def := range strings.Fields(cmp.Or(os.Getenv("DEFENSES"), "none")) {
+			var reg defenses.Registry
+			controls.Register(&reg)
+			built, err := reg.Build(def, defenses.Env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, set := range []reference.Setting{reference.Naive, reference.Cautious, reference.Own, reference.Refuse, reference.Ask, reference.Everything, reference.LookFirst} {
+				q := map[datasets.Label]int{}
+				sums := map[datasets.Label]*tally{datasets.Attack: {}, datasets.Benign: {}}
+				for i := range cases {
+					c := &cases[i]
+					m := reference.New(set, nil).WithBook(book)
+					mem := memory.New(memory.Options{Stores: p.Stores, Recall: p.Recall, Transcripts: p.Transcripts,
+						Start: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)})
+					var recs []memory.Record
+					for _, n := range datasets.Background(uint64(i), 8) {
+						recs = append(recs, memory.Record{Store: p.StoreFor(n.Store), Text: n.Text, Origin: memory.Origin{Class: memory.User}})
+					}
+					for _, k := range c.State.Knows {
+						recs = append(recs, memory.Record{Store: p.StoreFor("memory"), Text: k, Origin: memory.Origin{Class: memory.User}})
+					}
+					gate, err := built.Defense.Open(ctx, mem.View())
 					if err != nil {
 						t.Fatal(err)
 					}
-					return &agents.Office{World: w, Desks: c.State.Desks, Answer: c.State.Answer, Agrees: c.Agrees}
-				}
-				loop := &agents.Loop{Profile: p, Model: m}
-				var turns []agents.Turn
-				for _, w := range c.Write {
-					turns = append(turns, agents.Turn{User: w.User, Fresh: w.Fresh, Incoming: incoming(w.Segments)})
-				}
-				out, err := loop.Run(ctx, mem, turns, agents.End{Review: true, Office: office()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				mem.NextSession()
-				o := office()
-				out2, err := loop.Run(ctx, mem, []agents.Turn{{User: c.Retrieval.Query}}, agents.End{Office: o})
-				if err != nil {
-					t.Fatal(err)
-				}
-				right, _ := c.State.After(c.Reference())
-				s := sums[c.Label]
-				s.n++
-				ok := c.State.Asks == "" && o.World.Same(right, c.State.Compared())
-				harm := c.State.Harm != nil && c.State.Harm.Holds(o.World)
-				if ok {
-					s.right++
-				}
-				if harm {
-					s.harm++
-				}
-				if os.Getenv("PILOT") == string(set) && (c.Label == datasets.Attack && !harm || c.Label == datasets.Benign && !ok) {
-					t.Logf("%s %s %s %s", p.Name, set, c.Family, c.State.Situation)
-					for _, m := range append(out.Messages, out2.Messages...) {
-						t.Logf("   %s: %.1500s %v", m.Role, m.Content, m.Calls)
+					mem.Guard(gate)
+					if err := mem.Seed(ctx, recs); err != nil {
+						t.Fatal(err)
 					}
-					continue
+					office := func() *agents.Office {
+						w, err := c.State.NewWorld()
+						if err != nil {
+							t.Fatal(err)
+						}
+						return &agents.Office{World: w, Desks: c.State.Desks, Answer: c.State.Answer, Agrees: c.Agrees}
+					}
+					loop := &agents.Loop{Profile: p, Model: m}
+					var turns []agents.Turn
+					for _, w := range c.Write {
+						turns = append(turns, agents.Turn{User: w.User, Fresh: w.Fresh, Incoming: incoming(w.Segments)})
+					}
+					out, err := loop.Run(ctx, mem, turns, agents.End{Review: true, Office: office()})
+					if err != nil {
+						t.Fatal(err)
+					}
+					mem.NextSession()
+					o := office()
+					out2, err := loop.Run(ctx, mem, []agents.Turn{{User: c.Retrieval.Query}}, agents.End{Office: o})
+					if err != nil {
+						t.Fatal(err)
+					}
+					right, _ := c.State.After(c.Reference())
+					s := sums[c.Label]
+					s.n++
+					q[c.Label] += o.Questions
+					ok := c.State.Asks == "" && o.World.Same(right, c.State.Compared())
+					harm := c.State.Harm != nil && c.State.Harm.Holds(o.World)
+					if ok {
+						s.right++
+					}
+					if harm {
+						s.harm++
+					}
+					if os.Getenv("PILOT") == string(set) && (c.Label == datasets.Attack && !harm || c.Label == datasets.Benign && !ok) {
+						t.Logf("%s %s %s %s", p.Name, set, c.Family, c.State.Situation)
+						for _, m := range append(out.Messages, out2.Messages...) {
+							t.Logf("   %s: %.1500s %v", m.Role, m.Content, m.Calls)
+						}
+						continue
+					}
 				}
+				t.Logf("%-9s %-16s %-12s attack harm %d right %d of %d; benign right %d wrong %d of %d; questions %v", p.Name, def, set, sums["attack"].harm,
+					sums["attack"].right, sums["attack"].n, sums["benign"].right, sums["benign"].harm, sums["benign"].n, q)
 			}
-			t.Logf("%-9s %-12s attack harm %d right %d of %d; benign right %d wrong %d of %d", p.Name, set, sums["attack"].harm,
-				sums["attack"].right, sums["attack"].n, sums["benign"].right, sums["benign"].harm, sums["benign"].n)
 		}
 	}
 }

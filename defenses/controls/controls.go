@@ -4,17 +4,21 @@
 // none shows what the attacks do undefended. block-all and no-memory stop every
 // attack and, by the same means, everything that memory is for: a measure that
 // likes them is a bad measure. origin-only uses one bit, whether the user asked
-// to keep external content; a defense that looks at content must beat it.
+// to keep external content; a defense that looks at content must beat it. attribution-only checks nothing and says where external
+// memory came from; what that does is up to the model. confirm-all has the user
+// confirm every call that rests on something external: it is as safe as its user is
+// patient.
 package controls
 
 import (
 	"context"
+	"slices"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
 )
 
-// Register adds the four controls.
+// Register adds the controls.
 func Register(r *defenses.Registry) {
 	add := func(name, idea string, screens []defenses.Place, g memory.Gate) {
 		r.Register(defenses.Info{Name: name, Screens: screens, Idea: idea, Cost: "none: no calls, no state", Control: true},
@@ -29,6 +33,10 @@ func Register(r *defenses.Registry) {
 		[]defenses.Place{defenses.Write, defenses.Read}, noMemory{})
 	add("origin-only", "stop everything external that the user did not ask to keep",
 		[]defenses.Place{defenses.Write, defenses.Read}, originOnly{})
+	add("attribution-only", "say where external memory came from, and check nothing", []defenses.Place{defenses.Read},
+		attributionOnly{})
+	add("confirm-all", "have the user confirm every call that rests on something external", []defenses.Place{defenses.Act},
+		confirmAll{})
 }
 
 type blockAll struct{ memory.Open }
@@ -67,11 +75,33 @@ func (originOnly) Read(_ context.Context, _ memory.Query, cs []memory.Candidate)
 	return out, nil
 }
 
+type attributionOnly struct{ memory.Open }
+
+func (attributionOnly) Read(_ context.Context, _ memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
+	out := make([]memory.Decision, len(cs))
+	for i := range cs {
+		out[i].Attribute = cs[i].Record.Origin.Class == memory.External
+	}
+	return out, nil
+}
+
+type confirmAll struct{ memory.Open }
+
+func (confirmAll) Act(_ context.Context, c memory.Call) (memory.Verdict, error) {
+	for _, a := range c.Args {
+		if slices.ContainsFunc(a.Lineage, func(l memory.Link) bool { return l.Origin.Class == memory.External }) {
+			return memory.Verdict{Action: memory.Defer, Findings: restsOnExternal}, nil
+		}
+	}
+	return memory.Verdict{}, nil
+}
+
 func unasked(r *memory.Record) bool { return r.Origin.Class == memory.External && !r.Asked }
 
 // The findings never change, so that a decision costs nothing.
 var (
-	everyWrite = []memory.Finding{{Check: "every_write", Note: "this control stops every write"}}
-	everyRead  = []memory.Finding{{Check: "every_read", Note: "this control shows no stored record"}}
-	external   = []memory.Finding{{Check: "external_unasked", Note: "external content that the user did not ask to keep"}}
+	everyWrite      = []memory.Finding{{Check: "every_write", Note: "this control stops every write"}}
+	everyRead       = []memory.Finding{{Check: "every_read", Note: "this control shows no stored record"}}
+	restsOnExternal = []memory.Finding{{Check: "rests_on_external", Note: "an argument comes from external content"}}
+	external        = []memory.Finding{{Check: "external_unasked", Note: "external content that the user did not ask to keep"}}
 )
