@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -322,7 +323,17 @@ func paramNames(t *world.Tool) string {
 }
 
 // open puts words in and leaves the slots open.
-func (m *maker) open(s string) string { return m.plain(s) }
+func (m *maker) open(s string) string {
+	s = m.plain(s)
+	for _, ref := range openSlot.FindAllStringSubmatch(s, -1) {
+		if m.f.Values[ref[1]] == nil {
+			m.fail(fmt.Errorf("%s is no value: %q", ref[0], s))
+		}
+	}
+	return s
+}
+
+var openSlot = regexp.MustCompile(`\{([^{}]*)\}`)
 
 // row of a world or a predicate.
 func (m *maker) row(r world.Row, turned bool) world.Row {
