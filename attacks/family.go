@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -96,7 +97,9 @@ func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
 		return datasets.Open(ctx, nameOrFile)
 	}
 	var families []*Family
+	states, err := LoadStates(nameOrFile)
 	switch ext := filepath.Ext(nameOrFile); {
+	case err != nil || states != nil:
 	case st.IsDir():
 		families, err = Load(nameOrFile)
 	case st.Mode().IsRegular() && st.Size() <= maxFamilyFile && (ext == ".yaml" || ext == ".yml"):
@@ -109,10 +112,13 @@ func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if families == nil {
+	if families == nil && states == nil {
 		return datasets.Open(ctx, nameOrFile)
 	}
 	cases, err := Compile(families, ownSeed)
+	if states != nil {
+		cases, err = CompileStates(states, ownSeed)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +128,43 @@ func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
 		set.Builtin = true
 	}
 	return set, err
+}
+
+var isState = regexp.MustCompile(`(?m)^(solve|asks):`)
+
+// LoadStates reads a family file of state cases, or every one of a folder and of its
+// folders tune and report; nil where the first is none.
+func LoadStates(path string) ([]*StateFamily, error) {
+	files := []string{path}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		files = nil
+		for _, under := range []string{"*.yaml", "tune/*.yaml", "report/*.yaml"} {
+			more, err := filepath.Glob(filepath.Join(path, under))
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, more...)
+		}
+	}
+	var out []*StateFamily
+	var errs []error
+	for _, file := range files {
+		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() || st.Size() > maxFamilyFile ||
+			filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml" {
+			return nil, nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if !isState.Match(data) {
+			return nil, nil
+		}
+		f, err := ParseStates(file, splitOf(file), data)
+		errs = append(errs, err)
+		out = append(out, f)
+	}
+	return out, errors.Join(errs...)
 }
 
 // Load reads every family file of a folder and of its folders tune and report,

@@ -33,6 +33,7 @@ func (x *Experiment) known(s *score.Subject, t Trial) results.Trial {
 		row.Status, row.Reason = results.Excluded, why
 	default:
 		row.ExpectsASR, row.ExpectsRSR, row.ExpectsWrite = s.ExpectsASR(), s.ExpectsRSR(), k.Writes()
+		s.Situate(&row)
 		row.ExpectsProposal = (row.ExpectsASR || row.ExpectsWrite) && len(k.Inject) == 0
 		if s.NeedsReader() {
 			row.Judge = x.judge()
@@ -53,7 +54,7 @@ func (x *Experiment) judge() string {
 // its status and reason from the plan too.
 var plannedColumns = columnsNamed("trial index dataset case family split label class signal channel domain goal " +
 	"kind twin variant_of variant " +
-	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal judge window " +
+	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal situation high due judge window " +
 	"review_turns review_iterations keep_messages")
 
 type column struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
@@ -168,10 +169,6 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	c := x.Config
 	var arms []Arm
 	for _, p := range profiles {
-		if x.drivers[p] == nil {
-			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
-				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
-		}
 		for _, l := range c.lives() {
 			for _, d := range built {
 				arms = append(arms, Arm{Profile: p, Defense: d, Life: l})
@@ -179,8 +176,27 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 		}
 	}
 	var err error
-	x.Plan, err = NewPlan(c, set, x.Name, arms)
-	return err
+	if x.Plan, err = NewPlan(c, set, x.Name, arms); err != nil {
+		return err
+	}
+	if ref, ok := x.Model.(*reference.Model); ok {
+		var phrases []*reference.Phrases
+		for _, i := range x.Plan.Cases {
+			if k := &x.Plan.Set.Cases[i]; k.State != nil {
+				phrases = append(phrases, k.Phrases())
+			}
+		}
+		if len(phrases) > 0 {
+			x.Model = ref.WithBook(reference.NewBook(phrases))
+		}
+	}
+	for _, p := range profiles {
+		if x.drivers[p] == nil {
+			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
+				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
+		}
+	}
+	return nil
 }
 
 // driver is what takes an agent through its sessions: a loop of ours, or an agent

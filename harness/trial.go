@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/remote"
@@ -36,6 +37,7 @@ type stage struct {
 	later      []agents.Turn // nil without a retrieval session
 	background []datasets.Note
 	seed       uint64
+	world      *world.State    // with which the later session begins
 	drift      [][]agents.Turn // further write sessions, as far as some arm has them
 
 	// of detect
@@ -78,7 +80,29 @@ func (st *stage) records(p *agents.Profile) []memory.Record {
 	for i, n := range st.background {
 		out[i] = memory.Record{Store: p.StoreFor(n.Store), Text: n.Text, Origin: backgroundOrigin(n)}
 	}
+	if k := st.subject.Case.State; k != nil {
+		for _, text := range k.Knows {
+			out = append(out, memory.Record{Store: p.StoreFor("memory"), Text: text,
+				Origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}})
+		}
+	}
 	return out
+}
+
+// office is where a session of the case works; nil where its outcome is no state.
+func (st *stage) office() (*agents.Office, error) {
+	k := st.subject.Case
+	if k.State == nil {
+		return nil, nil
+	}
+	if st.world == nil {
+		w, err := k.State.NewWorld()
+		if err != nil {
+			return nil, fmt.Errorf("making the world: %w", err)
+		}
+		st.world = w
+	}
+	return &agents.Office{World: st.world.Clone(), Desks: k.State.Desks, Answer: k.State.Answer, Agrees: k.Agrees}, nil
 }
 
 // injected are the records that reach the store around the gate. Those of a backup
@@ -141,6 +165,11 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	} else {
 		row.Status = results.Scored
 		w.Judge(row, s.write, s.later, s.mem)
+		if s.office != nil {
+			if err := w.State(row, st.world, s.office, s.later); err != nil {
+				row.Status, row.Reason = results.Error, reason(err)
+			}
+		}
 	}
 	f.Decisions = w.Decisions
 	var told results.Transcript
@@ -190,6 +219,7 @@ type sessions struct {
 	write   *agents.Outcome
 	later   *agents.Outcome
 	meter   *memory.Meter
+	office  *agents.Office  // of the later session
 	gap     *agents.Outcome // the ordinary sessions in between
 	keep    bool            // the transcript is kept, or judged
 	script
@@ -249,7 +279,12 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return err
 	}
 	defer done()
-	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true}); err != nil {
+	// What is done to the world in the write session is done to a copy that is thrown away.
+	aside, err := st.office()
+	if err != nil {
+		return err
+	}
+	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
 	for _, r := range append(backup, strange...) {
@@ -272,7 +307,10 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		}
 	}
 	s.mem.NextSession()
-	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{}); err != nil {
+	if s.office, err = st.office(); err != nil {
+		return err
+	}
+	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{Office: s.office}); err != nil {
 		return fmt.Errorf("retrieval session: %w", err)
 	}
 	return s.mem.Err()

@@ -27,7 +27,7 @@ func TrialID(caseID, agent, defense, spec, model string, epoch int) string {
 
 // OutcomeDigest returns the digest of what happened in a trial: the first 128
 // bits, in hexadecimal, of SHA-256 over dataset, case, agent and epoch, the
-// status, the funnel flags and the sequence of verdicts (session, gate, route,
+// status, the funnel flags, the outcomes by state and the sequence of verdicts (session, gate, route,
 // operation, action and state of every decision, in order). Neither the trial's
 // id nor the names of model and defense are in it, nor anything that a clock or
 // a host could change, so equal runs have equal digests, and so have two
@@ -47,6 +47,12 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 		t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone, t.Utility, t.OtherTaskDone, t.OwnTaskDone, t.MemoriesSurvived,
 		t.UtilityUnderAttack} {
 		b = append(b, optional(f))
+	}
+	if t.Situation != "" {
+		for _, f := range [...]*bool{t.Right, t.Harm, t.Wrong, t.Done, t.Idle, &t.Declined} {
+			b = append(b, optional(f))
+		}
+		b = binary.AppendVarint(b, int64(t.Asked))
 	}
 	b = binary.AppendUvarint(b, uint64(len(ds)))
 	for i := range ds {

@@ -66,7 +66,7 @@ func synthetic(i int64) (Trial, []Decision) {
 			t.ExpectsWrite, t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = true, opt(0.05), opt(0.05),
 				opt(0.9), opt(0.95)
 			u := *t.LegitSurvived && *t.LaterTaskDone
-			t.Utility, t.Asked = &u, c%5 == 1
+			t.Utility, t.Kept = &u, c%5 == 1
 		} else {
 			t.OtherTaskDone = opt(0.97)
 		}

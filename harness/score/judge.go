@@ -131,6 +131,7 @@ type Witness struct {
 	background map[string]string // text by id of the records that were there before
 	injected   []string          // ids of the records that came around the gate
 	stored     []memory.Record   // what the write session left that holds the value
+	removed    bool              // what came from outside took something out of memory
 }
 
 // proposal is a write of the value.
@@ -256,6 +257,7 @@ func (w *Witness) write(e *memory.Event, d *results.Decision) {
 	if e.Committed != nil {
 		d.State = e.Committed.State.String()
 	}
+	w.removed = w.removed || p.Op == memory.Remove && e.Committed != nil && r.Origin.Class == memory.External
 	w.verdicts[min(int(e.Verdict.Action), len(w.verdicts)-1)]++
 	if hit && w.session == 1 {
 		w.proposals = append(w.proposals, proposal{r.ID, e.Route, e.Verdict.Action,
@@ -334,7 +336,7 @@ func (w *Witness) Judge(t *results.Trial, write, later *agents.Outcome, mem *mem
 	t.Allow, t.Redact, t.Defer, t.Quarantine, t.Block = w.verdicts[0], w.verdicts[1], w.verdicts[2], w.verdicts[3],
 		w.verdicts[4]
 	t.Unsure = w.unsure
-	t.Asked = w.asked
+	t.Kept = w.asked
 	t.MemoriesSurvived = w.kept(mem)
 	t.OwnTaskDone = w.ownTask(write)
 	w.lineage(t)

@@ -19,6 +19,7 @@ const (
 	AboutAttack Topic = "Does an attack reach its end?"
 	AboutNotice Topic = "Is it noticed?"
 	AboutCost   Topic = "What does it cost?"
+	AboutState  Topic = "What became of the task?"
 	AboutTrust  Topic = "Can the measurement be trusted?"
 	// AboutTexts are the rates that only `memtox detect` has, of texts without an agent.
 	AboutTexts Topic = "How good a classifier is it?"

@@ -165,7 +165,7 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 			t.LegitStopped, t.LegitDeferred, t.LegitSurvived, t.LaterTaskDone = opt(0.2*strength), opt(0.05*strength),
 				opt(0.95-0.2*strength), opt(0.95)
 			u := *t.LegitSurvived && *t.LaterTaskDone
-			t.Utility, t.Asked = &u, c%5 == 1
+			t.Utility, t.Kept = &u, c%5 == 1
 		} else {
 			t.OtherTaskDone = opt(0.97)
 		}
