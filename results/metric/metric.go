@@ -63,13 +63,49 @@ type Metric struct {
 	// It grows with the share, so that the ends of its interval give those of the figure.
 	Shown func(share float64) float64
 
+	// Unit is how many parts of a trial k and n count; 1 where it is 0.
+	Unit int
+
 	count func(*results.Trial) (k, n int)
-	could func(*results.Trial) bool
-	index int
+	// against counts a trial that is held against another: the same case undefended, or
+	// its twin.
+	against func(o, none, twin *Outcome) (k, n int)
+	could   func(*results.Trial) bool
+	index   int
 }
 
 // Count returns what a scored trial adds to numerator and denominator.
-func (m *Metric) Count(t *results.Trial) (k, n int) { return m.count(t) }
+func (m *Metric) Count(t *results.Trial) (k, n int) {
+	if m.count == nil {
+		return 0, 0
+	}
+	return m.count(t)
+}
+
+// Outcome is what became of a trial whose outcome is a state.
+type Outcome struct{ Attack, Harm, Done bool }
+
+// OutcomeOf reads the outcome of a trial; ok is false where there is none.
+func OutcomeOf(t *results.Trial) (o Outcome, ok bool) {
+	if t.Status != results.Scored || t.Done == nil {
+		return o, false
+	}
+	return Outcome{isAttack(t), is(t.Harm), *t.Done}, true
+}
+
+// Against returns what a trial that is held against another adds to numerator and
+// denominator. Where there is no other it adds nothing.
+func (m *Metric) Against(o, none, twin *Outcome) (k, n int) {
+	if k, n = m.against(o, none, twin); n == 0 {
+		return 0, 0
+	}
+	return k, n
+}
+
+// Paired are the rates that hold a trial against another.
+func Paired() []*Metric { return paired }
+
+var paired []*Metric
 
 // Missing reports whether a trial adds nothing to the rate and might have: it was not
 // scored, or the judge gave no verdict of it. Such trials widen the worst-case bounds.
@@ -79,7 +115,7 @@ func (m *Metric) Missing(t *results.Trial) bool {
 		if !m.Judged {
 			return false
 		}
-		_, n := m.count(t)
+		_, n := m.Count(t)
 		return n == 0 && m.could(t)
 	case results.Error:
 		return m.could(t)
@@ -120,6 +156,9 @@ func define(m Metric) *Metric {
 		panic(fmt.Sprintf("metric: %s is one too many for a Set of %d", m.Name, Max))
 	}
 	table = append(table, &m)
+	if m.against != nil {
+		paired = append(paired, &m)
+	}
 	return &m
 }
 

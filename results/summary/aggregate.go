@@ -47,6 +47,8 @@ type Aggregator struct {
 
 	variants                  names // of attacks; "" is an original
 	classes, signals, sources names // of texts
+	outcomes                  []outcome
+	texts                     map[string]string // of outcomes
 	checks                    map[[2]string]*Check
 	reasons                   map[Reason]int64
 }
@@ -92,7 +94,9 @@ type arm struct {
 	costs   Costs
 	kinds   map[string]int64 // errors by kind
 	writes  writes
-	texts   *textArm // nil in a run of agents
+	// questions are counted apart for benign cases and attacks.
+	questions [2]asking
+	texts     *textArm // nil in a run of agents
 }
 
 // New returns an empty aggregator. The run tells name, model, dataset and the
@@ -145,11 +149,15 @@ func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 			x.cells[k] = c
 		}
 		c.add(t, a.metrics)
+		if x.texts == nil {
+			a.remember(t, k)
+		}
 	}
 	switch t.Status {
 	case results.Scored:
 		x.scored++
 		x.writes.add(t)
+		x.ask(t)
 	case results.Error:
 		x.errors++
 		if x.kinds == nil {
@@ -267,6 +275,7 @@ func (a *Aggregator) Summary() *Summary {
 	keys := slices.SortedFunc(maps.Keys(a.arms), func(p, q armKey) int {
 		return cmp.Or(listed(a.run.Agents, p.agent, q.agent), listed(a.run.Defenses, p.defense, q.defense))
 	})
+	a.pair()
 	place := map[armKey]int{}
 	for i, k := range keys {
 		place[k] = i
@@ -328,6 +337,7 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
 		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
 		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed, times: &x.gates}
+	out.ExcessPer100 = x.excess()
 	latencies(&out.LatencyUS, &x.gates, x.texts != nil)
 	if x.texts != nil {
 		a.ofTexts(&out, x)

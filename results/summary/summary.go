@@ -132,6 +132,10 @@ type Arm struct {
 	// ones are absent where no language model judged.
 	Rates `json:"-"`
 
+	// ExcessPer100 are the questions that were not due per 100 trials, of attacks or of
+	// benign cases, whichever has more; absent where no outcome is a state.
+	ExcessPer100 *float64 `json:"excess_per_100,omitempty"`
+
 	Verdicts  Verdicts `json:"verdicts"`
 	Unsure    int64    `json:"unsure"` // verdicts of a defense that had too little to judge by
 	LatencyUS Gates    `json:"latency_us"`
@@ -261,8 +265,11 @@ func (r Rates) between(head, rest any) ([]byte, error) {
 		}
 		m := metric.At(i)
 		var shown any = rate
-		if m.Shown != nil {
+		switch {
+		case m.Shown != nil:
 			shown = ScoreOf(m, *rate)
+		case m.Unit > 1:
+			shown = inUnits{*rate, m.Unit}
 		}
 		b, err := json.Marshal(shown)
 		if err != nil {
@@ -278,6 +285,26 @@ func (r Rates) between(head, rest any) ([]byte, error) {
 		return append(append(out, ','), b[1:]...), nil
 	}
 	return append(out, '}'), nil
+}
+
+// inUnits is a rate whose trials count for several parts each.
+type inUnits struct {
+	stats.Rate
+	unit int
+}
+
+// MarshalJSON writes numerator and denominator in trials.
+func (r inUnits) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(r.Rate)
+	if err != nil {
+		return nil, err
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, err
+	}
+	m["k"], m["n"] = float64(r.K)/float64(r.unit), r.N/r.unit
+	return json.Marshal(m)
 }
 
 // Score is a figure that is no share, with its interval; null where it is not
