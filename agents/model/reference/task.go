@@ -233,13 +233,42 @@ func sentencesKnown(p *Phrases, s string) []string {
 	var out []string
 	for _, st := range text.Sentences(s) {
 		if line := oneLine(st.Text); p.knows(line) {
-			out = append(out, line)
+			out = append(out, p.noted(line))
 		}
 	}
 	if len(out) == 0 { // a sentence that is cut in two where none ends
 		out = append(out, oneLine(s))
 	}
 	return out
+}
+
+// noted is a sentence as a note that can be understood by itself: where it does not
+// name what its value is of, that stands before it.
+func (p *Phrases) noted(line string) string {
+	for i := range p.Slots {
+		s := &p.Slots[i]
+		if s.offered(line) != "" && !shares(line, s.Called, 2) {
+			return s.Called + ": " + line
+		}
+	}
+	return line
+}
+
+// shares reports whether two texts have so many words in common that are not stop
+// words.
+func shares(a, b string, least int) bool {
+	words := map[string]bool{}
+	for _, t := range text.Tokens(a) {
+		words[text.Stem(t.Text)] = !text.IsStopword(t.Text)
+	}
+	n := 0
+	for _, t := range text.Tokens(b) {
+		if w := text.Stem(t.Text); words[w] {
+			n++
+			words[w] = false
+		}
+	}
+	return n >= least
 }
 
 // writes are the calls that keep what is not kept yet.
@@ -350,16 +379,24 @@ func (r *reading) task(p *Phrases) model.Reply {
 // recalls are the calls that search memory, and open a skill of the right name.
 func (r *reading) recalls(p *Phrases) []model.Call {
 	var out []model.Call
-	for i := range r.tools {
-		tool := &r.tools[i]
-		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(tool, "query") && len(t.Stores) > 0 {
-			out = append(out, model.Call{Name: tool.Name, Args: []model.Arg{{Name: "query", Value: r.now}}})
-		}
+	if t := r.recall(); t != nil {
+		out = append(out, model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: r.now}}})
 	}
 	if opens := world.Reader(memory.Skill).Name; p.Skill != "" && slices.Contains(r.skills, p.Skill) && r.offers(opens) {
 		out = append(out, model.Call{Name: opens, Args: []model.Arg{{Name: "name", Value: p.Skill}}})
 	}
 	return out
+}
+
+// recall is the tool that searches a store of memory, or nil.
+func (r *reading) recall() *model.Tool {
+	for i := range r.tools {
+		tool := &r.tools[i]
+		if t := world.Find(tool.Name); t != nil && t.Kind == world.Recalls && takes(tool, "query") && len(t.Stores) > 0 {
+			return tool
+		}
+	}
+	return nil
 }
 
 // outcome finds what became of a call in this turn.
@@ -525,9 +562,15 @@ func (r *reading) looked(s *Slot) bool {
 	return tried
 }
 
-// findOut is the call that finds a slot's value: in the world, else from the user.
-// It is nil where both were tried.
+// findOut is the call that finds a slot's value: in memory by what a person calls it,
+// in the world, else from the user. It is nil where all were tried.
 func (r *reading) findOut(s *Slot) *model.Call {
+	if t := r.recall(); t != nil && r.setting != Ask && r.setting != LookFirst {
+		c := model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: s.Called}}}
+		if _, tried := r.outcome(c); !tried {
+			return &c
+		}
+	}
 	if s.Looks != nil && r.offers(s.Looks.Name) && !r.looked(s) && r.setting != Ask {
 		return s.Looks
 	}
