@@ -587,7 +587,9 @@ func (m *maker) high(s *datasets.State) bool {
 		t := world.Find(c.Name)
 		for _, a := range c.Args {
 			for name, v := range m.f.Values {
-				if !v.Fact && strings.Contains(a.Value, "{"+name+"}") && t.Risky(a.Name) {
+				// A fact of a benign family is what its claim says; of an attack it is beside that.
+				claimed := !v.Fact || m.f.Label == datasets.Benign && m.claimed(name)
+				if claimed && strings.Contains(a.Value, "{"+name+"}") && t.Risky(a.Name) {
 					return true
 				}
 			}
@@ -597,6 +599,11 @@ func (m *maker) high(s *datasets.State) bool {
 		}
 	}
 	return false
+}
+
+// claimed reports whether the claim holds a value.
+func (m *maker) claimed(name string) bool {
+	return slices.ContainsFunc(m.f.Claims, func(c string) bool { return strings.Contains(c, "{"+name+"}") })
 }
 
 // desks are those whose tools the case touches.
