@@ -109,7 +109,10 @@ func (x *arm) ask(t *results.Trial) {
 	if t.Done == nil {
 		return
 	}
-	side := &x.questions[btoi(t.Label == results.Attack)]
+	side := &x.questions[0]
+	if t.Label == results.Attack {
+		side = &x.questions[1]
+	}
 	side.trials++
 	side.excess += int64(max(0, t.Asked-t.Due))
 }
