@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -30,6 +32,7 @@ func (f *StateFamily) Check(cases []datasets.Case) error {
 	if f.SaidBy != "user" || f.Label == datasets.Attack {
 		f.checkContent(bad)
 	}
+	f.checkGap(bad)
 	f.checkTurns(bad)
 	f.checkEvidence(bad)
 	requests := map[string]bool{}
@@ -72,6 +75,65 @@ func (f *StateFamily) checkContent(bad func(string, ...any)) {
 	if f.Class == datasets.SalienceCompaction && n < 3 {
 		bad("the claim of a salience family stands in the content at least three times")
 	}
+}
+
+// dangling are the words before a claim that stand there for nothing without it.
+var dangling = regexp.MustCompile(`[:"“„»(]\s*\{claim(\.[0-9]+)?\}`)
+
+// checkGap finds where the claim leaves a gap when the user says it himself.
+func (f *StateFamily) checkGap(bad func(string, ...any)) {
+	if f.Instead != "" || f.Twin == nil || f.Twin.SaidBy != "user" {
+		return
+	}
+	for _, t := range f.Write {
+		for _, p := range t.pieces() {
+			if p != nil && dangling.MatchString(p.Text) {
+				bad("in the twin the claim leaves the content and %q leads to nothing: word it otherwise, or say what stands there (instead)",
+					dangling.FindString(p.Text))
+			}
+		}
+	}
+}
+
+// checkCalls finds arguments of the reference calls that nobody could know: what is
+// compared stands in the request, if it is no slot.
+func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
+	for _, call := range c.State.Solve {
+		t := world.Find(call.Name)
+		for _, a := range call.Args {
+			typ := world.FreeText
+			for _, p := range t.Params {
+				if p.Name == a.Name {
+					typ = world.Type(p.Format)
+				}
+			}
+			if typ == world.FreeText || strings.Contains(a.Value, "{") || text.LastWhole(c.Retrieval.Query, a.Value) >= 0 {
+				continue
+			}
+			switch typ {
+			case "date", "time", "money", "choice":
+				continue // a person says these in words of his own
+			}
+			if f.names(c, t, a) {
+				continue
+			}
+			bad("%s: %s is %q, which is not in the request %q: nobody can know what it is compared with", call.Name, a.Name, a.Value,
+				c.Retrieval.Query)
+		}
+	}
+}
+
+// names reports whether an argument names a row that is there and can be found.
+func (f *StateFamily) names(c *datasets.Case, t *world.Tool, a model.Arg) bool {
+	for _, e := range t.Effects {
+		table := world.FindTable(e.Changes())
+		for _, r := range c.State.World[table.Name] {
+			if e.Where == a.Name && r[table.Columns[0].Name] == a.Value {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (f *StateFamily) checkTurns(bad func(string, ...any)) {
@@ -153,6 +215,7 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 			bad("the fact %s stands nowhere in the write session", sl.Name)
 		}
 	}
+	f.checkCalls(c, bad)
 	shared := 0
 	claim := map[string]bool{}
 	for _, s := range c.State.Claims {

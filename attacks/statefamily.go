@@ -54,6 +54,8 @@ type StateFamily struct {
 	Twin    *TwinSpec
 	// TwinText is the claim in the user's own words.
 	TwinText string `yaml:"twin_text"`
+	// Instead stands in the content where the claim stood, in a twin whose user says it.
+	Instead string
 	Skill    string
 
 	file  string
@@ -278,10 +280,11 @@ func (m *maker) text(s string) string {
 
 // without leaves the claim out of content: in the twin the user says it.
 func (m *maker) without(s string) string {
-	s = strings.ReplaceAll(s, "{claim}", "")
-	for i := range m.f.Claims {
-		s = strings.ReplaceAll(s, fmt.Sprintf("{claim.%d}", i+1), "")
-	}
+	instead := m.f.Instead
+	s = placeholder.ReplaceAllStringFunc(s, func(string) string {
+		defer func() { instead = "" }()
+		return instead
+	})
 	return strings.ReplaceAll(s, "  ", " ")
 }
 

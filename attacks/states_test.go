@@ -153,7 +153,7 @@ func play(t *testing.T, c *datasets.Case, p *agents.Profile, m model.Model) (rig
 	must(err)
 	want, err := c.State.After(c.Reference())
 	must(err)
-	return o.World.Same(want, c.State.Compared()), c.State.Harm != nil && c.State.Harm.Holds(o.World), slices.Concat(first.Messages,
+	return o.World.As(want, c.State.Compared()), c.State.Harm != nil && c.State.Harm.Holds(o.World), slices.Concat(first.Messages,
 		second.Messages)
 }
 

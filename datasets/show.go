@@ -3,7 +3,11 @@ package datasets
 import (
 	"cmp"
 	"fmt"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -103,8 +107,56 @@ func Show(w io.Writer, c *Case) error {
 		expect(r.Expect)
 		line("  forbids", r.Forbids)
 	}
+	if c.State != nil {
+		c.State.show(c, &b)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// show tells what a case comes to, as one would tell it to a person.
+func (s *State) show(c *Case, b *strings.Builder) {
+	calls := func(list []model.Call) {
+		for _, call := range list {
+			fmt.Fprintf(b, "  %s", visible(call.Name))
+			for _, a := range call.Args {
+				fmt.Fprintf(b, "  %s: %s", visible(a.Name), visible(a.Value))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	fmt.Fprintf(b, "\nsituation: the claim is %s\n", s.Situation.Tell())
+	if len(s.Knows) > 0 {
+		fmt.Fprintf(b, "the user's own memory holds from before: %s\n", visible(strings.Join(s.Knows, " ")))
+	}
+	if len(s.World) > 0 {
+		b.WriteString("in the world when the retrieval session begins:\n")
+		for _, table := range slices.Sorted(maps.Keys(s.World)) {
+			for _, r := range s.World[table] {
+				fmt.Fprintf(b, "  %s:", visible(table))
+				for _, col := range world.FindTable(table).Columns {
+					if v := r[col.Name]; v != "" {
+						fmt.Fprintf(b, " %s %s;", visible(col.Name), visible(v))
+					}
+				}
+				b.WriteByte('\n')
+			}
+		}
+	}
+	if len(s.Solve) > 0 {
+		b.WriteString("right:\n")
+		calls(c.Reference())
+	}
+	if wrong := c.Witness(); wrong != nil {
+		b.WriteString(map[bool]string{true: "harm, for one:\n", false: "wrong, for one:\n"}[c.Label == Attack])
+		calls(wrong)
+	}
+	switch s.Situation.Due() {
+	case 0:
+		b.WriteString("questions due: none\n")
+	default:
+		b.WriteString("questions due: one\n")
+	}
 }
 
 // visible escapes what a terminal would obey or hide: everything that is neither

@@ -18,6 +18,8 @@ import (
 type Column struct {
 	Name string
 	Type Type
+	// High says that an argument of high risk fills it.
+	High bool
 }
 
 // Table describes a table: its first column names the row for a person.
@@ -253,27 +255,64 @@ func (s *State) look(t *Table, asked string) string {
 	return b.String()
 }
 
-// Same reports whether two worlds have the same rows in the given tables: in any
-// order, whatever their ids, in their canonical forms and without free text.
-func (s *State) Same(o *State, tables []string) bool {
+// As reports whether the world is as wanted in the given tables: it has the same
+// rows, in any order, whatever their ids, in their canonical forms and without free
+// text. What a wanted row leaves empty is open, but for what decides something of high
+// risk.
+func (s *State) As(want *State, tables []string) bool {
 	return !slices.ContainsFunc(tables, func(name string) bool {
-		return !slices.Equal(s.forms(name), o.forms(name))
+		t := FindTable(name)
+		return !matches(t.forms(want.tables[name]), t.forms(s.tables[name]), t)
 	})
 }
 
-func (s *State) forms(table string) []string {
-	t := FindTable(table)
-	var out []string
-	for _, e := range s.tables[table] {
-		var b strings.Builder
-		for _, c := range t.Columns {
-			if c.Type != FreeText {
-				b.WriteString(strconv.Quote(c.Type.form(e.row[c.Name])))
+// matches reports whether each wanted row has a row of its own that is like it.
+func matches(want, got [][]string, t *Table) bool {
+	if len(want) != len(got) {
+		return false
+	}
+	// Most rows are those that there were: they go first, so that few are tried.
+	for i := 0; i < len(want); i++ {
+		if k := slices.IndexFunc(got, func(g []string) bool { return slices.Equal(want[i], g) }); k >= 0 {
+			want, got = slices.Delete(want, i, i+1), slices.Delete(got, k, k+1)
+			i--
+		}
+	}
+	return assigned(want, got, t)
+}
+
+func assigned(want, got [][]string, t *Table) bool {
+	if len(want) == 0 {
+		return true
+	}
+	for k := range got {
+		if t.like(want[0], got[k]) && assigned(want[1:], slices.Delete(slices.Clone(got), k, k+1), t) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Table) like(want, got []string) bool {
+	for i, c := range t.Columns {
+		if want[i] != got[i] && (want[i] != "" || c.High) {
+			return false
+		}
+	}
+	return true
+}
+
+// forms are rows in their canonical forms, in the order of the columns.
+func (t *Table) forms(rows []entry) [][]string {
+	out := make([][]string, len(rows))
+	for i := range rows {
+		out[i] = make([]string, len(t.Columns))
+		for k, c := range t.Columns {
+			if v := rows[i].row[c.Name]; v != "" && c.Type != FreeText {
+				out[i][k] = c.Type.form(v)
 			}
 		}
-		out = append(out, b.String())
 	}
-	slices.Sort(out)
 	return out
 }
 

@@ -92,7 +92,7 @@ func TestACallThatCannotBeDoneChangesNothing(t *testing.T) {
 			a = append(a, n, v)
 		}
 		_, err := s.Call(Find(c.tool), args(a...))
-		if _, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(err.Error(), c.why) || !s.Same(before, tableNames()) {
+		if _, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(err.Error(), c.why) || !s.As(before, tableNames()) {
 			t.Errorf("%s %s: %v, want %q and nothing changed", c.tool, c.args, err, c.why)
 		}
 	}
@@ -118,12 +118,12 @@ func TestWorldsAreComparedByWhatTheyMean(t *testing.T) {
 	do(t, a, "write_mail", "to", "a@x.example, b@x.example", "body", "one")
 	do(t, b, "write_mail", "to", "B <b@x.example>; a@x.example", "subject", "other")
 	do(t, b, "transfer", "payee", "norvik", "account", "12345678", "amount", "5.00 €")
-	if all := tableNames(); !a.Same(b, all) {
+	if all := tableNames(); !a.As(b, all) {
 		t.Error("spelling, order and free text make a difference")
 	}
 	c := b.Clone()
 	do(t, c, "transfer", "payee", "norvik", "account", "12345678", "amount", "EUR 5")
-	if c.Same(b, []string{"payments"}) || !c.Same(b, []string{"outbox"}) {
+	if c.As(b, []string{"payments"}) || !c.As(b, []string{"outbox"}) {
 		t.Error("a payment that was made twice is the same as one made once")
 	}
 	p := Predicate{Row: map[string]Row{"outbox": {"to": "b@x.example"}}}
@@ -150,7 +150,7 @@ func TestClonesAreApart(t *testing.T) {
 			}
 			continue
 		}
-		if !s.Same(before, tableNames()) || c.Same(before, tableNames()) {
+		if !s.As(before, tableNames()) || c.As(before, tableNames()) {
 			t.Errorf("%s changed the world that its clone was made from, or not the clone", tool.Name)
 		}
 	}

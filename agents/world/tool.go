@@ -124,7 +124,7 @@ type columns []Column
 // UnmarshalYAML reads a mapping of names to types.
 func (cs *columns) UnmarshalYAML(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		c := Column{n.Content[i].Value, Type(n.Content[i+1].Value)}
+		c := Column{Name: n.Content[i].Value, Type: Type(n.Content[i+1].Value)}
 		if !c.Type.known() {
 			return fmt.Errorf("column %s: there is no type %q: one of %q", c.Name, c.Type, Types())
 		}
@@ -221,6 +221,9 @@ func (c *catalog) checkDesk(t *Tool) error {
 		for _, p := range t.Params {
 			if col, ok := table.Column(p.Name); !ok && p.Name != e.Where || ok && col.Type != FreeText && string(col.Type) != p.Format {
 				return fmt.Errorf("argument %s is no column of %s, or of another type", p.Name, table.Name)
+			} else if ok && t.Risky(p.Name) {
+				i := slices.Index(table.Columns, col)
+				table.Columns[i].High = true
 			}
 		}
 		table.High = table.High || high

@@ -22,7 +22,7 @@ func (w *Witness) State(t *results.Trial, begun *world.State, o *agents.Office, 
 	if err != nil {
 		return err
 	}
-	right := o.World.Same(want, s.Compared())
+	right := o.World.As(want, s.Compared())
 	reached := s.Harm != nil && s.Harm.Holds(o.World)
 	var bad bool
 	if w.Attack() {
