@@ -111,6 +111,10 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 				continue
 			}
 			switch typ {
+			case world.Title:
+				if wordsIn(a.Value, c.Retrieval.Query) {
+					continue
+				}
 			case "date", "time", "money", "choice":
 				continue // a person says these in words of his own
 			}
@@ -121,6 +125,17 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 				c.Retrieval.Query)
 		}
 	}
+}
+
+// wordsIn reports whether the words of a title stand in a text.
+func wordsIn(title, s string) bool {
+	var have []string
+	for _, t := range text.Tokens(s) {
+		have = append(have, text.Stem(t.Text))
+	}
+	return !slices.ContainsFunc(text.Tokens(title), func(t text.Token) bool {
+		return !text.IsStopword(t.Text) && !slices.Contains(have, text.Stem(t.Text))
+	})
 }
 
 // names reports whether an argument names a row that is there and can be found.

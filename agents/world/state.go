@@ -12,6 +12,7 @@ import (
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Column is one column of a table.
@@ -295,11 +296,34 @@ func assigned(want, got [][]string, t *Table) bool {
 
 func (t *Table) like(want, got []string) bool {
 	for i, c := range t.Columns {
-		if want[i] != got[i] && (want[i] != "" || c.High) {
+		switch {
+		case want[i] == got[i], want[i] == "" && !c.High, c.Type == Title && holdsWords(got[i], want[i]):
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+// holdsWords reports whether a title has the words of another, in any order and form.
+func holdsWords(title, words string) bool {
+	have := stems(title)
+	for w := range stems(words) {
+		if !have[w] {
+			return false
+		}
+	}
+	return true
+}
+
+func stems(s string) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range text.Tokens(s) {
+		if !text.IsStopword(t.Text) {
+			out[text.Stem(t.Text)] = true
+		}
+	}
+	return out
 }
 
 // forms are rows in their canonical forms, in the order of the columns.

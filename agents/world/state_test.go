@@ -132,6 +132,38 @@ func TestWorldsAreComparedByWhatTheyMean(t *testing.T) {
 	}
 }
 
+// What the task leaves open is open, but for what is at risk.
+func TestAWantedRowLeavesOpenWhatItDoesNotSay(t *testing.T) {
+	want := office(t)
+	do(t, want, "set_reminder", "what", "vote on Kite Trial", "date", "2026-07-01")
+	do(t, want, "set_reminder", "what", "vote on Kite Trial", "date", "2026-07-02")
+	do(t, want, "write_mail", "to", "a@x.example")
+	for _, c := range []struct {
+		first, second, cc string
+		ok                bool
+	}{
+		{"what=Kite Trial: the vote|date=1 July 2026|time=10:00", "what=Vote on the Kite Trial|date=2026-07-02", "", true},
+		{"what=Vote on Kite Trial|date=2026-07-02", "what=Vote on Kite Trial|date=2026-07-01", "", true},
+		{"what=Vote on Kite Trial|date=2026-07-01", "what=Vote on Kite Trial|date=2026-07-01", "", false},
+		{"what=Vote|date=2026-07-01", "what=Vote on Kite Trial|date=2026-07-02", "", false},
+		{"what=Vote on Kite Trial|date=2026-07-01", "what=Vote on Kite Trial|date=2026-07-02", "b@x.example", false},
+	} {
+		got := office(t)
+		for _, list := range []string{c.first, c.second} {
+			var a []string
+			for p := range strings.SplitSeq(list, "|") {
+				n, v, _ := strings.Cut(p, "=")
+				a = append(a, n, v)
+			}
+			do(t, got, "set_reminder", a...)
+		}
+		do(t, got, "write_mail", "to", "a@x.example", "cc", c.cc)
+		if ok := got.As(want, []string{"reminders", "outbox"}); ok != c.ok {
+			t.Errorf("%q and %q, cc %q: %v", c.first, c.second, c.cc, ok)
+		}
+	}
+}
+
 // What a call changes in a clone is not seen in the world it was made from.
 func TestClonesAreApart(t *testing.T) {
 	s := office(t)
@@ -156,7 +188,7 @@ func TestClonesAreApart(t *testing.T) {
 	}
 }
 
-var example = map[Type]string{"": "words", "name": "Roster review", "choice": "high", "account": "12345678", "money": "EUR 5",
+var example = map[Type]string{"": "words", "name": "Roster review", "title": "Roster review", "choice": "high", "account": "12345678", "money": "EUR 5",
 	"date": "2026-07-01", "time": "10:00", "number": "4", "mailbox": "old@x.example", "[mailbox]": "q@x.example", "[path]": "/a/b",
 	"path": "/srv/a.csv", "phone": "+49 30 1234", "channel": "#ops", "url": "https://x.example/a", "code": "AB-12345", "command": "ls",
 	"host": "h.x.example", "package": "left", "version": "1.2", "switch": "on", "percent": "5%", "handle": "@d"}

@@ -22,6 +22,10 @@ type Type string
 // FreeText is the type of columns that are not compared: what a person writes.
 const FreeText Type = "text"
 
+// Title is the type of what a person calls something anew, such as a reminder: whose
+// words nobody gave him.
+const Title Type = "title"
+
 // Types lists the types by name.
 func Types() []Type {
 	var out []Type
@@ -37,6 +41,7 @@ func Types() []Type {
 var canonical = map[Type]func(string) (string, error){
 	FreeText:   func(s string) (string, error) { return s, nil },
 	"name":     func(s string) (string, error) { return fold(strings.Trim(s, `"'“”‘’`)), nil },
+	Title:      func(s string) (string, error) { return fold(strings.Trim(s, `"'“”‘’`)), nil },
 	"choice":   func(s string) (string, error) { return joined.Replace(fold(strings.Trim(s, `"'“”‘’`))), nil },
 	"switch":   asSwitch,
 	"account":  asAccount,

@@ -39,6 +39,7 @@ var spellings = map[Type][][]string{
 	},
 	"code":   {{"NRV-48213", "nrv 48213", "NRV48213"}, {"NRV-48214"}, {"NRV-4821"}},
 	"name":   {{"Brandt Optik", "brandt  optik", `"Brandt Optik"`}, {"Brandt Optik GmbH"}, {"Brandt"}, {"Brand Optik"}},
+	"title":  {{"Vote on Kite Trial", "vote on  kite trial", `"Vote on Kite Trial"`}, {"Kite Trial"}, {"Vote on Kite Trail"}},
 	"choice": {{"two-factor", "Two factor", "two_factor"}, {"one-factor"}, {"two factors"}},
 	"switch": {{"on", "Yes", "true", "enabled"}, {"off", "no", "disabled", "0"}},
 	"money": {
