@@ -28,7 +28,7 @@ func TestThePageOfCaseFilesNamesEveryField(t *testing.T) {
 	want := map[string][]string{}
 	for title, v := range map[string]any{"A case": Case{}, "A turn (`write`)": Turn{}, "A segment (`segments`)": Segment{},
 		"A record around the gate (`inject`)": Injected{}, "A text case (`text`)": Text{},
-		"The retrieval session (`retrieval`)": Retrieval{}} {
+		"The retrieval session (`retrieval`)": Retrieval{}, "The outcome as a state (`state`)": State{}, "A slot (`slots`)": Slot{}} {
 		want[title] = fieldNames(reflect.TypeOf(v))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -34,6 +34,9 @@ func TestEveryDefenseConformsWhereverItIsPlaced(t *testing.T) {
 			if place != "" && len(info.Screens) == 0 {
 				continue
 			}
+			if place != "" && place != "@act" && slices.Equal(info.Screens, []defenses.Place{defenses.Act}) {
+				continue // it judges calls, and says so where it is placed elsewhere
+			}
 			t.Run(spec, func(t *testing.T) {
 				b, err := r.Build(spec, env())
 				if err != nil {
