@@ -286,7 +286,8 @@ func TestOtherInterfaces(t *testing.T) {
 			Embed(context.Context, string, []string) ([][]float32, error)
 		})
 		list, err := x.Models(ctx)
-		if err != nil || fmt.Sprint(list) != "[reference reference:naive reference:cautious reference:source-aware]" {
+		if err != nil || fmt.Sprint(list) != "[reference reference:naive reference:cautious reference:naive:own reference:refuse reference:ask reference:everything "+
+			"reference:look-first reference:source-aware reference:v1-naive reference:v1-cautious]" {
 			t.Errorf("%s: models %v, error %v", name, list, err)
 		}
 		v, err := x.Embed(ctx, "", []string{"a garden", "another garden", "zebra"})

@@ -166,7 +166,8 @@ func TestNamesComplete(t *testing.T) {
 		"run --agent ":             strings.Join(builtInAgents(), "\n") + "\n",
 		"run --agent rag,open":     "rag,openclaw\n",
 		"run --defense none,memor": "none,memoryguard\n",
-		"run --model ":             "reference\nreference:naive\nreference:cautious\nreference:source-aware\n",
+		"run --model ":             "reference\nreference:naive\nreference:cautious\nreference:naive:own\nreference:refuse\nreference:ask\nreference:everything\n" +
+			"reference:look-first\nreference:source-aware\nreference:v1-naive\nreference:v1-cautious\n",
 		"run --split ":             "report\ntune\nall\n",
 		"run --set win":            "window=\n",
 		"datasets show ":           "memtox-bench\nmemtox-collision\nmemtox-fresh\nmemtox-oob\nmemtox-smoke\n",

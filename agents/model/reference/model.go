@@ -28,24 +28,31 @@ const (
 	LookFirst  Setting = "look-first" // looks every value up, and takes a record's only where that finds none
 )
 
-// Settings lists the settings.
-func Settings() []Setting { return []Setting{Naive, Cautious, SourceAware} }
+// Settings lists the settings. v1-naive and v1-cautious are the models of the first
+// data set: naive and cautious without a phrase book.
+func Settings() []Setting {
+	return []Setting{Naive, Cautious, Own, Refuse, Ask, Everything, LookFirst, SourceAware, "v1-naive", "v1-cautious"}
+}
 
 // Parse returns the setting of a name; "" is Cautious.
 func Parse(name string) (Setting, error) {
-	switch s := Setting(name); s {
-	case "":
+	if s := Setting(name); name == "" {
 		return Cautious, nil
-	case Naive, Cautious, SourceAware:
+	} else if slices.Contains(Settings(), s) {
 		return s, nil
 	}
-	return "", fmt.Errorf("the reference model has no setting %q: one of naive, cautious, source-aware", name)
+	var names []string
+	for _, s := range Settings() {
+		names = append(names, string(s))
+	}
+	return "", fmt.Errorf("the reference model has no setting %q: one of %s", name, strings.Join(names, ", "))
 }
 
 // Model is the reference model in one setting. It is safe for concurrent use;
 // its cache never changes an answer.
 type Model struct {
-	setting Setting
+	name    Setting
+	setting Setting // by which it reads: of v1-naive, naive
 	reader  *reader
 	replies *replies
 	book    *Book // nil reads everything by form
@@ -73,19 +80,26 @@ func New(s Setting, c *Cache) *Model {
 	if c == nil {
 		c = NewCache(16 << 20)
 	}
-	return &Model{setting: s, reader: &c.reader, replies: newReplies()}
+	return &Model{name: s, setting: Setting(strings.TrimPrefix(string(s), firstModels)), reader: &c.reader,
+		replies: newReplies()}
 }
 
+// firstModels begins the names of the models that know no phrase book.
+const firstModels = "v1-"
+
 // WithBook returns the model with a phrase book: it reads by that whatever the book
-// knows, and all else by form.
+// knows, and all else by form. The models of the first data set take none.
 func (m *Model) WithBook(b *Book) *Model {
+	if m.name != m.setting {
+		return m
+	}
 	c := *m
 	c.book, c.replies = b, newReplies()
 	return &c
 }
 
 // Name implements [model.Namer].
-func (m *Model) Name() string { return "reference:" + string(m.setting) }
+func (m *Model) Name() string { return "reference:" + string(m.name) }
 
 // IsLLM implements [model.Namer]: the reference model is not one.
 func (m *Model) IsLLM() bool { return false }
