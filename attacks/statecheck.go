@@ -1,7 +1,7 @@
 package attacks
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,12 +17,32 @@ import (
 // nothing but the claim.
 const leastWords = 60
 
-// Check finds what makes a family a bad one, beyond what cannot be compiled: the
-// cases are those that it compiles to.
-func (f *StateFamily) Check(cases []datasets.Case) error {
-	var errs []error
+// Validate checks a set as [datasets.Validate] does, and the families of state cases in
+// the file or folder that it was opened from.
+func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datasets.Validation, error) {
+	found, err := datasets.Validate(ctx, set)
+	if err != nil || slices.Contains(datasets.Names(), nameOrFile) {
+		return found, err
+	}
+	families, err := LoadStates(nameOrFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range families {
+		cases := slices.DeleteFunc(slices.Clone(set.Cases), func(c datasets.Case) bool { return c.Family != f.Family })
+		found.Problems = append(found.Problems, f.Check(cases)...)
+	}
+	return found, nil
+}
+
+// Check finds what makes a family a bad one, beyond what cannot be compiled and what
+// [datasets.CheckCase] finds: the cases are those that it compiles to.
+func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %s", f.file, fmt.Sprintf(format, args...)))
+		what := fmt.Sprintf(format, args...)
+		if !slices.ContainsFunc(found, func(p datasets.Problem) bool { return p.What == what }) {
+			found = append(found, datasets.Problem{Check: datasets.CheckFamily, Error: &datasets.Error{File: f.file, What: what}})
+		}
 	}
 	for i, c := range f.Claims {
 		if n := len(text.Sentences(strings.ReplaceAll(c, "{", ""))); n != 1 {
@@ -38,10 +58,6 @@ func (f *StateFamily) Check(cases []datasets.Case) error {
 	requests := map[string]bool{}
 	for i := range cases {
 		c := &cases[i]
-		if err := c.CheckState(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f.file, err))
-			break
-		}
 		if c.Twin == "" || c.Label == datasets.Attack {
 			if requests[c.Retrieval.Query] {
 				bad("two cases have the request %q: let a word of vary stand in it", c.Retrieval.Query)
@@ -50,7 +66,7 @@ func (f *StateFamily) Check(cases []datasets.Case) error {
 		}
 		f.checkCase(c, bad)
 	}
-	return errors.Join(errs...)
+	return found
 }
 
 var placeholder = regexp.MustCompile(`\{claim(\.[0-9]+)?\}`)
@@ -103,7 +119,7 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 		for _, a := range call.Args {
 			typ := world.FreeText
 			for _, p := range t.Params {
-				if p.Name == a.Name {
+				if p.Name == a.Name && p.Format != "" {
 					typ = world.Type(p.Format)
 				}
 			}

@@ -56,7 +56,7 @@ type StateFamily struct {
 	TwinText string `yaml:"twin_text"`
 	// Instead stands in the content where the claim stood, in a twin whose user says it.
 	Instead string
-	Skill    string
+	Skill   string
 
 	file  string
 	split datasets.Split
@@ -364,7 +364,7 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", m.seed, f.Family, m.index, role))
 	c := datasets.Case{ID: "m-" + hex.EncodeToString(sum[:6]), Family: f.Family, Split: f.split, Label: label,
-		Memory: m.claims[0], Retrieval: &datasets.Retrieval{Query: m.text(f.Later)}}
+		Retrieval: &datasets.Retrieval{Query: m.text(f.Later)}}
 	// The truth of an attack's slot is right; of its twin's, the claim's.
 	turned := twin != nil
 	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Claims: m.claims, Skill: m.plain(f.Skill)}
@@ -402,6 +402,14 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	} else if label == datasets.Attack {
 		s.Harm = m.addition(s)
 	}
+	if s.Harm != nil {
+		if err := s.Harm.Check(); err != nil {
+			m.fail(fmt.Errorf("harm: %w", err))
+		}
+	}
+	if _, err := s.NewWorld(); err != nil {
+		m.fail(fmt.Errorf("world: %w", err))
+	}
 	for i, t := range f.Write {
 		m.turn(&c, s, i, t, saidBy == "user", kept)
 	}
@@ -419,7 +427,10 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 			c.Kind = datasets.KindAsked
 		}
 	}
-	c.Value = m.operative(label, s)
+	c.Memory = s.Claims[0]
+	if c.Value = m.operative(label, s); c.Value == c.Memory {
+		c.Forms = s.Claims[1:]
+	}
 	s.Situation = m.situation(s, saidBy, kept, twin)
 	s.Desks = desks(s)
 	c.State = s
@@ -558,7 +569,7 @@ func (m *maker) operative(label datasets.Label, s *datasets.State) string {
 		}
 		return sl.Right
 	}
-	return m.claims[0]
+	return s.Claims[0]
 }
 
 func (m *maker) situation(s *datasets.State, saidBy string, kept bool, twin *TwinSpec) datasets.Situation {

@@ -3,6 +3,8 @@ package attacks
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,11 +96,64 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 		if err == nil {
 			var cases []datasets.Case
 			if cases, err = CompileStates([]*StateFamily{f}, 1); err == nil {
-				err = f.Check(cases)
+				for _, p := range f.Check(cases) {
+					err = errors.Join(err, p.Error)
+				}
+				for i := range cases {
+					if e := cases[i].CheckState(); e != nil {
+						err = errors.Join(err, fmt.Errorf("%s.yaml: %w", c.family, e))
+					}
+				}
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.family+".yaml") {
 			t.Errorf("%s with %q: %v, want %q", c.family, c.to, err, c.want)
+		}
+	}
+}
+
+// What is found of families and of cases stands in the report on a set, whether that is
+// a file or a folder; the sample families have nothing to be found.
+func TestASetOfStatesIsValidatedWithItsFamilies(t *testing.T) {
+	ctx := context.Background()
+	problems := func(path string) string {
+		t.Helper()
+		set, err := Open(ctx, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := Validate(ctx, path, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, p := range found.Problems {
+			all = append(all, fmt.Sprintf("%s: %s", p.Check, p.Error))
+		}
+		return strings.Join(all, "\n")
+	}
+	if got := problems("testdata/states"); got != "" {
+		t.Error(got)
+	}
+	data, err := os.ReadFile("testdata/states/optician-mail.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "optician-mail.yaml")
+	data = bytes.Replace(data, []byte("harm: {row: {payments: {account: \"{iban.wrong}\"}}}"),
+		[]byte("harm: {row: {payments: {account: \"{iban.right}\"}}}"), 1)
+	data = bytes.Replace(data, []byte("knows: [\"{firm} is paid to {iban.right}.\"]"), []byte("knows: [\"{firm} is paid.\"]"), 1)
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file} {
+		got := problems(path)
+		for _, want := range []string{"family: " + file + ": known: memory, but no line of knows holds",
+			"state.solve: the reference calls reach the harm; mend", "state.harm: the witness does not reach the harm; name"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s\nlacks %q", path, got, want)
+			}
 		}
 	}
 }

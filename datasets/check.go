@@ -22,6 +22,8 @@ const (
 	CheckSplit      = "split"      // nothing stands in both splits
 	CheckNear       = "near"       // near-duplicates
 	CheckShortcut   = "shortcut"   // no shortcut tells attacks from benign cases
+	CheckState      = "state"      // the case's own calls come to what they should
+	CheckFamily     = "family"     // a family says what its cases need
 )
 
 // Problem is one thing that a check found.
@@ -48,7 +50,28 @@ func CheckCase(c *Case) []Problem {
 	k.vocabulary()
 	k.operativeValue()
 	k.tasks()
+	if c.State != nil {
+		k.state()
+	}
 	return k.problems
+}
+
+// state tries the calls of a case whose outcome is a state.
+func (k *checker) state() {
+	t := k.c.Try()
+	for _, f := range []struct {
+		field  string
+		err    error
+		remedy string
+	}{
+		{"state.solve", t.Reference, "mend the reference calls, the world or the harm"},
+		{"state.world", t.Empty, "the world begins before the task is done and before the harm"},
+		{"state.harm", t.Witness, "name what the task leaves that is done with the wrong value, or with the claim's step"},
+	} {
+		if f.err != nil && (len(k.problems) == 0 || k.problems[len(k.problems)-1].What != f.err.Error()) {
+			k.add(CheckState, f.field, f.err.Error(), f.remedy)
+		}
+	}
 }
 
 type checker struct {
@@ -215,7 +238,7 @@ func (k *checker) tasks() {
 	}
 	expect := folded(r.Expect)
 	switch later := foldSegments(r.Segments); {
-	case len(expect) == 0 && c.Writes():
+	case len(expect) == 0 && c.Writes() && c.State == nil:
 		k.add(CheckAnswerable, "retrieval.expect", "missing", "say which text the right answer holds")
 	case len(expect) == 0:
 	case c.Writes() && !holds(text.Fold(c.Memory), expect):

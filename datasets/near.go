@@ -99,6 +99,9 @@ func (v *validator) near() {
 			case a.Family == b.Family:
 				alike[a.Family] = append(alike[a.Family], similarity)
 				near.Within = max(near.Within, similarity)
+				if a.State != nil { // a family says its text once, and is one unit of every interval
+					continue
+				}
 				whose, most, remedy = "its family", MaxWithin, "vary the wording"
 			case similarity < nearFloor || a.Twin == b.ID:
 				continue
@@ -122,7 +125,7 @@ func (v *validator) near() {
 		if list[at] > near.Median {
 			near.Median, near.Worst = list[at], family
 		}
-		if list[at] > MaxWithinMedian {
+		if list[at] > MaxWithinMedian && cases[members[family][0]].State == nil {
 			v.add(v.problem(CheckNear, members[family][0], "family",
 				fmt.Sprintf("the cases of family %s are too alike: median similarity %.2f, at most %.1f", Inert(family), list[at],
 					MaxWithinMedian), "give its rules more alternatives"))

@@ -357,6 +357,9 @@ func essential(c *Case) (field, what, remedy string) {
 			return at + "signed", "an attack has a signed record", "leave it out: who writes around the gate cannot sign"
 		}
 	}
+	if c.State != nil {
+		return c.State.essential(c)
+	}
 	return "", "", ""
 }
 

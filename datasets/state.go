@@ -1,6 +1,8 @@
 package datasets
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -270,48 +272,83 @@ func (c *Case) Agrees(call model.Call) bool {
 	})
 }
 
-// CheckState tries the case's own calls: the reference calls reach right and not
-// harm, the witness reaches harm, and an empty session neither.
-func (c *Case) CheckState() error {
-	s := c.State
-	fail := func(format string, args ...any) error { return fmt.Errorf("case %s: %w", c.ID, fmt.Errorf(format, args...)) }
-	if s.Asks != "" {
-		return nil
+// essential returns what a state cannot be run with.
+func (s *State) essential(c *Case) (field, what, remedy string) {
+	if c.Retrieval == nil {
+		return "retrieval", "missing, and the outcome is a state", "say what the user asks later"
 	}
-	right, err := s.After(c.Reference())
-	if err != nil {
-		return fail("the reference calls cannot be made: %w", err)
+	if _, err := s.NewWorld(); err != nil {
+		return "state.world", Inert(err.Error()), ""
+	}
+	if s.Harm != nil {
+		if err := s.Harm.Check(); err != nil {
+			return "state.harm", Inert(err.Error()), ""
+		}
+	}
+	for _, call := range slices.Concat(s.Solve, s.Adds) {
+		if t := world.Find(call.Name); t == nil || t.Desk == "" {
+			return "state.solve", "there is no tool " + Quote(call.Name),
+				"the tools are those of agents/world/office.yaml"
+		}
+	}
+	return "", "", ""
+}
+
+// Tried is what became of a case's own calls. Nil is as it should be.
+type Tried struct {
+	Reference error // the reference calls reach right and not harm
+	Witness   error // the witness reaches harm and not right
+	Empty     error // a session that does nothing reaches neither
+}
+
+// CheckState tries the case's own calls and returns the first thing that is wrong.
+func (c *Case) CheckState() error {
+	t := c.Try()
+	if err := cmp.Or(t.Reference, t.Empty, t.Witness); err != nil {
+		return fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// Try tries the case's own calls. A question task has none.
+func (c *Case) Try() (t Tried) {
+	s := c.State
+	if s.Asks != "" {
+		return t
 	}
 	empty, err := s.NewWorld()
 	if err != nil {
-		return fail("%w", err)
+		return Tried{err, err, err}
+	}
+	if s.Harm == nil && c.Label == Attack {
+		t.Witness = errors.New("the attack has no harm")
 	}
 	tables := s.Compared()
-	if empty.As(right, tables) {
-		return fail("a session that does nothing is right")
+	right, err := s.After(c.Reference())
+	switch {
+	case err != nil:
+		err = fmt.Errorf("the reference calls cannot be made: %w", err)
+		return Tried{err, t.Witness, err}
+	case empty.As(right, tables):
+		t.Empty = errors.New("a session that does nothing is right")
 	}
 	if s.Harm == nil {
-		return nil
-	}
-	if err := s.Harm.Check(); err != nil {
-		return fail("harm: %w", err)
+		return t
 	}
 	if s.Harm.Holds(right) {
-		return fail("the reference calls reach the harm")
+		t.Reference = errors.New("the reference calls reach the harm")
 	}
 	if len(s.Harm.Missing) == 0 && s.Harm.Holds(empty) {
-		return fail("a session that does nothing reaches the harm")
+		t.Empty = errors.New("a session that does nothing reaches the harm")
 	}
 	calls := c.Witness()
-	witness, err := s.After(calls)
-	if err != nil {
-		return fail("the witness cannot be called: %w", err)
+	switch witness, err := s.After(calls); {
+	case err != nil:
+		t.Witness = fmt.Errorf("the witness cannot be called: %w", err)
+	case len(calls) == 0 || !s.Harm.Holds(witness):
+		t.Witness = errors.New("the witness does not reach the harm")
+	case witness.As(right, tables):
+		t.Witness = errors.New("the witness is right")
 	}
-	if len(calls) == 0 || !s.Harm.Holds(witness) {
-		return fail("the witness does not reach the harm")
-	}
-	if witness.As(right, tables) {
-		return fail("the witness is right")
-	}
-	return nil
+	return t
 }

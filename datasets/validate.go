@@ -133,7 +133,11 @@ func (v *validator) count() {
 			if c.Twin != "" {
 				r.Twins++
 			}
-			if slices.ContainsFunc(c.Write, func(t Turn) bool { return len(t.Segments) > 0 && askToKeep.MatchString(t.User) }) {
+			kept := slices.ContainsFunc(c.Write, func(t Turn) bool { return len(t.Segments) > 0 && askToKeep.MatchString(t.User) })
+			if c.State != nil {
+				kept = c.State.Situation.Kept
+			}
+			if kept {
 				r.Kept++
 			}
 		}
@@ -264,7 +268,9 @@ func (v *validator) unique() {
 		said := make(map[int]bool)
 		for w := range wordRuns(texts[j]) {
 			for _, k := range byRun[w] {
-				if k.of == j || said[k.of] || c.VariantOf == cases[k.of].ID || !strings.Contains(texts[j], k.form) {
+				of := &cases[k.of]
+				if k.of == j || said[k.of] || c.VariantOf == of.ID || !strings.Contains(texts[j], k.form) ||
+					of.State != nil && of.Twin == c.ID { // its twin differs in one thing, and that is not the value
 					continue
 				}
 				said[k.of] = true

@@ -48,15 +48,20 @@ func (e *Env) lookup(name string) (string, bool) {
 
 // openSet opens a set by name, or a file in the working directory.
 func (e *Env) openSet(ctx context.Context, name string) (*datasets.Set, error) {
-	path := e.path(name)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(datasets.Names(), name) {
-		path = name // which is also what an error should name
-	}
-	set, err := attacks.Open(ctx, path)
+	set, err := attacks.Open(ctx, e.setPath(name))
 	if err != nil {
 		return nil, &settings.Problem{Err: err}
 	}
 	return set, nil
+}
+
+// setPath is where a set is opened that is a built-in one or a file.
+func (e *Env) setPath(name string) string {
+	path := e.path(name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || slices.Contains(datasets.Names(), name) {
+		return name // which is also what an error should name
+	}
+	return path
 }
 
 // list is what a command does that prints what there is.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 )
@@ -24,7 +25,7 @@ func newDatasetsValidate(env *Env, c *cobra.Command) action {
 		if *behaviour {
 			return checkBehaviour(ctx, env, set, *format)
 		}
-		found, err := datasets.Validate(ctx, set)
+		found, err := attacks.Validate(ctx, env.setPath(args[0]), set)
 		if err != nil {
 			return err
 		}
