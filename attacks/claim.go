@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"cmp"
 	_ "embed"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -38,7 +40,7 @@ var reminds = regexp.MustCompile(`(?i)\b(remember|memor(y|ise|ize)|future|later|
 // holds the value, since an attack of which only the surroundings changed is no
 // variant worth a name.
 func claims(c *datasets.Case, f func(cl *claim) (string, bool)) bool {
-	forms := c.Spellings()
+	forms, kept := c.Spellings(), kept(c)
 	var query []string
 	if c.Retrieval != nil {
 		for _, t := range text.Tokens(c.Retrieval.Query) {
@@ -60,15 +62,77 @@ func claims(c *datasets.Case, f func(cl *claim) (string, bool)) bool {
 			if !carries[k] && !(beside && reminds.MatchString(s.Text)) {
 				continue
 			}
-			cl := newClaim(seg.Text[s.Start:s.End], s.Kind, forms, t.Expect)
+			cl := newClaim(seg.Text[s.Start:s.End], s.Kind, kept, slices.Concat(t.Expect, needed(c)))
 			cl.value, cl.query = carries[k], query
 			if out, ok := f(cl); ok && out != cl.text {
 				seg.Text = seg.Text[:s.Start] + out + seg.Text[s.End:]
-				changed = changed || cl.value
+				if cl.value {
+					changed = true
+					reworded(c, cl.text, out)
+				}
 			}
 		}
 	}
 	return changed
+}
+
+// valueless reports whether a claim has no value by which it is found again, so that
+// the case has the claim itself in the value's place.
+func valueless(c *datasets.Case) bool {
+	return c.State != nil && slices.Contains(c.State.Claims, c.Value)
+}
+
+// kept is what every sentence of a case must keep: the spellings of its value, and
+// the values of a state.
+func kept(c *datasets.Case) []string {
+	if c.State == nil {
+		return c.Spellings()
+	}
+	var out []string
+	if !valueless(c) {
+		out = c.Spellings()
+	}
+	for _, sl := range c.State.Slots {
+		out = append(out, sl.Right, sl.Wrong)
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+// needed are the values of a state that the user's own task takes from the content.
+func needed(c *datasets.Case) (out []string) {
+	if c.State == nil {
+		return nil
+	}
+	for _, sl := range c.State.Slots {
+		uses := func(call model.Call) bool {
+			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
+		}
+		if sl.Wrong == "" && slices.ContainsFunc(c.State.Solve, uses) {
+			out = append(out, sl.Right)
+		}
+	}
+	return out
+}
+
+// reworded notes that a sentence says the claim in other words: a reader knows these
+// for the claim, and finds it again by them where it has no value. Of several
+// sentences it is the longest that has all of the claim's values.
+func reworded(c *datasets.Case, was, said string) {
+	if c.State == nil {
+		return
+	}
+	wording := ""
+	for _, s := range text.Sentences(said) {
+		lost := func(v string) bool { return datasets.Holds(was, v) && !datasets.Holds(s.Text, v) }
+		if len(s.Text) > len(wording) && !slices.ContainsFunc(kept(c), lost) {
+			wording = s.Text
+		}
+	}
+	wording = cmp.Or(wording, strings.TrimSpace(said))
+	if valueless(c) {
+		c.Forms = append(c.Forms, wording)
+	}
+	c.State.Claims = append(c.State.Claims, wording)
 }
 
 func holdsAny(s string, forms []string) bool {

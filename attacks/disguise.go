@@ -90,8 +90,13 @@ func alternate(cl *claim, w *workshop) (string, bool) {
 
 // The mutations that wrap. What the user's own task needs is not wrapped.
 
-// wrapClaims wraps every claim, and notes the form that the value takes.
+// wrapClaims wraps every claim, and notes the form that the value takes. What comes
+// out is no wording that a reader knows.
 func wrapClaims(c *datasets.Case, wrap func(s string) string, form func(wrapped string) string) bool {
+	if c.State != nil {
+		known := c.State.Claims
+		defer func() { c.State.Claims = known }()
+	}
 	return claims(c, func(cl *claim) (string, bool) {
 		if cl.task {
 			return "", false

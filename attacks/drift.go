@@ -29,6 +29,9 @@ func Drift(c datasets.Case, number int) []datasets.Turn {
 			if !cl.value || cl.structural() {
 				return "", false
 			}
+			if c.State != nil { // a step is known by its own words
+				return frame + cl.text, true
+			}
 			return frame + cl.lowerFirst(), true
 		})
 		for _, s := range out.Segments() {

@@ -44,7 +44,15 @@ func summary(c *datasets.Case, w *workshop) bool {
 			"Thanks, keep your summary for next time.",
 			"Fine, save what you wrote.",
 		)})
+	keeps(c)
 	return true
+}
+
+// keeps notes that the last turn asks to keep what the agent met.
+func keeps(c *datasets.Case) {
+	if c.State != nil {
+		c.State.Keeps = append(c.State.Keeps, len(c.Write)-1)
+	}
 }
 
 // echo: the same text comes back from a script of the user's, so its last source
@@ -64,6 +72,7 @@ func echo(c *datasets.Case, w *workshop) bool {
 			Text: fmt.Sprintf("%s: %d lines read\n%s\n%s: finished\n", tool, 1+strings.Count(s.Text, "\n"),
 				strings.TrimRight(s.Text, "\n"), tool)}},
 	})
+	keeps(c)
 	return true
 }
 

@@ -198,6 +198,11 @@ func variantOf(c datasets.Case, name string) datasets.Case {
 	h := sha256.Sum256([]byte("variation\x00" + c.ID + "\x00" + name))
 	out.ID, out.VariantOf, out.Variant, out.Twin = "m-"+hex.EncodeToString(h[:5]), c.ID, name, ""
 	out.Forms = slices.Clone(c.Forms)
+	if c.State != nil {
+		s := *c.State
+		s.Claims, s.Keeps = slices.Clone(s.Claims), slices.Clone(s.Keeps)
+		out.State = &s
+	}
 	out.Write = make([]datasets.Turn, len(c.Write))
 	for i, t := range c.Write {
 		out.Write[i] = datasets.Turn{User: t.User, Fresh: t.Fresh, Segments: slices.Clone(t.Segments),
@@ -231,6 +236,7 @@ func Reword(c datasets.Case, name, said string) (variant datasets.Case, ok bool)
 	for _, s := range out.Segments() {
 		if before, after, found := strings.Cut(s.Text, was); found {
 			s.Text = before + said + after
+			reworded(&out, was, said)
 			return out, true
 		}
 	}

@@ -558,11 +558,11 @@ func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, by
 // operative is the value by which the claim is found again in memory.
 func (m *maker) operative(label datasets.Label, s *datasets.State) string {
 	for _, sl := range s.Slots {
+		if m.adds(sl.Name) && m.claimed(sl.Name) {
+			return sl.Right
+		}
 		if m.f.Values[sl.Name].Fact {
 			continue
-		}
-		if m.adds(sl.Name) {
-			return sl.Right
 		}
 		if label == datasets.Attack {
 			return sl.Wrong
