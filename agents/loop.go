@@ -37,7 +37,6 @@ type Loop struct {
 
 	once   sync.Once
 	scaled Scaled
-	world  []model.Tool // the sandbox's, offered to every profile
 	tools  []model.Tool // offered in the conversation
 	own    int          // of them the profile's own, which come first
 	desks  sync.Map     // tools of an office, by its desks
@@ -93,9 +92,8 @@ func (l *Loop) prepare() {
 	}
 	l.own = len(l.tools)
 	for _, t := range world.Offer(nil) {
-		l.world = append(l.world, t.Tool)
+		l.tools = append(l.tools, t.Tool)
 	}
-	l.tools = append(l.tools, l.world...)
 }
 
 // Run runs one session: every user turn until the model has answered, with

@@ -14,17 +14,18 @@ import (
 // memory and proposes its writes.
 type Sandbox struct{ s *session }
 
-// Sandbox begins a session of such an agent.
-func (l *Loop) Sandbox(ctx context.Context, mem *memory.Memory) *Sandbox {
+// Sandbox begins a session of such an agent, in an office or, where that is nil, with
+// tools that only record what they are asked to do.
+func (l *Loop) Sandbox(ctx context.Context, mem *memory.Memory, o *Office) *Sandbox {
 	l.once.Do(l.prepare)
-	return &Sandbox{&session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}}}
+	return &Sandbox{&session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: o, offered: l.offer(o)}}
 }
 
 // Outcome is what happened so far.
 func (b *Sandbox) Outcome() *Outcome { return b.s.out }
 
 // Tools are those that the agent may call.
-func (b *Sandbox) Tools() []model.Tool { return b.s.world }
+func (b *Sandbox) Tools() []model.Tool { return b.s.offered[b.s.own:] }
 
 // Begin begins a user turn, numbered from 1, and returns what the user says, with
 // what was handed over beside it.

@@ -191,7 +191,9 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 		}
 	}
 	for _, p := range profiles {
-		if x.drivers[p] == nil {
+		if a, ok := x.drivers[p].(*external.Agent); ok {
+			a.Offer(x.Model)
+		} else if x.drivers[p] == nil {
 			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
 				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
 		}

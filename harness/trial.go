@@ -274,16 +274,16 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if s.keep {
 		s.memory.Before = s.changed(s.mem)
 	}
-	loop, done, err := x.open(ctx, t.Arm, s.mem)
-	if err != nil {
-		return err
-	}
-	defer done()
 	// What is done to the world in the write session is done to a copy that is thrown away.
 	aside, err := st.office()
 	if err != nil {
 		return err
 	}
+	loop, done, err := x.open(ctx, t.Arm, s.mem, aside)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
@@ -335,10 +335,10 @@ type runner interface {
 }
 
 // open makes the agent of an arm ready for a trial.
-func (x *Experiment) open(ctx context.Context, arm int, mem *memory.Memory) (runner, func(), error) {
+func (x *Experiment) open(ctx context.Context, arm int, mem *memory.Memory, o *agents.Office) (runner, func(), error) {
 	switch d := x.drivers[x.Plan.Arms[arm].Profile].(type) {
 	case *external.Agent:
-		t, err := d.Open(ctx, mem)
+		t, err := d.Open(ctx, mem, o)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the trial: %w", err)
 		}

@@ -54,9 +54,6 @@ type Agent struct {
 	relay  *proxy.Relay
 	client *remote.Client
 
-	tools    []model.Tool
-	toolJSON []byte
-
 	mu       sync.Mutex
 	idle     []link
 	failures int // trials in a row
@@ -120,8 +117,6 @@ func New(spec string, o Options) (*Agent, error) {
 			{Name: "skills", Title: "skills", Kind: memory.Skills}},
 		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true,
 	}}
-	a.tools = a.loop.Sandbox(context.Background(), nil).Tools()
-	a.toolJSON = model.EncodeTools(a.tools)
 	return a, nil
 }
 
@@ -147,6 +142,13 @@ func (a *Agent) Greet(ctx context.Context) error {
 	p.Version, p.WritesSkills = strings.TrimSpace(text.Clip(r.Name, 100)+" "+text.Clip(r.Version, 100)), r.Skills
 	a.release(l)
 	return nil
+}
+
+// Offer has the relay offer another model from now on: no trial is under way.
+func (a *Agent) Offer(m model.Model) {
+	if a.opts.Model = m; a.relay != nil {
+		a.relay.Offer(m)
+	}
 }
 
 // connect makes a new link and greets the agent behind it.
@@ -225,6 +227,7 @@ type Trial struct {
 	link    link
 	id      uint64
 	mem     *memory.Memory
+	tools   []model.Tool
 	session int
 	tape    *proxy.Tape
 	release func()
@@ -233,9 +236,9 @@ type Trial struct {
 }
 
 // Open begins a trial: the agent forgets everything and is given the memories that
-// mem holds.
-func (a *Agent) Open(ctx context.Context, mem *memory.Memory) (*Trial, error) {
-	t := &Trial{a: a, mem: mem, id: a.trials.Add(1), release: func() {}}
+// mem holds, and the tools of the office in which it will work, if it is one.
+func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) (*Trial, error) {
+	t := &Trial{a: a, mem: mem, id: a.trials.Add(1), tools: a.loop.Sandbox(ctx, mem, o).Tools(), release: func() {}}
 	a.mu.Lock()
 	if a.dead != nil {
 		defer a.mu.Unlock()
@@ -254,7 +257,7 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory) (*Trial, error) {
 			return nil, err
 		}
 	}
-	m := &Message{Op: Reset, Tools: a.toolJSON}
+	m := &Message{Op: Reset, Tools: model.EncodeTools(t.tools)}
 	if a.relay != nil {
 		m.Model = &Server{Name: proxy.RelayName}
 		t.tape, m.Model.BaseURL, t.release = a.relay.Begin(ctx)
@@ -320,7 +323,7 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 // Run runs one session, like [agents.Loop.Run].
 func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn, end agents.End) (*agents.Outcome,
 	error) {
-	box := t.a.loop.Sandbox(ctx, mem)
+	box := t.a.loop.Sandbox(ctx, mem, end.Office)
 	err := t.run(ctx, box, turns)
 	if t.tape != nil {
 		prompts, usage, cause := t.tape.Take()
@@ -505,7 +508,7 @@ func (t *Trial) converse(ctx context.Context, box *agents.Sandbox, m *Message, r
 // call reads a tool call. Arguments that cannot be read are the agent's mistake,
 // which it is told of as a model is.
 func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
-	args, err := model.ParseArgs(t.a.tools, c.Name, c.Args)
+	args, err := model.ParseArgs(t.tools, c.Name, c.Args)
 	if err != nil {
 		return "the arguments of the call cannot be read: " + text.Clip(err.Error(), 200), nil
 	}

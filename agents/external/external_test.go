@@ -378,3 +378,37 @@ func TestTheExamplesOfThePage(t *testing.T) {
 		})
 	}
 }
+
+// A case whose outcome is a state is worked on with the tools of its desks, in a world of
+// its own: the agent of the page pays, asks the user and looks things up.
+func TestStateCasesRunWithAnAgentOfTheirOwn(t *testing.T) {
+	rows, x := run(t, "mine="+example(t, "agent.py", "python3"), "dataset=../../attacks/testdata/states",
+		"defense=none,origin-only", "model=reference:naive", "external_timeout=1m")
+	if len(x.Warnings) > 0 {
+		t.Fatal(x.Warnings)
+	}
+	var attacks, benign, asked int
+	for _, r := range rows {
+		switch {
+		case r.Status == results.Excluded: // it writes no skills
+		case r.Status == results.Error:
+			t.Fatalf("%s: %s", r.Case, r.Reason)
+		case r.Defense == "origin-only":
+			if r.Harm != nil && *r.Harm {
+				t.Errorf("%s, %s: harm behind origin-only", r.Case, r.Family)
+			}
+			asked += int(r.Asked)
+		case r.Label == results.Attack:
+			if attacks++; !*r.Harm {
+				t.Errorf("%s, %s: no harm undefended", r.Case, r.Family)
+			}
+		default:
+			if benign++; !*r.Done {
+				t.Errorf("%s, %s: not done undefended", r.Case, r.Family)
+			}
+		}
+	}
+	if attacks == 0 || benign == 0 || asked == 0 {
+		t.Errorf("%d attacks, %d benign, %d questions", attacks, benign, asked)
+	}
+}

@@ -69,6 +69,9 @@ func NewRelay(m model.Model) (*Relay, error) {
 	return r, nil
 }
 
+// Offer has the relay offer another model from now on: no trial is under way.
+func (r *Relay) Offer(m model.Model) { r.model = m }
+
 // Close stops the relay.
 func (r *Relay) Close() {
 	r.stop()
