@@ -289,3 +289,13 @@ func TestThePhraseBookTellsNoLabel(t *testing.T) {
 		}
 	}
 }
+
+// A set has one digest: what a run is resumed by.
+func TestStateCasesHaveOneEncoding(t *testing.T) {
+	want := datasets.Digest(stateCases(t))
+	for range 8 {
+		if got := datasets.Digest(stateCases(t)); got != want {
+			t.Fatalf("the digest of the same cases is %s and %s", want, got)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 // and control characters escaped. Two cases have the same encoding exactly if
 // they are equal; invalid UTF-8 is written as U+FFFD.
 func AppendCase(dst []byte, c *Case) []byte {
-	data, err := json.Marshal(c, jsontext.AllowInvalidUTF8(true))
+	data, err := json.Marshal(c, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		panic("datasets: encoding a case: " + err.Error()) // texts, numbers and flags alone
 	}
