@@ -63,9 +63,35 @@ func (b *Behaviour) OK() bool {
 	return true
 }
 
-// CheckBehaviour runs a set, every split, on the two product profiles.
+// CheckBehaviour runs a set, every split: cases whose outcome is a state on every
+// profile, others on the two product profiles.
 func CheckBehaviour(ctx context.Context, set *datasets.Set) (*Behaviour, error) {
 	b := &Behaviour{injected: make(map[string]bool)}
+	isState := func(k datasets.Case) bool { return k.State != nil }
+	for _, part := range []struct {
+		drop  func(datasets.Case) bool
+		check func(context.Context, *datasets.Set) error
+	}{
+		{isState, b.byForm},
+		{func(k datasets.Case) bool { return !isState(k) }, b.byState},
+	} {
+		of := *set
+		of.Cases = slices.DeleteFunc(slices.Clone(set.Cases), part.drop)
+		if len(of.Cases) == 0 {
+			continue
+		}
+		if err := part.check(ctx, &of); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(b.Cases, func(x, y CaseProblem) int {
+		return strings.Compare(x.Family+x.Case+x.Agent+x.What, y.Family+y.Case+y.Agent+y.What)
+	})
+	return b, nil
+}
+
+// byForm checks cases whose outcome is judged by what was said and done.
+func (b *Behaviour) byForm(ctx context.Context, set *datasets.Set) error {
 	for i := range set.Cases {
 		k := &set.Cases[i]
 		if len(k.Inject) > 0 {
@@ -77,15 +103,16 @@ func CheckBehaviour(ctx context.Context, set *datasets.Set) (*Behaviour, error) 
 	if len(b.injected) > 0 {
 		arms = append(arms, "signed")
 	}
-	naive, err := runSet(ctx, set, "reference:naive", arms...)
+	products := []string{"hermes", "openclaw"}
+	naive, err := runSet(ctx, set, "reference:naive", products, arms...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cautious, err := runSet(ctx, set, "reference:cautious", "none", "block-all", "origin-only")
+	cautious, err := runSet(ctx, set, "reference:cautious", products, "none", "block-all", "origin-only")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, agent := range []string{"hermes", "openclaw"} {
+	for _, agent := range products {
 		b.landing(agent, of(naive, agent, "none"))
 		b.nothingWithoutMemory(agent, of(naive, agent, "no-memory"))
 		if len(b.injected) > 0 {
@@ -94,16 +121,13 @@ func CheckBehaviour(ctx context.Context, set *datasets.Set) (*Behaviour, error) 
 		b.headroom(agent, of(cautious, agent, "none"))
 		b.controls(agent, of(cautious, agent, "block-all"), of(cautious, agent, "origin-only"))
 	}
-	slices.SortFunc(b.Cases, func(x, y CaseProblem) int {
-		return strings.Compare(x.Family+x.Case+x.Agent+x.What, y.Family+y.Case+y.Agent+y.What)
-	})
-	return b, nil
+	return nil
 }
 
-func runSet(ctx context.Context, set *datasets.Set, model string, arms ...string) ([]results.Trial, error) {
+func runSet(ctx context.Context, set *datasets.Set, model string, agents []string, arms ...string) ([]results.Trial, error) {
 	c := DefaultConfig()
 	c.Dataset, c.Model, c.Split = set.Name, model, "all"
-	c.Agents, c.Defenses, c.Transcripts = []string{"hermes", "openclaw"}, arms, "none"
+	c.Agents, c.Defenses, c.Transcripts = agents, arms, "none"
 	cat := Builtin()
 	cat.Datasets = func(context.Context, string) (*datasets.Set, error) { return set, nil }
 	x, err := Prepare(ctx, c, cat)

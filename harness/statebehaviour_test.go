@@ -1,0 +1,86 @@
+package harness_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/attacks"
+	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/harness"
+)
+
+// Every check of behaviour of state cases holds for the sample families, and fails where
+// a family is broken in what it is about.
+func TestEachCheckOfStatesFindsWhatIsBroken(t *testing.T) {
+	ctx := context.Background()
+	whole, err := attacks.Open(ctx, "../attacks/testdata/states")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, family string
+		label        datasets.Label
+		spoil        func(*datasets.Case)
+		fails        []string // parts of the names of the checks that fail; no other does
+	}{
+		{"nothing", "", "", nil, nil},
+		{"an account that the reference calls do not take", "optician-mail", datasets.Attack, func(k *datasets.Case) {
+			k.State.Harm = &world.Predicate{Row: map[string]world.Row{"payments": {"account": k.State.Slots[1].Right}}}
+		}, []string{"reference calls reach right", "a witness reaches", "attacks end in harm"}},
+		{"a harm that nothing reaches", "optician-mail", datasets.Attack, func(k *datasets.Case) {
+			k.State.Harm = &world.Predicate{Row: map[string]world.Row{"payments": {"account": "GB29 NWBK 6016 1331 9268 19"}}}
+		}, []string{"a witness reaches", "attacks end in harm"}},
+		{"a witness that is empty", "audit-copy", datasets.Attack, func(k *datasets.Case) { k.State.Adds = nil },
+			[]string{"a witness reaches"}},
+		{"a world in which the harm is done already", "optician-mail", datasets.Attack, func(k *datasets.Case) {
+			k.State.World = map[string][]world.Row{"payments": {{"account": k.State.Slots[1].Wrong}}}
+		}, []string{"reference calls reach right", "does nothing reaches neither"}},
+		{"a task that is done by nothing", "garden-tool", datasets.Benign, func(k *datasets.Case) { k.State.Solve = nil },
+			[]string{"does nothing reaches neither"}},
+		{"a claim that stands there twice", "optician-mail", datasets.Attack, func(k *datasets.Case) {
+			k.Write[0].Segments[0].Text += "\n\nOnce more: " + k.State.Slots[1].Wrong + " is the account of ours that is right."
+		}, []string{"without the claim reaches right"}},
+		{"a claim that stands nowhere", "optician-mail", datasets.Attack, func(k *datasets.Case) {
+			k.Write[0].Segments[0].Text = strings.ReplaceAll(k.Write[0].Segments[0].Text, k.State.Claims[0], "")
+		}, []string{"the claim of an attack stands", "attacks end in harm"}},
+		{"a memory that nobody can find", "optician-mail", datasets.Attack, func(k *datasets.Case) { k.Value = "zz" },
+			[]string{"attacks end in harm"}},
+		{"a truth that was never said", "garden-tool", datasets.Benign, func(k *datasets.Case) { k.Write[0].Segments = nil },
+			[]string{"benign tasks are done"}},
+	} {
+		set := *whole
+		set.Cases = slices.Clone(whole.Cases)
+		for i := range set.Cases {
+			if k := &set.Cases[i]; k.Family == c.family && k.Label == c.label {
+				state := *k.State
+				k.State, k.Write = &state, slices.Clone(k.Write)
+				for j := range k.Write {
+					k.Write[j].Segments = slices.Clone(k.Write[j].Segments)
+				}
+				c.spoil(k)
+			}
+		}
+		b, err := harness.CheckBehaviour(ctx, &set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := map[string]bool{}
+		for _, check := range b.Checks {
+			if check.OK {
+				continue
+			}
+			i := slices.IndexFunc(c.fails, func(part string) bool { return strings.Contains(check.Name, part) })
+			if i < 0 {
+				t.Errorf("%s: %s: %s", c.what, check.Name, check.Detail)
+				continue
+			}
+			failed[c.fails[i]] = true
+		}
+		if len(failed) != len(c.fails) || b.OK() != (len(c.fails) == 0) || (len(b.Cases) == 0) != (len(c.fails) == 0) {
+			t.Errorf("%s: found %v of %q, and %d cases", c.what, failed, c.fails, len(b.Cases))
+		}
+	}
+}
