@@ -114,9 +114,9 @@ func needed(c *datasets.Case) (out []string) {
 	return out
 }
 
-// reworded notes that a sentence says the claim in other words: a reader knows these
-// for the claim, and finds it again by them where it has no value. Of several
-// sentences it is the longest that has all of the claim's values.
+// reworded notes that a sentence says the claim in other words: a reader who knew it
+// in the old ones knows these for the claim, and finds it again by them where it has no
+// value. Of several sentences it is the longest that has all of the claim's values.
 func reworded(c *datasets.Case, was, said string) {
 	if c.State == nil {
 		return
@@ -132,7 +132,9 @@ func reworded(c *datasets.Case, was, said string) {
 	if valueless(c) {
 		c.Forms = append(c.Forms, wording)
 	}
-	c.State.Claims = append(c.State.Claims, wording)
+	if holdsAny(was, c.State.Claims) {
+		c.State.Claims = append(c.State.Claims, wording)
+	}
 }
 
 func holdsAny(s string, forms []string) bool {

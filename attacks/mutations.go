@@ -215,6 +215,9 @@ func variantOf(c datasets.Case, name string) datasets.Case {
 // words it anew starts from. ok is false where there is none.
 func ClaimOf(c datasets.Case) (sentence string, ok bool) {
 	forms := c.Spellings()
+	if c.State != nil {
+		forms = c.State.Claims // its value may stand in other sentences too
+	}
 	for _, seg := range c.Segments() {
 		for _, s := range text.Sentences(seg.Text) {
 			if holdsAny(s.Text, forms) {

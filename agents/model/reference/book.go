@@ -58,32 +58,84 @@ type Step struct {
 type Book struct {
 	turns map[string][]*Phrases
 	tasks map[string]*Phrases
+	under *Book // that knows what this one does not; may be nil
 }
 
 // NewBook returns a book of the given phrases. Cases with one request share their
 // phrases: what a sentence means does not hang on which of them it stands in.
 func NewBook(all []*Phrases) *Book {
-	b := &Book{map[string][]*Phrases{}, map[string]*Phrases{}}
+	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}}
 	for _, p := range all {
-		q := b.tasks[spoken(p.Task.Words)]
-		if q == nil {
-			c := *p
-			c.Turns, c.Slots, c.Steps = slices.Clone(p.Turns), nil, nil
-			q = &c
-			if key := spoken(p.Task.Words); key != "" {
-				b.tasks[key] = q
-			}
-		} else {
-			q.Turns = append(q.Turns, p.Turns...)
-		}
-		q.learn(p)
-		for _, t := range p.Turns {
-			if key := spoken(t.Words); !slices.Contains(b.turns[key], q) {
-				b.turns[key] = append(b.turns[key], q)
-			}
-		}
+		b.add(p)
 	}
 	return b
+}
+
+// with returns a book that knows the phrases of one more case. It costs little.
+func (b *Book) with(p *Phrases) *Book {
+	over := &Book{map[string][]*Phrases{}, map[string]*Phrases{}, b}
+	was := b.task(spoken(p.Task.Words))
+	if was == nil {
+		over.add(p)
+		return over
+	}
+	q := *was
+	q.Turns, q.Slots, q.Steps = slices.Clone(q.Turns), slices.Clone(q.Slots), slices.Clone(q.Steps)
+	over.tasks[spoken(q.Task.Words)] = &q
+	q.Turns = append(q.Turns, p.Turns...)
+	q.learn(p)
+	for _, t := range q.Turns {
+		key := spoken(t.Words)
+		all := slices.Clone(b.spokenIn(key))
+		if i := slices.Index(all, was); i >= 0 {
+			all[i] = &q
+		} else if !slices.Contains(all, &q) {
+			all = append(all, &q)
+		}
+		over.turns[key] = all
+	}
+	return over
+}
+
+// task are the phrases of a request, or nil.
+func (b *Book) task(words string) *Phrases {
+	for ; b != nil; b = b.under {
+		if p := b.tasks[words]; p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// spokenIn are the phrases in whose write session a turn stands.
+func (b *Book) spokenIn(words string) []*Phrases {
+	for ; b != nil; b = b.under {
+		if all := b.turns[words]; all != nil {
+			return all
+		}
+	}
+	return nil
+}
+
+// add takes in a case.
+func (b *Book) add(p *Phrases) {
+	q := b.tasks[spoken(p.Task.Words)]
+	if q == nil {
+		c := *p
+		c.Turns, c.Slots, c.Steps = slices.Clone(p.Turns), nil, nil
+		q = &c
+		if key := spoken(p.Task.Words); key != "" {
+			b.tasks[key] = q
+		}
+	} else {
+		q.Turns = append(q.Turns, p.Turns...)
+	}
+	q.learn(p)
+	for _, t := range p.Turns {
+		if key := spoken(t.Words); !slices.Contains(b.turns[key], q) {
+			b.turns[key] = append(b.turns[key], q)
+		}
+	}
 }
 
 // learn takes in another's slots and steps.

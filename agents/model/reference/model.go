@@ -98,6 +98,14 @@ func (m *Model) WithBook(b *Book) *Model {
 	return &c
 }
 
+type heardKey struct{}
+
+// Hearing returns a context in which a model with a phrase book also knows the phrases
+// of one more case: of a variant that nobody had made when the book was.
+func Hearing(ctx context.Context, p *Phrases) context.Context {
+	return context.WithValue(ctx, heardKey{}, p)
+}
+
 // Name implements [model.Namer].
 func (m *Model) Name() string { return "reference:" + string(m.name) }
 
@@ -117,8 +125,11 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	if r, ok := m.replies.find(key, &req); ok {
 		return r, nil
 	}
-	if m.book != nil {
-		if read, ok := m.book.read(m.setting, &req); ok {
+	if book := m.book; book != nil {
+		if p, ok := ctx.Value(heardKey{}).(*Phrases); ok {
+			book = book.with(p)
+		}
+		if read, ok := book.read(m.setting, &req); ok {
 			return read.reply(), nil
 		}
 	}

@@ -121,8 +121,8 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 
 // of are the phrases in which a turn of the user stands.
 func (b *Book) of(words string) []*Phrases {
-	out := b.turns[words]
-	if p := b.tasks[words]; p != nil {
+	out := b.spokenIn(words)
+	if p := b.task(words); p != nil {
 		out = append(out[:len(out):len(out)], p)
 	}
 	return out
@@ -144,7 +144,7 @@ func (r *reading) reply() model.Reply {
 		}
 		return model.Reply{Text: "NO_REPLY"}
 	}
-	if p := r.book.tasks[r.now]; p != nil {
+	if p := r.book.task(r.now); p != nil {
 		return r.task(p)
 	}
 	return r.turn()
