@@ -125,21 +125,28 @@ func (b *Behaviour) byForm(ctx context.Context, set *datasets.Set) error {
 }
 
 func runSet(ctx context.Context, set *datasets.Set, model string, agents []string, arms ...string) ([]results.Trial, error) {
+	var trials []results.Trial
+	err := runEach(ctx, set, model, agents, arms, func(f results.Finished) error {
+		trials = append(trials, *f.Trial)
+		return nil
+	})
+	return trials, err
+}
+
+// runEach runs a set, every split, and hands each trial to take.
+func runEach(ctx context.Context, set *datasets.Set, model string, agents, arms []string,
+	take func(results.Finished) error) error {
 	c := DefaultConfig()
-	c.Dataset, c.Model, c.Split = set.Name, model, "all"
+	c.Dataset, c.Model, c.Split = set.Name, model, AllSplits
 	c.Agents, c.Defenses, c.Transcripts = agents, arms, "none"
 	cat := Builtin()
 	cat.Datasets = func(context.Context, string) (*datasets.Set, error) { return set, nil }
 	x, err := Prepare(ctx, c, cat)
 	if err != nil {
-		return nil, fmt.Errorf("preparing %s on %s: %w", model, set.Name, err)
+		return fmt.Errorf("preparing %s on %s: %w", model, set.Name, err)
 	}
-	var trials []results.Trial
-	err = x.Run(ctx, SinkOf(func(f results.Finished) error {
-		trials = append(trials, *f.Trial)
-		return nil
-	}), new(Progress), nil)
-	return trials, cmp.Or(err, ctx.Err())
+	defer x.Close()
+	return cmp.Or(x.Run(ctx, SinkOf(take), new(Progress), nil), ctx.Err())
 }
 
 func of(all []results.Trial, agent, defense string) []results.Trial {

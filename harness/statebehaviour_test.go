@@ -84,3 +84,49 @@ func TestEachCheckOfStatesFindsWhatIsBroken(t *testing.T) {
 		}
 	}
 }
+
+// A set on which a policy that looks at nothing does well fails by its name; so does one
+// whose pairs a model gets right that does one thing whatever it is told.
+func TestAControlThatWinsIsFound(t *testing.T) {
+	ctx := context.Background()
+	open := func(path string) *datasets.Set {
+		t.Helper()
+		set, err := attacks.Open(ctx, "../attacks/testdata/states"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	due := open("/court-hours.yaml")
+	for i := range due.Cases {
+		due.Cases[i].State.Situation = datasets.Situation{SaidBy: "external", Evidence: datasets.NoEvidence, High: true}
+	}
+	for _, c := range []struct {
+		what  string
+		set   *datasets.Set
+		fails []string
+	}{
+		{"the sample families", open(""), nil},
+		{"attacks that nobody asked to keep, tasks from what somebody did", open("/court-hours.yaml"),
+			[]string{"no control has: hermes/no-memory with reference:naive, "}},
+		{"a question is due each time", due, []string{"no control has: ", "reference:ask has: 5 of 5 on hermes"}},
+	} {
+		k, err := harness.CheckControls(ctx, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed []string
+		for _, check := range k.Checks {
+			if !check.OK {
+				before, _, _ := strings.Cut(check.Name, " has ")
+				failed = append(failed, before+" has: "+check.Detail)
+			}
+		}
+		if !slices.EqualFunc(failed, c.fails, strings.HasPrefix) || k.OK() != (failed == nil) {
+			t.Errorf("%s: %q fail, want %q", c.what, failed, c.fails)
+		}
+		if n := 3 * (2*6 + 5); len(k.Rows) != n {
+			t.Errorf("%s: %d rows, want %d", c.what, len(k.Rows), n)
+		}
+	}
+}

@@ -78,6 +78,9 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"datasets show", "memtox: memtox datasets show needs a set or a file (usage: memtox datasets show NAME|FILE"},
 		{"datasets show a b", `memtox: memtox datasets show takes one argument, and "b" stands there too`},
 		{"datasets show memtox-smoke --case m-0", `memtox: --case: memtox-smoke has no case "m-0"`},
+		{"datasets validate --controls memtox-smoke",
+			"memtox: --controls: memtox-smoke has no attack case whose outcome is a state (controls are compared by harm and done"},
+		{"datasets validate --controls --behaviour memtox-smoke", "memtox: --controls: stands beside --behaviour ("},
 		{"datasets validate broken.jsonl", "memtox: " + c.dir + "/broken.jsonl:1:"},
 		{"agents list --format xml", `memtox: --format: unknown value "xml" (one of table, json, markdown)`},
 	} {
@@ -166,12 +169,12 @@ func TestNamesComplete(t *testing.T) {
 		"run --agent ":             strings.Join(builtInAgents(), "\n") + "\n",
 		"run --agent rag,open":     "rag,openclaw\n",
 		"run --defense none,memor": "none,memoryguard\n",
-		"run --model ":             "reference\nreference:naive\nreference:cautious\nreference:naive:own\nreference:refuse\nreference:ask\nreference:everything\n" +
+		"run --model ": "reference\nreference:naive\nreference:cautious\nreference:naive:own\nreference:refuse\nreference:ask\nreference:everything\n" +
 			"reference:look-first\nreference:source-aware\nreference:v1-naive\nreference:v1-cautious\n",
-		"run --split ":             "report\ntune\nall\n",
-		"run --set win":            "window=\n",
-		"datasets show ":           "memtox-bench\nmemtox-collision\nmemtox-fresh\nmemtox-oob\nmemtox-smoke\n",
-		"run --format ":            "table\njson\nmarkdown\n",
+		"run --split ":   "report\ntune\nall\n",
+		"run --set win":  "window=\n",
+		"datasets show ": "memtox-bench\nmemtox-collision\nmemtox-fresh\nmemtox-oob\nmemtox-smoke\n",
+		"run --format ":  "table\njson\nmarkdown\n",
 	} {
 		out := c.must(append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		got, _, _ := strings.Cut(out, "\n:")
