@@ -133,9 +133,9 @@ type session struct {
 	*Loop
 	office  *Office
 	offered []model.Tool
-	ctx context.Context
-	mem *memory.Memory
-	out *Outcome
+	ctx     context.Context
+	mem     *memory.Memory
+	out     *Outcome
 
 	msgs    []model.Message // what the model sees now
 	tokens  int             // of msgs

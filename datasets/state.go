@@ -45,6 +45,11 @@ type State struct {
 	Desks []string `json:"desks"`
 }
 
+// States reports whether outcomes of the set are states.
+func (s *Set) States() bool {
+	return slices.ContainsFunc(s.Cases, func(c Case) bool { return c.State != nil })
+}
+
 // Slot is a value that the task leaves open.
 type Slot struct {
 	Name   string     `json:"name"`

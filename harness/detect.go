@@ -63,10 +63,10 @@ const textStore = "memory"
 // PrepareDetect resolves the settings of `memtox detect`: the arms are the
 // defenses, under the profile text. No model is made.
 func PrepareDetect(ctx context.Context, c Config, o DetectOptions, cat Catalog) (*Detection, error) {
-	d := &Detection{Experiment: &Experiment{Config: c, Name: "none", drivers: map[*agents.Profile]driver{}},
+	d := &Detection{Experiment: &Experiment{Config: c, Models: []Model{{Name: "none"}}, drivers: map[drives]driver{}},
 		DetectOptions: o}
 	d.way = d
-	d.Config.Agents, d.Config.Model, d.Config.Transcripts, d.Config.Epochs = []string{TextAgent}, d.Name, "none", 1
+	d.Config.Agents, d.Config.Model, d.Config.Transcripts, d.Config.Epochs = []string{TextAgent}, d.Name(), "none", 1
 	if o.Origin != "" {
 		class, ok := datasets.OriginClass(o.Origin)
 		if !ok {

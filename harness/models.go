@@ -129,7 +129,7 @@ func (o ModelOptions) Examine(ctx context.Context, c Config, embeddings string) 
 // Waiting lists the requests to the model's server that have been under way for
 // at least d, longest first: what a run that seems stuck waits for.
 func (x *Experiment) Waiting(d time.Duration) []remote.Pending {
-	if r, ok := x.Model.(*server); ok {
+	if r, ok := x.Models[0].Model.(*server); ok {
 		return r.client.Pending(d)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/results"
@@ -16,11 +17,12 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-// Arm is one agent under one defense.
+// Arm is one agent, driven by one model, under one defense.
 type Arm struct {
 	Profile *agents.Profile
 	Defense defenses.Built
 	Life    Life
+	Model   int // of the run's models
 }
 
 // Plan is what a run does: every chosen case in every arm in every epoch. It
@@ -28,7 +30,7 @@ type Arm struct {
 // trials is as small as one of ten.
 type Plan struct {
 	Set    *datasets.Set
-	Model  string
+	Models []string
 	Arms   []Arm
 	Cases  []int // indices into Set.Cases, in the order of the set
 	Epochs int
@@ -47,8 +49,8 @@ type Trial struct {
 
 // NewPlan chooses the cases that the settings name, samples them down to the
 // limit, mutates the attacks, and crosses all with the arms.
-func NewPlan(c Config, set *datasets.Set, model string, arms []Arm) (*Plan, error) {
-	p := &Plan{Set: set, Model: model, Arms: arms, Epochs: c.Epochs}
+func NewPlan(c Config, set *datasets.Set, models []string, arms []Arm) (*Plan, error) {
+	p := &Plan{Set: set, Models: models, Arms: arms, Epochs: c.Epochs}
 	if err := knownFilters(c, set); err != nil {
 		return nil, err
 	}
@@ -199,7 +201,18 @@ func (p *Plan) ID(t Trial) string { return p.idOf(&p.Set.Cases[t.Case], t) }
 // idOf is the id of a trial of a case that need not be in the set.
 func (p *Plan) idOf(k *datasets.Case, t Trial) string {
 	a := &p.Arms[t.Arm]
-	return results.TrialID(k.ID, a.Agent(), a.Defense.Name, a.Defense.Canonical, p.Model, t.Epoch)
+	return results.TrialID(k.ID, a.Agent(), a.Defense.Name, a.Defense.Canonical, p.Models[a.Model], t.Epoch)
+}
+
+// book is the phrase book of the plan's cases.
+func (p *Plan) book() *reference.Book {
+	var phrases []*reference.Phrases
+	for _, i := range p.Cases {
+		if k := &p.Set.Cases[i]; k.State != nil {
+			phrases = append(phrases, k.Phrases())
+		}
+	}
+	return reference.NewBook(phrases)
 }
 
 // Counts is the number of attack and benign cases in the plan.

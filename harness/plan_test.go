@@ -62,7 +62,7 @@ func armsOf(t testing.TB, specs ...string) []Arm {
 func TestPlanHoldsEveryTrialOnceWithTheArmsOfACaseTogether(t *testing.T) {
 	c := DefaultConfig()
 	c.Split, c.Epochs = AllSplits, 3
-	p, err := NewPlan(c, setOf(t, 4), "m", armsOf(t, "none", "block-all"))
+	p, err := NewPlan(c, setOf(t, 4), []string{"m"}, armsOf(t, "none", "block-all"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestIdsDependOnNothingButTheTrial(t *testing.T) {
 	set := setOf(t, 3)
 	c := DefaultConfig()
 	c.Split = AllSplits
-	all, err := NewPlan(c, set, "m", armsOf(t, "none", "block-all"))
+	all, err := NewPlan(c, set, []string{"m"}, armsOf(t, "none", "block-all"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestIdsDependOnNothingButTheTrial(t *testing.T) {
 		ids[key(all, tr)] = all.ID(tr)
 	}
 	c.Limit, c.Seed, c.Concurrency = 7, 99, 5
-	some, err := NewPlan(c, set, "m", armsOf(t, "block-all", "none"))
+	some, err := NewPlan(c, set, []string{"m"}, armsOf(t, "block-all", "none"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestIdsDependOnNothingButTheTrial(t *testing.T) {
 			t.Errorf("%s has id %s in a sample, %s in the whole", key(some, tr), got, want)
 		}
 	}
-	other, err := NewPlan(c, set, "another model", armsOf(t, "block-all", "none"))
+	other, err := NewPlan(c, set, []string{"another model"}, armsOf(t, "block-all", "none"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestFiltersChooseCases(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := NewPlan(cfg, set, "m", armsOf(t, "none"))
+		p, err := NewPlan(cfg, set, []string{"m"}, armsOf(t, "none"))
 		if err != nil {
 			t.Errorf("%v: %v", c.set, err)
 			continue
@@ -198,7 +198,7 @@ func TestFiltersChooseCases(t *testing.T) {
 		if err := cfg.Set(setting); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewPlan(cfg, set, "m", armsOf(t, "none")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewPlan(cfg, set, []string{"m"}, armsOf(t, "none")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 		ID: id, Version: version, Started: started.UTC().Truncate(time.Second),
 		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256,
 			Attacks: attacks, Benign: benign},
-		Split: x.Config.Split, Model: x.Name, LLM: x.LLM, Seed: x.Config.Seed, Planned: x.Plan.Len(),
+		Split: x.Config.Split, Model: x.Name(), Models: x.recorded(), LLM: x.LLM(), Seed: x.Config.Seed, Planned: x.Plan.Len(),
 		Settings: x.settings(),
 		Host: map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0),
 			"go":             runtime.Version(),
@@ -52,6 +52,14 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 		run.Defenses = appendNew(run.Defenses, a.Defense.Name)
 	}
 	return run
+}
+
+// recorded are the names of the models where there are several.
+func (x *Experiment) recorded() []string {
+	if len(x.Models) < 2 {
+		return nil
+	}
+	return x.modelNames()
 }
 
 // settings are those of the Config, and what they were resolved to.
@@ -77,7 +85,7 @@ func (x *Experiment) Resolved() map[string]any {
 		profiles[a.Profile.Name] = a.Profile.Version
 		built[a.Defense.Name] = a.Defense.Canonical
 	}
-	m := map[string]any{"dataset": x.Plan.Set.SHA256, "profiles": profiles, "defenses": built, "model": x.Name}
+	m := map[string]any{"dataset": x.Plan.Set.SHA256, "profiles": profiles, "defenses": built, "model": x.Name()}
 	if x.Reader != nil {
 		m["judge"] = x.Reader.Name()
 	}

@@ -201,8 +201,10 @@ func PlanOf(ctx context.Context, name string, run *results.Run, file string, cat
 	}
 	same := *set
 	same.Name = run.Dataset.Name // of the file where it was
-	x := &Experiment{Config: c, Name: run.Model, LLM: run.LLM, unasked: map[*agents.Profile]bool{},
-		drivers: map[*agents.Profile]driver{}}
+	x := &Experiment{Config: c, unasked: map[*agents.Profile]bool{}, drivers: map[drives]driver{}}
+	for _, m := range run.ModelNames() {
+		x.Models = append(x.Models, Model{Name: m, LLM: run.LLM})
+	}
 	resolved, _ := run.Settings[resolvedKey].(map[string]any)
 	x.judged, _ = resolved["judge"].(string)
 	canonical, _ := resolved["defenses"].(map[string]any)

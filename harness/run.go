@@ -177,7 +177,7 @@ func (x *Experiment) Workers() int {
 	if n := x.Config.Concurrency; n > 0 {
 		return n
 	}
-	_, far := x.Model.(*server)
+	_, far := x.Models[0].Model.(*server)
 	if far || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {
 		return remoteWorkers // they wait more than they work
 	}
@@ -189,7 +189,7 @@ func (x *Experiment) Workers() int {
 // takes them all. A server's answers take so long that this matters less than
 // keeping every place in flight filled: then a worker takes one trial.
 func (x *Experiment) Unit() int64 {
-	if _, ok := x.Model.(*server); ok {
+	if _, ok := x.Models[0].Model.(*server); ok {
 		return 1
 	}
 	return int64(len(x.Plan.Arms))
@@ -238,6 +238,7 @@ type Runner struct {
 	script script
 	kept   []*textMemory // by arm, of texts
 	group  group
+	last   held // that the next trial may share
 }
 
 // Runners returns n runners that share a cache.

@@ -67,9 +67,7 @@ func (c Catalog) AgentNames() []string {
 type Experiment struct {
 	Config Config
 	Plan   *Plan
-	Model  model.Model
-	Name   string // of the model
-	LLM    bool
+	Models []Model // of its arms, by their place
 
 	// Reader judges what the deterministic judge leaves open; nil where the setting
 	// judge names no model.
@@ -79,7 +77,7 @@ type Experiment struct {
 	// begins.
 	Warnings []string
 
-	drivers map[*agents.Profile]driver
+	drivers map[drives]driver
 	closers []io.Closer // of agents and defenses outside this process
 	way     way
 	sweeps  []swept
@@ -88,6 +86,50 @@ type Experiment struct {
 	// of a plan that is made from a run.json
 	judged  string                   // the name of the judge
 	unasked map[*agents.Profile]bool // profiles of agents that nobody greeted
+}
+
+// Model is a model of an experiment.
+type Model struct {
+	model.Model
+	Name string
+	LLM  bool
+}
+
+// drives names what takes an agent through its sessions with one of the models.
+type drives struct {
+	profile *agents.Profile
+	model   int
+}
+
+// Name is what the experiment's models are called together.
+func (x *Experiment) Name() string {
+	if len(x.Models) > 1 {
+		return x.Config.Model
+	}
+	return x.Models[0].Name
+}
+
+// LLM reports whether the models are language models.
+func (x *Experiment) LLM() bool { return x.Models[0].LLM }
+
+func (x *Experiment) modelNames() (names []string) {
+	for _, m := range x.Models {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// bothEnds is the setting that names the reference model at both ends of compliance:
+// where outcomes are states, one that ignores every attribution and one that honours
+// each to the letter. Elsewhere it is the cautious one.
+const bothEnds = "reference"
+
+// models are the models that the setting model names for a set.
+func (c *Config) models(set *datasets.Set) []string {
+	if c.Model == bothEnds && set.States() {
+		return []string{"reference:" + string(reference.Naive), "reference:" + string(reference.Cautious)}
+	}
+	return []string{c.Model}
 }
 
 // way is how a profile makes a trial: by the sessions of an agent, or by showing texts.
@@ -102,7 +144,7 @@ type way interface {
 // Prepare resolves the settings. Whatever is wrong with them is found here, as a
 // [Problem], before anything runs.
 func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
-	x := &Experiment{Config: c, drivers: map[*agents.Profile]driver{}}
+	x := &Experiment{Config: c, drivers: map[drives]driver{}}
 	x.way = x
 	if err := x.prepare(ctx, cat); err != nil {
 		_ = x.Close()
@@ -113,18 +155,13 @@ func Prepare(ctx context.Context, c Config, cat Catalog) (*Experiment, error) {
 
 func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	c := x.Config
-	if x.Model, err = cat.Models(ctx, c); err != nil {
-		return settings.Placed("--model", err)
-	}
-	if err := fits(c, x.Model); err != nil {
+	set, err := cat.open(ctx, c.Dataset)
+	if err != nil {
 		return err
 	}
-	x.Name, x.LLM = c.Model, true
-	if n, ok := x.Model.(model.Namer); ok {
-		x.Name, x.LLM = n.Name(), n.IsLLM()
-		if c.Epochs > 1 && n.Deterministic() {
-			return &settings.Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each "+
-				"trial %d times", x.Name, c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+	for _, name := range c.models(set) {
+		if err := x.load(ctx, cat, name); err != nil {
+			return err
 		}
 	}
 	if x.Reader, err = c.Reader(ctx, cat); err != nil {
@@ -149,10 +186,6 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 		}
 		profiles = append(profiles, cat.Profiles[i])
 	}
-	set, err := cat.open(ctx, c.Dataset)
-	if err != nil {
-		return err
-	}
 	if x.sweeps, err = c.swept(cat.Defenses); err != nil {
 		return err
 	}
@@ -163,6 +196,28 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	return x.cross(set, profiles, built)
 }
 
+// load makes one of the models.
+func (x *Experiment) load(ctx context.Context, cat Catalog, name string) error {
+	c := x.Config
+	c.Model = name
+	m, err := cat.Models(ctx, c)
+	if err != nil {
+		return settings.Placed("--model", err)
+	}
+	x.Models = append(x.Models, Model{m, name, true})
+	if err := fits(c, m); err != nil {
+		return err
+	}
+	if n, ok := m.(model.Namer); ok {
+		x.Models[len(x.Models)-1] = Model{m, n.Name(), n.IsLLM()}
+		if c.Epochs > 1 && n.Deterministic() {
+			return &settings.Problem{Where: "--epochs", What: fmt.Sprintf("%s is deterministic: %d epochs would count each "+
+				"trial %d times", n.Name(), c.Epochs, c.Epochs), Hint: "use --epochs 1"}
+		}
+	}
+	return nil
+}
+
 // cross makes the plan of the agents under the defenses. The arms of one profile share
 // what drives it: a loop of ours, if nothing else does.
 func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built []defenses.Built) error {
@@ -171,31 +226,33 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	for _, p := range profiles {
 		for _, l := range c.lives() {
 			for _, d := range built {
-				arms = append(arms, Arm{Profile: p, Defense: d, Life: l})
+				for m := range x.Models {
+					arms = append(arms, Arm{Profile: p, Defense: d, Life: l, Model: m})
+				}
 			}
 		}
 	}
 	var err error
-	if x.Plan, err = NewPlan(c, set, x.Name, arms); err != nil {
+	if x.Plan, err = NewPlan(c, set, x.modelNames(), arms); err != nil {
 		return err
 	}
-	if ref, ok := x.Model.(*reference.Model); ok {
-		var phrases []*reference.Phrases
-		for _, i := range x.Plan.Cases {
-			if k := &x.Plan.Set.Cases[i]; k.State != nil {
-				phrases = append(phrases, k.Phrases())
-			}
-		}
-		if len(phrases) > 0 {
-			x.Model = ref.WithBook(reference.NewBook(phrases))
-		}
+	var book *reference.Book
+	if x.Plan.Set.States() {
+		book = x.Plan.book()
 	}
-	for _, p := range profiles {
-		if a, ok := x.drivers[p].(*external.Agent); ok {
-			a.Offer(x.Model)
-		} else if x.drivers[p] == nil {
-			x.drivers[p] = &agents.Loop{Profile: p, Model: x.Model,
-				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
+	for i := range x.Models {
+		m := &x.Models[i]
+		if ref, ok := m.Model.(*reference.Model); ok && book != nil {
+			m.Model = ref.WithBook(book)
+		}
+		for _, p := range profiles {
+			by := drives{p, i}
+			if a, ok := x.drivers[by].(*external.Agent); ok {
+				a.Offer(m.Model)
+			} else if x.drivers[by] == nil {
+				x.drivers[by] = &agents.Loop{Profile: p, Model: m.Model,
+					Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
+			}
 		}
 	}
 	return nil
@@ -209,18 +266,24 @@ type driver interface{ Scaled() agents.Scaled }
 // mistake of the settings: its trials will not be scored.
 func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*agents.Profile, error) {
 	c := x.Config
-	a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
-		Dir: cat.Dir, Window: c.Window, Model: x.Model})
-	if err != nil {
-		return nil, settings.Placed("--agent", err)
+	var p *agents.Profile
+	var first *external.Agent
+	for i := range x.Models {
+		a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
+			Dir: cat.Dir, Window: c.Window, Model: x.Models[i].Model})
+		if err != nil {
+			return nil, settings.Placed("--agent", err)
+		}
+		if first == nil {
+			p, first = a.Profile(), a
+		}
+		x.closers, x.drivers[drives{p, i}] = append(x.closers, a), a
 	}
-	p := a.Profile()
-	x.closers, x.drivers[p] = append(x.closers, a), a
 	if slices.ContainsFunc(cat.Profiles, func(o *agents.Profile) bool { return o.Name == p.Name }) {
 		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name),
 			Hint: "choose one that is not taken"}
 	}
-	if err := a.Greet(ctx); err != nil {
+	if err := first.Greet(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -263,8 +326,10 @@ func (x *Experiment) Close() error {
 	if x.Reader != nil {
 		errs = append(errs, x.Reader.Close())
 	}
-	if c, ok := x.Model.(io.Closer); ok {
-		errs = append(errs, c.Close())
+	for _, m := range x.Models {
+		if c, ok := m.Model.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
@@ -135,6 +136,10 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 		return f, nil
 	}
 
+	if shared, ok := r.shared(t, row); ok {
+		return shared, nil
+	}
+	ctx, depends := reference.Noting(ctx)
 	began := time.Now()
 	w := st.subject.Watch(r.group.spare())
 	s := &sessions{witness: w, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
@@ -189,13 +194,60 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	if x.Config.Transcripts == "all" {
 		f.Transcript = r.group.line(&told)
 	}
+	r.last = held{}
+	if x.ends(t.Arm) && !*depends && row.Status == results.Scored && row.Judge == "" {
+		r.last = held{r.of, t, f, told}
+	}
 	return f, nil
+}
+
+// held is a trial that the other end of compliance shares: nothing that the model
+// saw was attributed, so that both answer alike.
+type held struct {
+	of    *datasets.Case
+	trial Trial
+	done  results.Finished
+	told  results.Transcript
+}
+
+// ends reports whether the next arm is the same at the other end of compliance.
+func (x *Experiment) ends(arm int) bool {
+	if arm+1 >= len(x.Plan.Arms) {
+		return false
+	}
+	a, b := &x.Plan.Arms[arm], &x.Plan.Arms[arm+1]
+	_, ours := x.Models[a.Model].Model.(*reference.Model)
+	_, theirs := x.Models[b.Model].Model.(*reference.Model)
+	return ours && theirs && a.Model+1 == b.Model && a.Profile == b.Profile && a.Life == b.Life &&
+		a.Defense.Name == b.Defense.Name
+}
+
+// shared is the trial before for the arm of the other end, whose row has the columns
+// that are its own.
+func (r *Runner) shared(t Trial, own *results.Trial) (f results.Finished, ok bool) {
+	last := &r.last
+	if last.done.Trial == nil || last.trial.Arm+1 != t.Arm || last.of != r.of || last.trial.Epoch != t.Epoch {
+		return f, false
+	}
+	row := *last.done.Trial
+	row.ID, row.Index, row.Model = own.ID, own.Index, own.Model
+	f.Trial = &row
+	f.Decisions = append(r.group.spare(), last.done.Decisions...)
+	for i := range f.Decisions {
+		f.Decisions[i].Trial = row.ID
+	}
+	if last.done.Transcript != nil {
+		last.told.Trial, last.told.Model = row.ID, row.Model
+		f.Transcript = r.group.line(&last.told)
+	}
+	r.last = held{}
+	return f, true
 }
 
 // row has the columns of the case and the arm.
 func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 	arm := &x.Plan.Arms[t.Arm]
-	scaled := x.drivers[arm.Profile].Scaled()
+	scaled := x.drivers[drives{arm.Profile, arm.Model}].Scaled()
 	split := k.Split
 	if split == "" {
 		split = datasets.Report
@@ -205,7 +257,7 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 		Dataset: x.Plan.Set.Name, Case: k.ID, Family: k.Family, Split: string(split), Label: string(k.Label),
 		Class: k.Class, Signal: k.Signal, Channel: k.Channel, Domain: k.Domain, Goal: k.Goal, Kind: k.Kind,
 		Twin: k.Twin, VariantOf: k.VariantOf, Variant: k.Variant,
-		Agent: arm.Agent(), Defense: arm.Defense.Name, Model: x.Name, Epoch: int32(t.Epoch),
+		Agent: arm.Agent(), Defense: arm.Defense.Name, Model: x.Models[arm.Model].Name, Epoch: int32(t.Epoch),
 		HasRetrieval: k.Retrieval != nil,
 		Window:       int32(scaled.Window), ReviewTurns: int32(scaled.ReviewTurns),
 		ReviewIterations: int32(scaled.ReviewIterations), KeepMessages: int32(scaled.KeepMessages),
@@ -336,7 +388,8 @@ type runner interface {
 
 // open makes the agent of an arm ready for a trial.
 func (x *Experiment) open(ctx context.Context, arm int, mem *memory.Memory, o *agents.Office) (runner, func(), error) {
-	switch d := x.drivers[x.Plan.Arms[arm].Profile].(type) {
+	a := &x.Plan.Arms[arm]
+	switch d := x.drivers[drives{a.Profile, a.Model}].(type) {
 	case *external.Agent:
 		t, err := d.Open(ctx, mem, o)
 		if err != nil {

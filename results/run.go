@@ -25,6 +25,9 @@ type Run struct {
 	Dataset Dataset `json:"dataset"`
 	Split   string  `json:"split"`
 	Model   string  `json:"model"`
+	// Models are those of its arms where there are several; Model is then what they are
+	// called together.
+	Models []string `json:"models,omitempty"`
 	// LLM says whether the model is a language model. The reference model is
 	// none, and every table says so.
 	LLM      bool     `json:"llm"`
@@ -47,6 +50,41 @@ type Run struct {
 	Rejudged *Rejudged `json:"rejudged,omitempty"`
 
 	extra map[string]json.RawMessage
+}
+
+// ModelNames are the models of the run's arms.
+func (r *Run) ModelNames() []string {
+	if len(r.Models) > 0 {
+		return r.Models
+	}
+	return []string{r.Model}
+}
+
+// Label is what an agent is called in this run: its name, and where the run has several
+// models the one that drives it, as in "hermes (naive)".
+func (r *Run) Label(agent, model string) string {
+	if r == nil || len(r.Models) < 2 {
+		return agent
+	}
+	return agent + " (" + strings.TrimPrefix(model, "reference:") + ")"
+}
+
+// Named is the agent of a label.
+func (r *Run) Named(label string) string {
+	if r == nil || len(r.Models) < 2 {
+		return label
+	}
+	return label[:max(0, strings.LastIndex(label, " ("))]
+}
+
+// Labels are the labels of the run's agents, in the order of its arms.
+func (r *Run) Labels() (out []string) {
+	for _, a := range r.Agents {
+		for _, m := range r.ModelNames() {
+			out = append(out, r.Label(a, m))
+		}
+	}
+	return out
 }
 
 // Rejudged names the run whose trials were judged again. Everything but the judged

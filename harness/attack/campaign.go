@@ -209,7 +209,7 @@ func Prepare(ctx context.Context, c Options, cat harness.Catalog) (*Campaign, er
 	for _, r := range x.Runners(x.Workers()) {
 		s.runners <- r
 	}
-	if n, ok := x.Model.(model.Namer); !ok || !n.Deterministic() {
+	if n, ok := x.Models[0].Model.(model.Namer); !ok || !n.Deterministic() {
 		s.fresh = c.Fresh
 	}
 	if err := s.choose(limit); err != nil {
@@ -575,7 +575,7 @@ func (s *Campaign) Result(dir string) (*Result, error) {
 	set := s.x.Plan.Set
 	r := &Result{Dataset: results.Dataset{Name: set.Name, Version: set.Version, SHA256: set.SHA256,
 		Attacks: len(s.report)},
-		Model: s.x.Name, LLM: s.x.LLM, Seed: s.Config.Seed, Budget: s.Budget, Rewriter: s.Rewriter, Learned: len(s.learn)}
+		Model: s.x.Name(), LLM: s.x.LLM(), Seed: s.Config.Seed, Budget: s.Budget, Rewriter: s.Rewriter, Learned: len(s.learn)}
 	for arm := range s.x.Plan.Arms {
 		r.Arms = append(r.Arms, s.arm(arm))
 	}

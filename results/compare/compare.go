@@ -252,8 +252,13 @@ func (t *Table) Info() RunInfo {
 	return i
 }
 
+// base is the agent's name without the model that drives it.
+func (a *Arm) base() string {
+	return a.Table.Run.Named(a.Agent)
+}
+
 func (o *Options) wants(a *Arm) bool {
-	return (len(o.Agents) == 0 || slices.Contains(o.Agents, a.Agent)) &&
+	return (len(o.Agents) == 0 || slices.Contains(o.Agents, a.Agent) || slices.Contains(o.Agents, a.base())) &&
 		(len(o.Defenses) == 0 || slices.Contains(o.Defenses, a.Defense))
 }
 
@@ -262,7 +267,7 @@ func (o *Options) checkNames(tables []*Table) error {
 	var agents, defenses []string
 	for _, t := range tables {
 		for _, a := range t.arms {
-			agents, defenses = append(agents, a.Agent), append(defenses, a.Defense)
+			agents, defenses = append(agents, a.Agent, a.base()), append(defenses, a.Defense)
 		}
 	}
 	for _, c := range []struct {

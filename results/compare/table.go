@@ -50,7 +50,8 @@ type cell struct {
 // concerns reports whether the trial is in a rate or might have been.
 func (c cell) concerns(m *metric.Metric) bool { return c.in.Has(m) || c.missing.Has(m) }
 
-// Arm is one agent under one defense in a run.
+// Arm is one agent under one defense in a run. Agent is its label
+// ([results.Run.Label]).
 type Arm struct {
 	Table          *Table
 	Agent, Defense string
@@ -182,10 +183,11 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		}
 		t.last = u
 	}
-	a := t.armOf[[2]string{x.Agent, x.Defense}]
+	name := [2]string{t.Run.Label(x.Agent, x.Model), x.Defense}
+	a := t.armOf[name]
 	if a == nil {
-		a = &Arm{Table: t, Agent: x.Agent, Defense: x.Defense}
-		t.armOf[[2]string{x.Agent, x.Defense}] = a
+		a = &Arm{Table: t, Agent: name[0], Defense: x.Defense}
+		t.armOf[name] = a
 		t.arms = append(t.arms, a)
 	}
 	for len(a.cells) <= int(t.last) {
@@ -244,8 +246,9 @@ func (t *Table) Close() {
 	if t.Run == nil {
 		return
 	}
+	labels := t.Run.Labels()
 	slices.SortStableFunc(t.arms, func(a, b *Arm) int {
-		return cmp.Or(cmp.Compare(place(t.Run.Agents, a.Agent), place(t.Run.Agents, b.Agent)),
+		return cmp.Or(cmp.Compare(place(labels, a.Agent), place(labels, b.Agent)),
 			cmp.Compare(place(t.Run.Defenses, a.Defense), place(t.Run.Defenses, b.Defense)))
 	})
 }

@@ -220,7 +220,7 @@ func (g *gate) missing(a *compare.Arm) int {
 	if a == nil {
 		return int(max(run.Planned-g.t.Trials, 0))
 	}
-	arms := max(len(run.Agents)*len(run.Defenses), len(g.t.Arms()))
+	arms := max(len(run.Labels())*len(run.Defenses), len(g.t.Arms()))
 	planned := int(run.Planned) / max(arms, 1)
 	return max(planned-a.Scored-a.NotScored-a.Excluded, 0)
 }

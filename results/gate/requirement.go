@@ -168,7 +168,7 @@ func (r *Requirement) resolve(t *compare.Table) ([]target, error) {
 		add(a.Agent, a.Defense)
 	}
 	if t.Run != nil {
-		for _, agent := range t.Run.Agents {
+		for _, agent := range t.Run.Labels() {
 			for _, d := range t.Run.Defenses {
 				add(agent, d)
 			}
@@ -185,7 +185,8 @@ func (r *Requirement) resolve(t *compare.Table) ([]target, error) {
 			if r.Selector == x.defense+suffix {
 				found[kind] = append(found[kind], x)
 			}
-			if r.Selector == x.agent+"/"+x.defense+suffix {
+			// An agent that several models drive holds for each: the worst decides.
+			if r.Selector == x.agent+"/"+x.defense+suffix || r.Selector == t.Run.Named(x.agent)+"/"+x.defense+suffix {
 				found[kind+1] = append(found[kind+1], x)
 			}
 		}

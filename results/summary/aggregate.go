@@ -94,6 +94,7 @@ type arm struct {
 	costs   Costs
 	kinds   map[string]int64 // errors by kind
 	writes  writes
+	model   string
 	// questions are counted apart for benign cases and attacks.
 	questions [2]asking
 	texts     *textArm // nil in a run of agents
@@ -110,11 +111,18 @@ func New(run *results.Run, o Options) *Aggregator {
 		a.metrics = metric.OfTexts()
 	}
 	for _, agent := range run.Agents {
-		for _, defense := range run.Defenses {
-			a.arm(armKey{agent, defense})
+		for _, model := range run.ModelNames() {
+			for _, defense := range run.Defenses {
+				a.arm(armKey{run.Label(agent, model), defense}).model = model
+			}
 		}
 	}
 	return a
+}
+
+// keyOf names the arm of a row.
+func (a *Aggregator) keyOf(t *results.Trial) armKey {
+	return armKey{a.run.Label(t.Agent, t.Model), t.Defense}
 }
 
 func (a *Aggregator) arm(k armKey) *arm {
@@ -137,7 +145,7 @@ func (a *Aggregator) arm(k armKey) *arm {
 // Where texts were handed to defenses, sizes are theirs in bytes, one a decision.
 func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 	t := &e.Trial
-	x := a.arm(armKey{t.Agent, t.Defense})
+	x := a.arm(a.keyOf(t))
 	a.sum.Trials++
 	x.digest.add(t.Digest)
 	x.costs.add(t)
@@ -228,7 +236,7 @@ func (a *Aggregator) key(e *results.Entry) cellKey {
 
 // unscored counts why a trial is in no rate.
 func (a *Aggregator) unscored(t *results.Trial) {
-	r := Reason{Agent: t.Agent, Defense: t.Defense, Status: t.Status, Reason: t.Reason}
+	r := Reason{Agent: a.run.Label(t.Agent, t.Model), Defense: t.Defense, Status: t.Status, Reason: t.Reason}
 	if _, known := a.reasons[r]; !known && len(a.reasons) >= maxNames {
 		r.Reason = others
 	}
@@ -272,8 +280,9 @@ func (a *Aggregator) Summary() *Summary {
 	s.Planned, s.Whole, s.Arms = a.run.Planned, a.run.Whole, []Arm{}
 	none := stats.ClusteredWilson(nil, a.opts.Level)
 	s.Interval = Interval{Method: none.Method, Level: none.Level}
+	labels := a.run.Labels()
 	keys := slices.SortedFunc(maps.Keys(a.arms), func(p, q armKey) int {
-		return cmp.Or(listed(a.run.Agents, p.agent, q.agent), listed(a.run.Defenses, p.defense, q.defense))
+		return cmp.Or(listed(labels, p.agent, q.agent), listed(a.run.Defenses, p.defense, q.defense))
 	})
 	a.pair()
 	place := map[armKey]int{}
@@ -334,7 +343,7 @@ func listed(list []string, a, b string) int {
 
 // summary makes the figures of an arm.
 func (a *Aggregator) summary(k armKey, x *arm) Arm {
-	out := Arm{Agent: k.agent, Defense: k.defense, Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
+	out := Arm{Agent: k.agent, Defense: k.defense, Model: x.model, name: a.run.Named(k.agent), Digest: x.digest.sum(), Verdicts: x.verdict, Unsure: x.unsure,
 		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
 		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed, times: &x.gates}
 	out.ExcessPer100 = x.excess()

@@ -42,7 +42,7 @@ func (a *Aggregator) remember(t *results.Trial, k cellKey) {
 		}
 		return a.texts[s]
 	}
-	a.outcomes = append(a.outcomes, outcome{arm: armKey{one(t.Agent), one(t.Defense)},
+	a.outcomes = append(a.outcomes, outcome{arm: armKey{one(a.run.Label(t.Agent, t.Model)), one(t.Defense)},
 		trial: trialKey{one(t.Case), t.Epoch}, twin: one(t.Twin), cell: k, Outcome: o})
 }
 

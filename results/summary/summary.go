@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -123,8 +124,11 @@ type Interval struct {
 
 // Arm is one agent under one defense. The formulas stand in the package comment.
 type Arm struct {
+	// Agent is the agent's label ([results.Run.Label]); the JSON has name and model apart.
 	Agent   string `json:"-"`
 	Defense string `json:"-"`
+	Model   string `json:"-"`
+	name    string // the agent's, where that is not its label
 	// Digest covers the digests of the arm's trials, in no order.
 	Digest string `json:"-"`
 
@@ -210,10 +214,11 @@ func (a Arm) MarshalJSON() ([]byte, error) {
 	type head struct {
 		Agent   string `json:"agent"`
 		Defense string `json:"defense"`
+		Model   string `json:"model"`
 		Digest  string `json:"digest"`
 	}
 	type rest Arm
-	return a.Rates.between(head{a.Agent, a.Defense, a.Digest}, rest(a))
+	return a.Rates.between(head{cmp.Or(a.name, a.Agent), a.Defense, a.Model, a.Digest}, rest(a))
 }
 
 // MarshalJSON puts the rates behind the name.
@@ -226,7 +231,7 @@ func (s Slice) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (a *Arm) UnmarshalJSON(b []byte) error {
 	type rest Arm
-	texts := map[string]*string{"agent": &a.Agent, "defense": &a.Defense, "digest": &a.Digest}
+	texts := map[string]*string{"agent": &a.Agent, "defense": &a.Defense, "model": &a.Model, "digest": &a.Digest}
 	return errors.Join(json.Unmarshal(b, (*rest)(a)), a.Rates.read(b, texts))
 }
 

@@ -96,7 +96,7 @@ func (a *Aggregator) swept() []Sweep {
 	}
 	var out []Sweep
 	for _, sw := range a.sweeps {
-		for _, agent := range a.run.Agents {
+		for _, agent := range a.run.Labels() {
 			s := Sweep{Name: sw.name, Agent: agent, Chosen: -1}
 			for _, d := range sw.arms {
 				x := a.arms[armKey{agent, d}]

@@ -115,23 +115,42 @@ func (m *Model) IsLLM() bool { return false }
 // Deterministic implements [model.Namer].
 func (m *Model) Deterministic() bool { return true }
 
+type noteKey struct{}
+
+// Noting returns a context in which answers note whether they depended on how much
+// the model makes of an attribution: naive and cautious answer all else alike.
+func Noting(ctx context.Context) (context.Context, *bool) {
+	note := new(bool)
+	return context.WithValue(ctx, noteKey{}, note), note
+}
+
+func depends(ctx context.Context) {
+	if note, ok := ctx.Value(noteKey{}).(*bool); ok {
+		*note = true
+	}
+}
+
 // Next implements [model.Model]. It is a function of the messages and tools
 // alone.
 func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
 	}
-	key := m.replies.key(&req)
-	if r, ok := m.replies.find(key, &req); ok {
-		return r, nil
-	}
 	if book := m.book; book != nil {
 		if p, ok := ctx.Value(heardKey{}).(*Phrases); ok {
 			book = book.with(p)
 		}
 		if read, ok := book.read(m.setting, &req); ok {
+			if read.attributed() {
+				depends(ctx)
+			}
 			return read.reply(), nil
 		}
+	}
+	depends(ctx)
+	key := m.replies.key(&req)
+	if r, ok := m.replies.find(key, &req); ok {
+		return r, nil
 	}
 	v := m.look(req)
 	var r model.Reply

@@ -128,6 +128,11 @@ func (b *Book) of(words string) []*Phrases {
 	return out
 }
 
+// attributed reports whether anything that the model sees is attributed.
+func (r *reading) attributed() bool {
+	return slices.ContainsFunc(r.seen, func(s source) bool { return s.attributed })
+}
+
 func (r *reading) reply() model.Reply {
 	switch r.asks {
 	case forSummary:
