@@ -304,7 +304,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		},
 		Meter: s.meter, Cache: cache, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
 		// A hash: it says nothing of the case, not even its place in the set.
-		Trial:   name,
+		Trial: name, WholeTurns: st.subject.Case.State == nil,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
 	gate, closed, err := x.guard(ctx, t.Arm, s.mem)

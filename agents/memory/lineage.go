@@ -32,7 +32,7 @@ func (s *source) holds(of *index, span uint64) bool {
 func (m *Memory) derive(r *Record, from *Segment) {
 	r.Lineage = m.lineage(r.Text, from)
 	r.Origin = r.Lineage.Least(Origin{Class: Agent, Medium: Chat})
-	r.Asked = m.askedFor(r.Lineage)
+	r.Asked = m.askedFor(r.Lineage, r.Text)
 	if r.Origin.Class == External && (from == nil || from.Origin.Class != External) {
 		m.nameAll(r)
 	}
@@ -267,14 +267,14 @@ func (m *Memory) leastLink() Lineage {
 }
 
 // askedFor reports whether the user asked, in the turn that brought one of the
-// segments in, to keep what it says.
-func (m *Memory) askedFor(l Lineage) bool {
+// segments in, to keep what a text says.
+func (m *Memory) askedFor(l Lineage, content string) bool {
 	for _, k := range l {
 		if k.Segment == 0 {
 			continue
 		}
 		for i := range m.window {
-			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(s.Turn) {
+			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(s.Turn, content) {
 				return true
 			}
 		}
@@ -282,19 +282,31 @@ func (m *Memory) askedFor(l Lineage) bool {
 	return false
 }
 
-// wasAsked reports whether the user asked to keep what came in a turn: in that
-// turn, or in the next one where that brings nothing of its own ("Thanks, please
-// save that.").
-func (m *Memory) wasAsked(turn int) bool {
-	if m.asked[turn] {
+// wasAsked reports whether the user asked to keep a text that came in a turn: in that
+// turn, or in the next one where that brings nothing of its own ("Thanks, please save
+// that."). Where his words single out a part of what came, that part is meant.
+func (m *Memory) wasAsked(turn int, content string) bool {
+	said := m.asked[turn]
+	if said == "" {
+		if said = m.asked[turn+1]; said == "" {
+			return false
+		}
+		for i := range m.window {
+			if m.window[i].Turn == turn+1 && m.window[i].Origin.Class == External {
+				return false
+			}
+		}
+	}
+	if m.opts.WholeTurns {
 		return true
 	}
-	if !m.asked[turn+1] {
-		return false
+	meant := text.Meant(said)
+	if len(meant) == 0 || text.Means(meant, content) {
+		return true
 	}
 	for i := range m.window {
-		if m.window[i].Turn == turn+1 && m.window[i].Origin.Class == External {
-			return false
+		if s := &m.window[i]; s.Turn == turn && s.Origin.Class == External && text.Means(meant, s.Text) {
+			return false // something else is
 		}
 	}
 	return true

@@ -61,6 +61,9 @@ type Options struct {
 	Lineage   LineageMode // "" is Overlap
 	// Truth is the oracle of Exact: the true lineage of a text, if it knows it.
 	Truth func(string) (Lineage, bool)
+	// WholeTurns takes a request to keep something for one to keep all that the turn
+	// brought, as the sets without a world were measured.
+	WholeTurns bool
 	// Transcripts keeps past turns, for profiles that can search them.
 	Transcripts bool
 	// Store keeps the records; nil is a new one in memory. A store that is not
@@ -83,7 +86,7 @@ type Memory struct {
 	session   int
 	window    []Segment // what entered the context in this session
 	said      []Segment // what the user said in this session
-	asked     map[int]bool
+	asked     map[int]string // by turn, the words in which the user asks to keep something
 	recalled  []entered // what recall brought into the context in this session
 	distinct  int       // of recalled, when repetitions were last left out
 	srcs      []source  // of the window and of what was recalled, as sources last found them
@@ -129,7 +132,7 @@ func New(opts Options) *Memory {
 }
 
 func newMemory(opts Options, c *core) *Memory {
-	return &Memory{opts: opts, core: c, now: opts.Start, session: 1, asked: make(map[int]bool), principal: opts.Principal}
+	return &Memory{opts: opts, core: c, now: opts.Start, session: 1, asked: make(map[int]string), principal: opts.Principal}
 }
 
 // Err is the first error of the store that a method without an error of its own
@@ -401,7 +404,7 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	if o.Class == User {
 		m.said = append(m.said, seg)
 		if text.AsksToKeep(seg.Text) {
-			m.asked[turn] = true
+			m.asked[turn] = seg.Text
 		}
 	}
 	return seg, nil

@@ -236,5 +236,5 @@ func (m *Memory) pastTurn(s Segment, part string) Record {
 	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript",
 		Key:  fmt.Sprintf("session %d", m.session),
 		Text: part, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
-		Asked: m.wasAsked(s.Turn), Created: m.now, ValidFrom: m.now, Version: 1}
+		Asked: m.wasAsked(s.Turn, part), Created: m.now, ValidFrom: m.now, Version: 1}
 }

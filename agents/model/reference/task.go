@@ -20,14 +20,15 @@ type reading struct {
 	policy  policy
 	date    string
 
-	here   []*Phrases // of the user's turns in sight
-	now    string     // the newest turn of the user
-	since  []model.Message
-	seen   []source // visible memory and content, oldest first
-	skills []string
-	asks   ask
-	wrote  string
-	done   map[string]bool // tools called since the newest turn
+	here    []*Phrases // of the user's turns in sight
+	now     string     // the newest turn of the user
+	since   []model.Message
+	seen    []source // visible memory and content, oldest first
+	skills  []string
+	asks    ask
+	wrote   string
+	refused string          // of that, what was not stored
+	done    map[string]bool // tools called since the newest turn
 }
 
 // source is a text in sight that may offer values.
@@ -47,6 +48,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 	r = &reading{setting: setting, book: b, tools: req.Tools, done: map[string]bool{}}
 	newest := newestUser(req.Messages)
 	var wrote strings.Builder
+	tried := map[string]string{} // contents by the id of the call
 	keeps := false
 	add := func(o *outline, content bool) {
 		for _, e := range o.entries {
@@ -104,12 +106,16 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				r.done[c.Name] = true
 				if kindOf(c.Name) == world.Remembers {
 					wrote.WriteString(c.Get("content") + "\n")
+					tried[c.ID] = c.Get("content")
 				}
 			}
 			r.since = append(r.since, m)
 		case model.ToolRole:
 			r.since = append(r.since, m)
 			add(o, true)
+			if text := tried[m.CallID]; text != "" && strings.HasPrefix(m.Content, `{"success":false`) {
+				r.refused += text + "\n"
+			}
 			if k := kindOf(m.Name); k == world.Looks || k == world.Asks {
 				r.seen = append(r.seen, source{text: m.Content, content: true})
 			}
@@ -279,9 +285,10 @@ func shares(a, b string, least int) bool {
 // writes are the calls that keep what is not kept yet.
 func (r *reading) writes(review bool) []model.Call {
 	v := &visible{tools: r.tools, date: r.date, wrote: r.wrote}
+	asked := r.asked()
 	var entries []entry
 	for _, e := range r.known(false) {
-		if !v.has(e.text) && !r.remembers(e.text) {
+		if (!v.has(e.text) || asked(e.text)) && !r.remembers(e.text) {
 			entries = append(entries, e)
 		}
 	}
@@ -301,6 +308,18 @@ func (r *reading) writes(review bool) []model.Call {
 		}
 	}
 	return calls
+}
+
+// asked says which sentences were refused when they were written, and are what the user
+// asks to keep now: these are tried once more.
+func (r *reading) asked() func(string) bool {
+	if r.refused == "" || r.did(world.Remembers) || !text.AsksToKeep(r.now) {
+		return func(string) bool { return false }
+	}
+	meant := text.Meant(r.now)
+	return func(s string) bool {
+		return strings.Contains(r.refused, oneLine(s)) && (len(meant) == 0 || text.Means(meant, s))
+	}
 }
 
 // remembers reports whether visible memory holds a sentence already.
