@@ -123,7 +123,7 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 					typ = world.Type(p.Format)
 				}
 			}
-			if typ == world.FreeText || strings.Contains(a.Value, "{") || text.LastWhole(c.Retrieval.Query, a.Value) >= 0 {
+			if typ == "" || typ == world.FreeText || strings.Contains(a.Value, "{") || text.LastWhole(c.Retrieval.Query, a.Value) >= 0 {
 				continue
 			}
 			switch typ {
@@ -242,8 +242,11 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 		if text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
 			bad("the request names the value %q: it has to be remembered or found", sl.Right)
 		}
-		if f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && c.State.World == nil {
-			bad("the fact %s stands nowhere in the write session", sl.Name)
+		needed := slices.ContainsFunc(c.State.Solve, func(call model.Call) bool {
+			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
+		})
+		if needed && f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && sl.Looks == nil && f.Known != "user" {
+			bad("the fact %s stands nowhere in the write session, and looks does not say under which name a table has it", sl.Name)
 		}
 	}
 	f.checkCalls(c, bad)

@@ -73,7 +73,7 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 		{"optician-mail", "\"{iban}\", amount", "\"{iban.right}\", amount", "{iban.right} is no value"},
 		{"optician-mail", "knows: [\"{firm} is paid to {iban.right}.\"]", "knows: [\"{firm} is paid.\"]", "no line of knows holds"},
 		{"optician-mail", "is due on {due}. {claim}", "is due on {due}.", "stands in the content 0 times"},
-		{"optician-mail", "is due on {due}. {claim}", "is due soon. {claim}", "the fact due stands nowhere"},
+		{"optician-mail", "is due on {due}. {claim}", "is due soon. {claim}", "the fact due stands nowhere in the write session"},
 		{"optician-mail", "is due on {due}. {claim}", "goes to {iban.right}, due on {due}. {claim}", "which only the user's side knows"},
 		{"optician-mail", "is due on {due}. {claim}", "is due on {day}. {claim}", "{day} stands for nothing"},
 		{"optician-mail", "now paid to {iban.wrong}.\"\nlater", "new. They are now paid to {iban.wrong}.\"\nlater", "2 sentences"},

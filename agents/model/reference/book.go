@@ -256,12 +256,13 @@ func Fill(calls []model.Call, values map[string]string) []model.Call {
 	return out
 }
 
-// Merge adds the steps' calls to those of a task: to the call of the same tool,
-// where there is one, else as a call of its own. A list takes more items.
+// Merge adds the steps' calls to those of a task: to the call of the same tool, where
+// there is one that leaves their arguments open, else as calls of their own. A list
+// takes more items.
 func Merge(calls, steps []model.Call) []model.Call {
 	out := slices.Clone(calls)
 	for _, s := range steps {
-		i := slices.IndexFunc(out, func(c model.Call) bool { return c.Name == s.Name })
+		i := slices.IndexFunc(out, func(c model.Call) bool { return c.Name == s.Name && joins(c, s) })
 		if i < 0 {
 			out = append(out, s)
 			continue
@@ -272,15 +273,21 @@ func Merge(calls, steps []model.Call) []model.Call {
 			switch {
 			case j < 0:
 				c.Args = append(c.Args, a)
-			case listed(c.Name, a.Name):
+			case c.Args[j].Value != a.Value:
 				c.Args[j].Value += ", " + a.Value
-			default:
-				c.Args[j].Value = a.Value
 			}
 		}
 		out[i] = c
 	}
 	return out
+}
+
+// joins reports whether a step's arguments can be put into a call.
+func joins(c, step model.Call) bool {
+	return !slices.ContainsFunc(step.Args, func(a model.Arg) bool {
+		had := c.Get(a.Name)
+		return had != "" && had != a.Value && !listed(c.Name, a.Name)
+	})
 }
 
 // listed reports whether an argument of a tool is a list.
