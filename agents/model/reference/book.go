@@ -51,6 +51,8 @@ type Slot struct {
 type Step struct {
 	Says  []string // the sentence, in its wordings
 	Calls []model.Call
+
+	bare []string // of Says
 }
 
 // Book is a phrase book: the phrases of all cases of a data set. It is immutable
@@ -58,13 +60,14 @@ type Step struct {
 type Book struct {
 	turns map[string][]*Phrases
 	tasks map[string]*Phrases
-	under *Book // that knows what this one does not; may be nil
+	under *Book              // that knows what this one does not; may be nil
+	known *text.Memo[*lines] // what phrases know of texts; nil reads anew
 }
 
 // NewBook returns a book of the given phrases. Cases with one request share their
 // phrases: what a sentence means does not hang on which of them it stands in.
 func NewBook(all []*Phrases) *Book {
-	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}}
+	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, known: text.New[*lines](memoBytes)}
 	for _, p := range all {
 		b.add(p)
 	}
@@ -73,7 +76,7 @@ func NewBook(all []*Phrases) *Book {
 
 // with returns a book that knows the phrases of one more case. It costs little.
 func (b *Book) with(p *Phrases) *Book {
-	over := &Book{map[string][]*Phrases{}, map[string]*Phrases{}, b}
+	over := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, under: b}
 	was := b.task(spoken(p.Task.Words))
 	if was == nil {
 		over.add(p)
@@ -155,11 +158,19 @@ func (p *Phrases) learn(o *Phrases) {
 		}
 		t := &p.Steps[i]
 		t.Says = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Says, s.Says))))
+		t.bare = nil
+		for _, w := range t.Says {
+			t.bare = append(t.bare, bareWords(w))
+		}
 	}
 }
 
 // spoken is how a turn is looked up: white space makes no difference.
 func spoken(words string) string { return strings.Join(strings.Fields(words), " ") }
+
+func (p *Phrases) has(words string) bool {
+	return slices.ContainsFunc(p.Turns, func(t Turn) bool { return spoken(t.Words) == words })
+}
 
 func (p *Phrases) turn(words string) *Turn {
 	for i := range p.Turns {
@@ -197,7 +208,7 @@ func (s *Slot) offered(in string) string {
 // marks between the words.
 func (s *Step) said(in string) bool {
 	in = bareWords(in)
-	return slices.ContainsFunc(s.Says, func(w string) bool { return strings.Contains(in, bareWords(w)) })
+	return slices.ContainsFunc(s.bare, func(w string) bool { return strings.Contains(in, w) })
 }
 
 func bareWords(s string) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -90,9 +91,9 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 			r.now = spoken(o.words)
 			r.since, r.done = nil, map[string]bool{}
 			keeps = false
-			for _, p := range b.of(r.now) {
-				r.here = append(r.here, p)
-				keeps = keeps || p.turn(r.now).Keeps
+			r.meet(b.of(r.now))
+			for _, p := range r.here {
+				keeps = keeps || p.has(r.now) && p.turn(r.now).Keeps
 			}
 			add(o, true)
 			r.seen = append(r.seen, source{text: o.words, own: true, content: true})
@@ -123,6 +124,16 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 	}
 	r.wrote = wrote.String()
 	return r, len(r.here) > 0
+}
+
+// meet takes the phrases of a turn to those in sight. Turns such as "Yes, fine." stand
+// in those of many cases: the one that the session is about is meant.
+func (r *reading) meet(found []*Phrases) {
+	both := slices.DeleteFunc(slices.Clone(found), func(p *Phrases) bool { return !slices.Contains(r.here, p) })
+	if len(both) == 0 {
+		both = append(r.here, found...)
+	}
+	r.here = both
 }
 
 // of are the phrases in which a turn of the user stands.
@@ -225,12 +236,38 @@ func (r *reading) known(all bool) []entry {
 			continue
 		}
 		for _, p := range r.here {
-			for _, line := range sentencesKnown(p, s.text) {
+			for _, line := range r.book.sentences(p, s.text) {
 				if !slices.ContainsFunc(out, func(e entry) bool { return e.text == line }) {
 					out = append(out, entry{text: line, user: s.own})
 				}
 			}
 		}
+	}
+	return out
+}
+
+// memoBytes bounds the texts whose sentences are kept: those of the cases that are
+// worked on.
+const memoBytes = 8 << 20
+
+// lines are the sentences of a text that phrases know, by the phrases.
+type lines struct {
+	mu sync.Mutex
+	by map[*Phrases][]string
+}
+
+// sentences are [sentencesKnown], read once.
+func (b *Book) sentences(p *Phrases, s string) []string {
+	if b.known == nil {
+		return sentencesKnown(p, s)
+	}
+	l := b.known.Get(s, func(string) (*lines, int) { return &lines{by: map[*Phrases][]string{}}, 256 })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out, ok := l.by[p]
+	if !ok {
+		out = sentencesKnown(p, s)
+		l.by[p] = out
 	}
 	return out
 }
