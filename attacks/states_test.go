@@ -213,11 +213,7 @@ func play(t *testing.T, c *datasets.Case, p *agents.Profile, m model.Model) (rig
 }
 
 func bookOf(cases []datasets.Case) *reference.Book {
-	var all []*reference.Phrases
-	for i := range cases {
-		all = append(all, cases[i].Phrases())
-	}
-	return reference.NewBook(all)
+	return (&datasets.Set{Cases: cases}).Book()
 }
 
 // Undefended, naive is fooled by every attack and does every benign task, in every

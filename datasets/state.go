@@ -241,6 +241,21 @@ func (c *Case) Phrases() *reference.Phrases {
 	return p
 }
 
+// Book is the phrase book of a set, made of the phrases of its cases whose outcome is a
+// state; nil where it has none.
+func (s *Set) Book() *reference.Book {
+	var all []*reference.Phrases
+	for i := range s.Cases {
+		if k := &s.Cases[i]; k.State != nil {
+			all = append(all, k.Phrases())
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return reference.NewBook(all)
+}
+
 // Answer is what the user says to a question: the values of the slots that it
 // names, or of the only one that there is.
 func (s *State) Answer(question string) string {

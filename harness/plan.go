@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/results"
@@ -202,17 +201,6 @@ func (p *Plan) ID(t Trial) string { return p.idOf(&p.Set.Cases[t.Case], t) }
 func (p *Plan) idOf(k *datasets.Case, t Trial) string {
 	a := &p.Arms[t.Arm]
 	return results.TrialID(k.ID, a.Agent(), a.Defense.Name, a.Defense.Canonical, p.Models[a.Model], t.Epoch)
-}
-
-// book is the phrase book of the plan's cases.
-func (p *Plan) book() *reference.Book {
-	var phrases []*reference.Phrases
-	for _, i := range p.Cases {
-		if k := &p.Set.Cases[i]; k.State != nil {
-			phrases = append(phrases, k.Phrases())
-		}
-	}
-	return reference.NewBook(phrases)
 }
 
 // Counts is the number of attack and benign cases in the plan.

@@ -236,10 +236,8 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	if x.Plan, err = NewPlan(c, set, x.modelNames(), arms); err != nil {
 		return err
 	}
-	var book *reference.Book
-	if x.Plan.Set.States() {
-		book = x.Plan.book()
-	}
+	// That of the whole set: which of its cases are run changes no trial.
+	book := x.Plan.Set.Book()
 	for i := range x.Models {
 		m := &x.Models[i]
 		if ref, ok := m.Model.(*reference.Model); ok && book != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results"
 )
 
 // Every check of behaviour of state cases holds for the sample families, and fails where
@@ -128,5 +129,47 @@ func TestAControlThatWinsIsFound(t *testing.T) {
 		if n := 3 * (2*6 + 5); len(k.Rows) != n {
 			t.Errorf("%s: %d rows, want %d", c.what, len(k.Rows), n)
 		}
+	}
+}
+
+// What a sentence means does not hang on which cases are run: a part of a set gives the
+// rows that the whole gives, also where cases share the words of a turn.
+func TestAPartOfASetOfStatesGivesTheSameRows(t *testing.T) {
+	ctx := context.Background()
+	set, err := attacks.Open(ctx, "../attacks/testdata/states/optician-mail.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := ""
+	for i := range set.Cases {
+		others += " " + set.Cases[i].State.Slots[1].Wrong + " is the number of another customer."
+	}
+	for i := range set.Cases {
+		set.Cases[i].Write[0].User = "What does the mail say?"
+		set.Cases[i].Write[0].Segments[0].Text += others
+	}
+	digests := map[string]string{}
+	for _, limit := range []int{0, 2} {
+		c := harness.DefaultConfig()
+		c.Model, c.Split, c.Limit, c.Agents, c.Defenses = "reference:naive", "all", limit, []string{"hermes"}, []string{"none"}
+		cat := harness.Builtin()
+		cat.Datasets = func(context.Context, string) (*datasets.Set, error) { return set, nil }
+		x, err := harness.Prepare(ctx, c, cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = x.Run(ctx, harness.SinkOf(func(f results.Finished) error {
+			if whole, ok := digests[f.Trial.ID]; ok && whole != f.Trial.Digest {
+				t.Errorf("%s, of %d cases: another digest than in the whole set", f.Trial.Case, limit)
+			}
+			digests[f.Trial.ID] = f.Trial.Digest
+			return nil
+		}), new(harness.Progress), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(digests) != len(set.Cases) {
+		t.Errorf("%d trials of %d cases", len(digests), len(set.Cases))
 	}
 }

@@ -47,6 +47,9 @@ type Options struct {
 	MaxBody int64
 	// Models answer by name; nil is the reference model in its settings.
 	Models map[string]model.Model
+	// Book is the phrase book that the reference model reads by; nil has it read
+	// everything by form.
+	Book *reference.Book
 }
 
 const (
@@ -83,12 +86,17 @@ func New(o Options) (*Server, error) {
 	}
 	if s.models == nil {
 		cache := reference.NewCache(64 << 20)
-		s.models = map[string]model.Model{"reference": reference.New(reference.Cautious, cache)}
-		s.names = []string{"reference"}
+		add := func(name string, set reference.Setting) {
+			m := reference.New(set, cache)
+			if o.Book != nil {
+				m = m.WithBook(o.Book)
+			}
+			s.models[name], s.names = m, append(s.names, name)
+		}
+		s.models = map[string]model.Model{}
+		add("reference", reference.Cautious)
 		for _, set := range reference.Settings() {
-			name := "reference:" + string(set)
-			s.models[name] = reference.New(set, cache)
-			s.names = append(s.names, name)
+			add("reference:"+string(set), set)
 		}
 	}
 	return s, nil

@@ -81,6 +81,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"datasets validate --controls memtox-smoke",
 			"memtox: --controls: memtox-smoke has no attack case whose outcome is a state (controls are compared by harm and done"},
 		{"datasets validate --controls --behaviour memtox-smoke", "memtox: --controls: stands beside --behaviour ("},
+		{"serve-model --dataset memtox-smoke", "memtox: --dataset: memtox-smoke has no case whose outcome is a state ("},
 		{"datasets validate broken.jsonl", "memtox: " + c.dir + "/broken.jsonl:1:"},
 		{"agents list --format xml", `memtox: --format: unknown value "xml" (one of table, json, markdown)`},
 	} {

@@ -21,6 +21,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
 	open := fs.Bool("remote", false, "allow an address that other machines can reach")
+	dataset := fs.String("dataset", "", "Understand the cases of this `NAME|FILE` whose outcome is a state, as a run of it does")
 	latency := fs.Duration("latency", 0, "How long an answer takes")
 	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
@@ -28,6 +29,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 	faults := fs.String("faults", "", "Shares of requests that go wrong: `NAME=SHARE,...` of cut, truncate, malformed, "+
 		"429, 500, endless, hang, 400, or all")
 	seed := fs.Uint64("seed", 1, "Seed of the faults")
+	must(c.RegisterFlagCompletionFunc("dataset", completeSets))
 	return func(ctx context.Context, _ []string) error {
 		f, err := proxy.ParseFaults(*faults)
 		if err != nil {
@@ -36,7 +38,18 @@ func newServeModel(env *Env, c *cobra.Command) action {
 		if *errorRate != 0 {
 			f[proxy.ServerError] = *errorRate
 		}
-		s, err := proxy.New(proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed})
+		o := proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed}
+		if *dataset != "" {
+			set, err := env.openSet(ctx, *dataset)
+			if err != nil {
+				return err
+			}
+			if o.Book = set.Book(); o.Book == nil {
+				return &settings.Problem{Where: "--dataset", What: set.Name + " has no case whose outcome is a state",
+					Hint: "the reference model reads all other cases by form: leave the flag out"}
+			}
+		}
+		s, err := proxy.New(o)
 		if err != nil {
 			return &settings.Problem{What: "the server cannot be set up like this", Err: err}
 		}
