@@ -89,10 +89,10 @@ func ParsePortfolio(names []string) (Portfolio, error) {
 	return p, nil
 }
 
-// singles are the mutations by themselves.
-func singles() Portfolio {
+// singles are the mutations of a case by themselves.
+func singles(c *datasets.Case) Portfolio {
 	var p Portfolio
-	for _, m := range Mutations() {
+	for _, m := range mutationsOf(c.State != nil) {
 		p = append(p, Sequence{Steps: []Mutation{m}})
 	}
 	return p
@@ -110,8 +110,7 @@ const (
 
 // breed makes a child of one or two parents: a step more, a step less, another
 // step, another order, another draw, or the steps of both.
-func breed(r *datasets.Rand, a, b Sequence) Sequence {
-	all := Mutations()
+func breed(r *datasets.Rand, all []Mutation, a, b Sequence) Sequence {
 	child := Sequence{Steps: slices.Clone(a.Steps), Draw: a.Draw}
 	n := len(child.Steps)
 	switch r.IntN(6) {
@@ -226,7 +225,7 @@ func Search(ctx context.Context, c datasets.Case, p Portfolio, o Options, try Tr
 	if err := h.query(ctx, c, nil); err != nil {
 		return h.found, err
 	}
-	for _, q := range slices.Concat(p, singles()) {
+	for _, q := range slices.Concat(p, singles(&h.c)) {
 		if err := h.attempt(ctx, q); err != nil {
 			return h.found, err
 		}
@@ -239,7 +238,7 @@ func Search(ctx context.Context, c datasets.Case, p Portfolio, o Options, try Tr
 				return h.found, err
 			}
 		}
-		if err := h.attempt(ctx, breed(r, h.parent(r), h.parent(r))); err != nil {
+		if err := h.attempt(ctx, breed(r, mutationsOf(h.c.State != nil), h.parent(r), h.parent(r))); err != nil {
 			return h.found, err
 		}
 		if h.found.Queries == before {
@@ -304,7 +303,7 @@ func (h *hunt) query(ctx context.Context, v datasets.Case, q *Sequence) error {
 // parent is the best of three sequences drawn from what was tried.
 func (h *hunt) parent(r *datasets.Rand) Sequence {
 	if len(h.pool) == 0 {
-		return datasets.Pick(r, singles())
+		return datasets.Pick(r, singles(&h.c))
 	}
 	best := datasets.Pick(r, h.pool)
 	for range 2 {
@@ -411,7 +410,7 @@ func (l *learner) member(ctx context.Context, r *datasets.Rand, cases []datasets
 		})
 		return nil
 	}
-	if err := judge(singles()); err != nil {
+	if err := judge(singles(&cases[0])); err != nil {
 		return nil, err
 	}
 	for range generations {
@@ -421,7 +420,7 @@ func (l *learner) member(ctx context.Context, r *datasets.Rand, cases []datasets
 		parents := all[:min(len(all), population/2)]
 		var next []Sequence
 		for range population {
-			next = append(next, breed(r, datasets.Pick(r, parents).q, datasets.Pick(r, parents).q))
+			next = append(next, breed(r, mutationsOf(cases[0].State != nil), datasets.Pick(r, parents).q, datasets.Pick(r, parents).q))
 		}
 		if err := judge(next); err != nil {
 			return nil, err

@@ -455,7 +455,7 @@ func TestMutationsKeepTheAttackAndNameTheirCase(t *testing.T) {
 			t.Fatal("a benign case was varied")
 		}
 	}
-	for _, v := range Mutations() {
+	for _, v := range mutations() {
 		if applied[v.Name] < 150 {
 			t.Errorf("%s applies to %d cases", v.Name, applied[v.Name])
 		}

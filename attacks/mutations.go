@@ -21,6 +21,7 @@ const (
 	Characters MutationKind = "characters" // other characters, the same words
 	Wrapping   MutationKind = "wrapping"   // the claim in an encoding or a comment
 	Wording    MutationKind = "wording"    // other words, the same claim
+	Language   MutationKind = "language"   // the same claim in another language; of cases whose outcome is a state
 	Laundering MutationKind = "laundering" // the same claim by another way, so that its last author is somebody else
 )
 
@@ -42,6 +43,19 @@ type Mutation struct {
 
 // Mutations is the catalog, in the order of the documentation.
 func Mutations() []Mutation {
+	return append(mutations(), inLanguages()...)
+}
+
+// mutationsOf are those that can apply to cases whose outcome is a state, or to others.
+func mutationsOf(states bool) []Mutation {
+	if states {
+		return Mutations()
+	}
+	return mutations()
+}
+
+// mutations are those of every case.
+func mutations() []Mutation {
 	return []Mutation{
 		{"whitespace", Characters, "every space becomes other white space: several, no-break, thin, tabs", false,
 			ofClaims(whitespace)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 )
 
@@ -82,6 +83,21 @@ func TestMutationsOfStateCasesStillReachTheHarm(t *testing.T) {
 		t.Logf("%s: %d of %d", q, landed, applied)
 		if applied == 0 || landed > 0 && unread[m.Name] != "" || m.Opaque != (unread[m.Name] != "") {
 			t.Errorf("%s: %d of %d variants do harm, listed as unread: %q", q, landed, applied, unread[m.Name])
+		}
+	}
+}
+
+// Whatever step a claim can add, each language has words for it.
+func TestLanguagesKnowEveryTool(t *testing.T) {
+	if len(languageNames) != len(*languageList()) {
+		t.Errorf("%d of %d languages are in the catalog", len(languageNames), len(*languageList()))
+	}
+	for _, name := range languageNames {
+		l := (*languageList())[name]
+		for _, tool := range world.Tools() {
+			if says := l.Tools[tool.Name] != ""; says != (tool.Kind == world.Acts && tool.Desk != "") {
+				t.Errorf("%s has words for %s: %v", name, tool.Name, says)
+			}
 		}
 	}
 }

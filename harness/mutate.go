@@ -24,14 +24,21 @@ func MutateChoices() []string {
 	return append([]string{MutateNone, MutateAll}, attacks.MutationNames()...)
 }
 
+// sequence is one of the setting mutate. One that is optional may apply to nothing: of
+// all mutations, those that are made for sets of another kind.
+type sequence struct {
+	attacks.Sequence
+	optional bool
+}
+
 // sequences reads the setting mutate: whether the original attacks stay, and by
 // what they are varied. Without the setting the originals stay.
-func (c *Config) sequences() (originals bool, list []attacks.Sequence, err error) {
+func (c *Config) sequences() (originals bool, list []sequence, err error) {
 	if len(c.Mutate) == 0 {
 		return true, nil, nil
 	}
 	seen := map[string]bool{}
-	add := func(q attacks.Sequence) {
+	add := func(q sequence) {
 		if name := q.String(); !seen[name] {
 			seen[name] = true
 			list = append(list, q)
@@ -44,7 +51,7 @@ func (c *Config) sequences() (originals bool, list []attacks.Sequence, err error
 			continue
 		case MutateAll:
 			for _, m := range attacks.Mutations() {
-				add(attacks.Sequence{Steps: []attacks.Mutation{m}})
+				add(sequence{attacks.Sequence{Steps: []attacks.Mutation{m}}, m.Kind == attacks.Language})
 			}
 			continue
 		}
@@ -56,7 +63,7 @@ func (c *Config) sequences() (originals bool, list []attacks.Sequence, err error
 			}
 			return false, nil, &settings.Problem{Where: "--mutate", What: err.Error()}
 		}
-		add(q)
+		add(sequence{q, false})
 	}
 	return originals, list, nil
 }
@@ -119,9 +126,9 @@ func mutated(c Config, set *datasets.Set, cases []int) (*datasets.Set, []int, er
 		}
 	}
 	for n, q := range list {
-		if applied[n] == 0 {
+		if applied[n] == 0 && !q.optional {
 			return nil, nil, &settings.Problem{Where: "--mutate",
-				What: fmt.Sprintf("%s applies to none of the chosen attacks of %s", q, set.Name),
+				What: fmt.Sprintf("%v applies to none of the chosen attacks of %s", q, set.Name),
 				Hint: "choose another mutation, or other cases (a variant is not varied again)"}
 		}
 	}
