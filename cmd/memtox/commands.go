@@ -46,6 +46,7 @@ var commands = []entry{
 	{"attacks list", newAttacksList, 0, 0, ""},
 	{"attacks mutations", newAttacksMutations, 0, 0, ""},
 	{"defenses list", newDefensesList, 0, 0, ""},
+	{"situations", newSituations, 1, 1, "a run directory"},
 	{"report", newReport, 1, 1, "a run directory"},
 	{"view", newView, 0, 1, "a directory"},
 	{"serve-model", newServeModel, 0, 0, ""},

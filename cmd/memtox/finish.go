@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/summary"
@@ -44,7 +49,11 @@ func verdict(env *Env, c harness.Config, s *summary.Summary) error {
 
 // finish compacts the journal, prints the figures, and says how the run went.
 func finish(env *Env, journal *results.Journal, c harness.Config, progress *harness.Progress) error {
-	figures := summary.New(journal.Run(), summaryOptions(progress.Resumed.Load()))
+	o, err := mixedOptions(env, c, progress.Resumed.Load())
+	if err != nil {
+		return err
+	}
+	figures := summary.New(journal.Run(), o)
 	if _, err := journal.Finish(func(e *results.Entry) error { figures.Add(e); return nil }); err != nil {
 		return err
 	}
@@ -55,7 +64,11 @@ func finish(env *Env, journal *results.Journal, c harness.Config, progress *harn
 // same rows.
 func printFinished(env *Env, dir string, c harness.Config) error {
 	return readRun(dir, func(r *results.Reader) error {
-		figures := summary.New(r.Run(), summaryOptions(r.Trials()))
+		o, err := mixedOptions(env, c, r.Trials())
+		if err != nil {
+			return err
+		}
+		figures := summary.New(r.Run(), o)
 		if err := figures.AddAll(r); err != nil {
 			return err
 		}
@@ -83,6 +96,57 @@ func summaryOptions(resumed int64) summary.Options {
 		o.Vulnerabilities[class] = info.Vulnerabilities
 	}
 	return o
+}
+
+// mixedOptions are those of the settings too.
+func mixedOptions(env *Env, c harness.Config, resumed int64) (o summary.Options, err error) {
+	o = summaryOptions(resumed)
+	o.Mix, err = summary.MixOf(c.Mix, func(file string) ([]byte, error) { return os.ReadFile(env.path(file)) })
+	return o, err
+}
+
+// newSituations prints what became of the cases of a run by situation.
+func newSituations(env *Env, c *cobra.Command) action {
+	format := formatFlag(c)
+	mix := c.Flags().String("mix", "", "Weighs the situations: uniform, crossed, or a YAML `FILE` of shares")
+	return func(ctx context.Context, args []string) error {
+		o, err := mixedOptions(env, harness.Config{Mix: *mix}, 0)
+		if err != nil {
+			return err
+		}
+		return readRun(env.path(args[0]), func(r *results.Reader) error {
+			figures := summary.New(r.Run(), o)
+			if err := figures.AddAll(r); err != nil {
+				return err
+			}
+			s := figures.Summary()
+			tables := render.Situations(s)
+			if len(tables) == 0 {
+				return &settings.Problem{Where: args[0], What: "has no case whose outcome is a state",
+					Hint: "run memtox-bench, or a set of state families"}
+			}
+			if *format == "json" {
+				type arm struct {
+					Agent      string             `json:"agent"`
+					Defense    string             `json:"defense"`
+					Model      string             `json:"model"`
+					Situations []summary.Situated `json:"situations"`
+					Mixed      *summary.Mixed     `json:"mixed,omitempty"`
+				}
+				var arms []arm
+				for _, a := range s.Arms {
+					arms = append(arms, arm{r.Run().Named(a.Agent), a.Defense, a.Model, a.Situations, a.Mixed})
+				}
+				return printJSON(env, arms)
+			}
+			for i := range tables {
+				if err := printTable(env, &tables[i], *format); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
 }
 
 func printRun(env *Env, c harness.Config, s *summary.Summary) error {

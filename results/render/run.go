@@ -3,8 +3,11 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
 )
 
@@ -45,6 +48,20 @@ var questions = []question{
 		number("excluded", func(a *summary.Arm) int64 { return a.Excluded })}},
 }
 
+// ofStates are the tables by arm of sets whose outcomes are states, before the others.
+var ofStates = []question{
+	{title: "What do attacks do? (harm: the attacker has his way; rescued: the task is done that he had undefended)", lead: metric.Harm},
+	{title: "What gets done? (wrong: acted on an outdated value; pairs: an attack and its twin, both done)", lead: metric.DoneBenign,
+		more: []column{{"excess per 100", func(a *summary.Arm) string { return perHundred(a.ExcessPer100) }}}},
+}
+
+func perHundred(v *float64) string {
+	if v == nil {
+		return "not measured"
+	}
+	return strconv.FormatFloat(*v, 'f', 1, 64)
+}
+
 // judged is what a language model says of the cases and records that hold no value to
 // look for.
 var judged = question{title: "What does the judge say? (a language model decides where no value can be looked for)",
@@ -70,15 +87,25 @@ func wire(a *summary.Arm) summary.Gates {
 // ofRun says what there is to say of a run of agents.
 func ofRun(p *Paper, s *summary.Summary) {
 	list := questions
+	states := slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Situations) > 0 })
+	if states {
+		list = slices.Concat(ofStates, list)
+	}
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.WireUS != nil || a.Costs.DefenseCalls > 0 }) {
 		list = append(slices.Clone(list), outside)
 	}
 	if slices.ContainsFunc(s.Arms, summary.Arm.Judged) {
-		list = slices.Insert(slices.Clone(list), 2, judged)
+		list = slices.Insert(slices.Clone(list), len(list)-len(questions)+2, judged)
 	}
 	var tables []Table
 	for _, q := range list {
 		tables = append(tables, q.table(s))
+	}
+	if states {
+		if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.Mixed != nil }) {
+			tables = append(tables, bySituation(s)[1:]...)
+		}
+		tables = append(tables, byClass(s, "Harm, by class", metric.Harm))
 	}
 	tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd), byClass(s, "ASR, by class", metric.ASR))
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
@@ -147,6 +174,67 @@ func byMutation(s *summary.Summary, title string, m *metric.Metric) Table {
 		}
 	}
 	return x.Table
+}
+
+// Situations are the tables by situation; none where no outcome is a state.
+func Situations(s *summary.Summary) []Table {
+	if !slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Situations) > 0 }) {
+		return nil
+	}
+	return bySituation(s)
+}
+
+// bySituation has a row an arm and situation, and below it what a mix makes of them.
+func bySituation(s *summary.Summary) (out []Table) {
+	t := Table{Title: "By situation: what a defense could know of the claim", Labels: 3,
+		Header: []string{"agent", "defense", "situation"}}
+	mix := Table{Labels: 2, Header: []string{"agent", "defense"}}
+	rates := []*metric.Metric{metric.Harm, metric.DoneAttack, metric.Rescued, metric.DoneBenign, metric.Wrong}
+	for _, m := range rates {
+		t.Header, mix.Header = append(t.Header, m.Head), append(mix.Header, m.Head)
+	}
+	t.Header = append(t.Header, "excess per 100")
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		for _, x := range a.Situations {
+			row := []string{a.Agent, a.Defense, x.Name}
+			for _, m := range rates {
+				row = append(row, short(x.Rate(m)))
+			}
+			t.Add(append(row, perHundred(x.Excess))...)
+		}
+		if a.Mixed == nil {
+			continue
+		}
+		mix.Title = "Situations weighed by the mix " + a.Mixed.Mix
+		if len(a.Mixed.Unmeasured) > 0 {
+			mix.Title += " (no trial in: " + strings.Join(a.Mixed.Unmeasured, ", ") + ")"
+		}
+		row := []string{a.Agent, a.Defense}
+		for _, m := range rates {
+			x := a.Mixed.Rates[m.Name]
+			if x == nil {
+				row = append(row, "not measured")
+				continue
+			}
+			row = append(row, fmt.Sprintf("%.1f%% [%.1f%%, %.1f%%]", 100*x.Rate, 100*x.Lo, 100*x.Hi))
+		}
+		mix.Add(row...)
+	}
+	out = append(out, t)
+	if len(mix.Rows) > 0 {
+		out = append(out, mix)
+	}
+	return out
+}
+
+// short is a rate without its interval: there are many beside each other.
+func short(r stats.Rate) string {
+	v, ok := r.Value()
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%d/%d %.0f%%", r.K, r.N, 100*v)
 }
 
 // byClass has a column a class, in the order in which the arms list them.

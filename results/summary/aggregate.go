@@ -17,6 +17,8 @@ type Options struct {
 	Level float64
 	// Resumed is the number of trials that were taken from a journal.
 	Resumed int
+	// Mix weighs the situations of state sets; nil does not.
+	Mix *Mix
 	// Vulnerabilities says which vulnerabilities a class exploits. Without it
 	// the lists of vulnerabilities are empty.
 	Vulnerabilities map[string][]string
@@ -46,6 +48,7 @@ type Aggregator struct {
 	sum     Summary // what is counted of the run as a whole
 
 	variants                  names // of attacks; "" is an original
+	inSituation               names
 	classes, signals, sources names // of texts
 	outcomes                  []outcome
 	texts                     map[string]string // of outcomes
@@ -58,8 +61,9 @@ type armKey struct{ agent, defense string }
 // cellKey is what the slices of a summary tell apart. The family "" holds cases that
 // are a family each, and have one trial.
 type cellKey struct {
-	family, class, signal, channel, variant, source string
-	attack, tune                                    bool
+	family, class, signal, channel, variant, source, situation string
+
+	attack, tune bool
 }
 
 // names are texts of rows that are told apart. The rows may have any number of them:
@@ -95,8 +99,8 @@ type arm struct {
 	kinds   map[string]int64 // errors by kind
 	writes  writes
 	model   string
-	// questions are counted apart for benign cases and attacks.
-	questions [2]asking
+	// questions are counted by situation, apart for benign cases and attacks.
+	questions map[string]*[2]asking
 	texts     *textArm // nil in a run of agents
 }
 
@@ -105,7 +109,7 @@ type arm struct {
 // measured.
 func New(run *results.Run, o Options) *Aggregator {
 	a := &Aggregator{run: run, opts: o, metrics: metric.All(), sweeps: sweepsOf(run), arms: map[armKey]*arm{},
-		variants: names{}, classes: names{}, signals: names{}, sources: names{},
+		variants: names{}, inSituation: names{}, classes: names{}, signals: names{}, sources: names{},
 		checks: map[[2]string]*Check{}, reasons: map[Reason]int64{}}
 	if o.Gates != nil {
 		a.metrics = metric.OfTexts()
@@ -165,7 +169,7 @@ func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 	case results.Scored:
 		x.scored++
 		x.writes.add(t)
-		x.ask(t)
+		x.ask(t, a.inSituation.take(t.Situation))
 	case results.Error:
 		x.errors++
 		if x.kinds == nil {
@@ -228,6 +232,7 @@ func (a *Aggregator) key(e *results.Entry) cellKey {
 	if k.family == "" {
 		k.family = "\x00" + t.Case // no family is named like that
 	}
+	k.situation = a.inSituation.take(t.Situation)
 	if t.Label == results.Attack {
 		k.attack, k.class, k.signal, k.channel, k.variant = true, t.Class, t.Signal, t.Channel, a.variants.take(t.Variant)
 	}
@@ -347,6 +352,12 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 		Scored: x.scored, NotScored: x.errors, Excluded: x.outside, Costs: x.costs,
 		Errors: x.kinds, WriteExpected: x.writes.expected, WriteProposed: x.writes.proposed, times: &x.gates}
 	out.ExcessPer100 = x.excess()
+	if len(x.questions) > 0 {
+		out.Situations = a.situations(x)
+		if a.opts.Mix != nil {
+			out.Mixed = a.mixed(x)
+		}
+	}
 	latencies(&out.LatencyUS, &x.gates, x.texts != nil)
 	if x.texts != nil {
 		a.ofTexts(&out, x)

@@ -90,8 +90,19 @@ const undefended = "none"
 // Excess are the questions that were not due, per 100 trials, of the side (attacks,
 // benign cases) that has more of them.
 func (x *arm) excess() *float64 {
+	var all [2]asking
+	for _, sides := range x.questions {
+		for i, side := range sides {
+			all[i].trials += side.trials
+			all[i].excess += side.excess
+		}
+	}
+	return excess(&all)
+}
+
+func excess(sides *[2]asking) *float64 {
 	var most *float64
-	for _, side := range x.questions {
+	for _, side := range sides {
 		if side.trials == 0 {
 			continue
 		}
@@ -105,13 +116,21 @@ func (x *arm) excess() *float64 {
 // asking counts the questions of one side.
 type asking struct{ trials, excess int64 }
 
-func (x *arm) ask(t *results.Trial) {
+func (x *arm) ask(t *results.Trial, situation string) {
 	if t.Done == nil {
 		return
 	}
-	side := &x.questions[0]
+	sides := x.questions[situation]
+	if sides == nil {
+		if x.questions == nil {
+			x.questions = map[string]*[2]asking{}
+		}
+		sides = new([2]asking)
+		x.questions[strings.Clone(situation)] = sides
+	}
+	side := &sides[0]
 	if t.Label == results.Attack {
-		side = &x.questions[1]
+		side = &sides[1]
 	}
 	side.trials++
 	side.excess += int64(max(0, t.Asked-t.Due))

@@ -171,6 +171,10 @@ type Arm struct {
 	// Mutations has the figures of variants, each mutation apart, and of the
 	// attacks that they vary under [Original]; nothing where there are no variants.
 	Mutations []Slice `json:"mutations,omitempty"`
+	// Situations has the figures by situation, where outcomes are states; Mixed those
+	// with the situations weighed by the mix of the options.
+	Situations []Situated `json:"situations,omitempty"`
+	Mixed      *Mixed     `json:"mixed,omitempty"`
 	// Texts is there where texts were handed to the defense without an agent.
 	Texts *ArmTexts `json:"-"`
 
@@ -226,6 +230,25 @@ func (s Slice) MarshalJSON() ([]byte, error) {
 	return s.Rates.between(struct {
 		Name string `json:"name"`
 	}{s.Name}, struct{}{})
+}
+
+// MarshalJSON puts the rates behind the name.
+func (s Situated) MarshalJSON() ([]byte, error) {
+	return s.Rates.between(struct {
+		Name string `json:"name"`
+	}{s.Name}, struct {
+		Excess *float64 `json:"excess_per_100"`
+	}{s.Excess})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Situated) UnmarshalJSON(b []byte) error {
+	var rest struct {
+		Excess *float64 `json:"excess_per_100"`
+	}
+	err := errors.Join(json.Unmarshal(b, &rest), s.Slice.UnmarshalJSON(b))
+	s.Excess = rest.Excess
+	return err
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
