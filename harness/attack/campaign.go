@@ -87,6 +87,7 @@ type Result struct {
 type Arm struct {
 	Agent   string `json:"agent"`
 	Defense string `json:"defense"`
+	Model   string `json:"model,omitempty"` // where the target has several
 	Cases   int    `json:"cases"`
 	// NotScored are cases of which every query failed.
 	NotScored int `json:"not_scored"`
@@ -374,7 +375,19 @@ func (s *Campaign) append(l line) error {
 // armName names an arm in the journal.
 func (s *Campaign) armName(arm int) string {
 	a := &s.x.Plan.Arms[arm]
-	return a.Agent() + "/" + a.Defense.Name
+	name := a.Agent() + "/" + a.Defense.Name
+	if m := s.modelOf(arm); m != "" {
+		name += "/" + m
+	}
+	return name
+}
+
+// modelOf is the model of an arm, where the target has several.
+func (s *Campaign) modelOf(arm int) string {
+	if len(s.x.Models) < 2 {
+		return ""
+	}
+	return s.x.Models[s.x.Plan.Arms[arm].Model].Name
 }
 
 // cases are those of a list that apply to an arm.
@@ -606,7 +619,7 @@ func (s *Campaign) levels() []int {
 func (s *Campaign) arm(arm int) Arm {
 	a := s.x.Plan.Arms[arm]
 	name := s.armName(arm)
-	out := Arm{Agent: a.Agent(), Defense: a.Defense.Name, Winners: map[string]int{},
+	out := Arm{Agent: a.Agent(), Defense: a.Defense.Name, Model: s.modelOf(arm), Winners: map[string]int{},
 		Portfolio: append([]string{}, s.learned[name].Portfolio...), LearnQueries: s.learned[name].Queries}
 	var lines []line
 	states := map[string]bool{}
@@ -668,7 +681,7 @@ func (s *Campaign) writeWinners(dir string, r *Result) error {
 	taken := map[string]bool{}
 	for i := range r.Arms {
 		a := &r.Arms[i]
-		found := s.found[a.Agent+"/"+a.Defense]
+		found := s.found[s.armName(i)]
 		var b bytes.Buffer
 		for _, id := range slices.Sorted(maps.Keys(found)) {
 			if w := found[id].Winner; w != nil {
@@ -679,9 +692,10 @@ func (s *Campaign) writeWinners(dir string, r *Result) error {
 		if b.Len() == 0 {
 			continue
 		}
-		base := fileName(a.Agent + "-" + a.Defense)
+		name := fileName(strings.TrimSuffix(a.Agent+"-"+a.Defense+"-"+a.Model, "-"))
+		base := name
 		for n := 2; taken[base]; n++ {
-			base = fmt.Sprintf("%s-%d", fileName(a.Agent+"-"+a.Defense), n)
+			base = fmt.Sprintf("%s-%d", name, n)
 		}
 		taken[base] = true
 		a.File = winnersFolder + "/" + base + ".jsonl"

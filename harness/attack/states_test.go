@@ -109,6 +109,24 @@ func TestAnAttackOnStatesIsAfterHarm(t *testing.T) {
 	}
 }
 
+// Both ends of compliance are targets of their own.
+func TestEachEndOfComplianceIsAttackedByItself(t *testing.T) {
+	set := stateSet(t)
+	_, r := campaign(t, t.TempDir(), func(c *Options, _ *harness.Catalog) {
+		c.Config.Dataset, c.Config.Model, c.Config.Defenses = set, "reference", []string{"attribution-only"}
+		c.Learn, c.Budget = 0, 2
+	})
+	if len(r.Arms) != 2 || r.Arms[0].Model != "reference:naive" || r.Arms[1].Model != "reference:cautious" ||
+		r.Arms[0].File == r.Arms[1].File && r.Arms[0].File != "" {
+		t.Fatalf("%+v", r.Arms)
+	}
+	naive, _ := r.Arms[0].At(2)
+	cautious, _ := r.Arms[1].At(2)
+	if naive.Harm.K != naive.Harm.N || cautious.Harm.K >= naive.Harm.K {
+		t.Errorf("harm of naive %v, of cautious %v", naive.Harm, cautious.Harm)
+	}
+}
+
 // What an attacker makes up on the way is understood as the claim that it stands for,
 // also where the claim adds a step and holds no slot's value.
 func TestAnAttackersWordsAreUnderstood(t *testing.T) {
