@@ -144,7 +144,7 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 			if read.attributed() {
 				depends(ctx)
 			}
-			return read.reply(), nil
+			return counted(&req, read.reply()), nil
 		}
 	}
 	depends(ctx)
@@ -164,12 +164,18 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	default:
 		r = v.answerTurn()
 	}
-	r.Usage = model.Usage{Completion: model.Tokens(r.Text), Calls: 1, Estimated: true}
-	for _, msg := range req.Messages {
-		r.Usage.Prompt += 4 + model.Tokens(msg.Content)
-	}
+	r = counted(&req, r)
 	m.replies.keep(key, &req, r)
 	return r, nil
+}
+
+// counted is a reply with what it took.
+func counted(req *model.Request, r model.Reply) model.Reply {
+	r.Usage = model.Usage{Completion: model.Tokens(r.Text), Calls: 1, Estimated: true}
+	for i := range req.Messages {
+		r.Usage.Prompt += 4 + model.Tokens(req.Messages[i].Content)
+	}
+	return r
 }
 
 type ask uint8
