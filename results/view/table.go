@@ -13,16 +13,17 @@ import (
 // no (or neither), and numbers.
 var (
 	textColumns = []string{"case", "family", "label", "class", "signal", "channel", "domain", "goal", "kind",
-		"agent", "defense", "model", "status", "reason", "written_route", "variant"}
+		"agent", "defense", "model", "status", "reason", "written_route", "variant", "situation"}
 	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced",
 		"influenced_unwritten",
 		"detected", "deferred", "legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done",
-		"utility_under_attack", "asked"}
-	numberColumns = []string{"index", "epoch", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer",
+		"utility_under_attack", "kept", "right", "harm", "wrong", "done", "idle"}
+	numberColumns = []string{"index", "epoch", "asked", "due", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer",
 		"model_calls", "tool_calls", "wall_us"}
 	allColumns = slices.Concat(textColumns, flagColumns, numberColumns)
 	// facetColumns have few values: a list to choose from.
-	facetColumns = []string{"label", "class", "agent", "defense", "status", "channel", "signal", "domain", "kind"}
+	facetColumns = []string{"label", "class", "agent", "defense", "model", "status", "channel", "signal", "domain", "kind",
+		"situation"}
 )
 
 // attackColumns say something of attacks only. Rows hold false in them for benign

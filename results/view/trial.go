@@ -70,7 +70,8 @@ func (s *snapshot) page(id string) (*Page, error) {
 	p := &Page{Trial: columnsOf(&e.Trial)}
 	for _, i := range s.table.same(row) {
 		m := map[string]any{}
-		for _, c := range []string{"trial", "agent", "defense", "status", "written", "influenced", "detected", "utility"} {
+		for _, c := range []string{"trial", "agent", "defense", "model", "status", "written", "influenced", "detected",
+			"utility", "harm", "wrong", "done"} {
 			m[c] = s.table.value(i, c)
 		}
 		p.Same = append(p.Same, m)

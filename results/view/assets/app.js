@@ -152,8 +152,11 @@ function rowKeys(selector = 'a.row') {
 
 // ---- the trials of a run ----
 
-const columns = ['case', 'label', 'class', 'agent', 'defense', 'status', 'proposed', 'written', 'exposed', 'influenced', 'detected', 'legit_stopped', 'utility'];
-const flagFilters = ['written', 'influenced', 'detected', 'deferred', 'legit_stopped', 'utility'];
+const columns = ['case', 'label', 'class', 'agent', 'defense', 'model', 'status', 'proposed', 'written', 'exposed', 'influenced', 'harm', 'wrong', 'done', 'detected', 'legit_stopped', 'utility'];
+const flagFilters = ['written', 'influenced', 'harm', 'wrong', 'done', 'detected', 'deferred', 'legit_stopped', 'utility'];
+// Columns that say something only where the run has several models, and where outcomes are states.
+const ofStates = ['harm', 'wrong', 'done'];
+const says = (data, c) => c === 'model' ? data.facets.model.length > 1 : !ofStates.includes(c) || data.facets.situation.some(f => f.value);
 const pageSize = 100;
 
 function yesNo(v) {
@@ -233,7 +236,7 @@ function filters(data, params) {
     h('label', { class: 'wide' }, 'case, family, reason or id', search),
     Object.entries(data.facets).filter(([, list]) => list.length > 1).map(([name, list]) => choose('is.' + name, name,
       list.map(f => h('option', { value: f.value }, show(f.value || '(none)'), ` ${f.n.toLocaleString()}`)))),
-    flagFilters.map(name => choose('flag.' + name, name.replaceAll('_', ' '), [['yes', 'yes'], ['no', 'no'], ['none', 'did not arise']].map(([v, t]) => h('option', { value: v }, t)))),
+    flagFilters.filter(name => says(data, name)).map(name => choose('flag.' + name, name.replaceAll('_', ' '), [['yes', 'yes'], ['no', 'no'], ['none', 'did not arise']].map(([v, t]) => h('option', { value: v }, t)))),
     h('button', { type: 'button', onclick: () => go('run', { run: route().params.get('run') }, true) }, 'Clear'),
   ]);
   form.addEventListener('submit', e => e.preventDefault());
@@ -246,7 +249,7 @@ function draw(data, params) {
   add(about, [show(data.run.dataset), ', model ', show(data.run.model), data.run.llm ? '. ' : ', which is memtox\'s reference model and not an LLM. ',
     data.finished ? `${data.total.toLocaleString()} trials.` : h('strong', null, `The run goes on or was stopped: ${data.total.toLocaleString()} of ${data.planned.toLocaleString()} trials. This page follows it.`)]);
   const sort = params.get('sort') || '', table = document.getElementById('trials');
-  table.tHead.replaceChildren(h('tr', null, columns.map(c => {
+  table.tHead.replaceChildren(h('tr', null, columns.filter(c => says(data, c)).map(c => {
     const up = sort === c, down = sort === '-' + c;
     return h('th', { scope: 'col', 'aria-sort': up ? 'ascending' : down ? 'descending' : undefined },
       h('button', { type: 'button', class: 'sort', onclick: () => changed(route().params, 'sort', up ? '-' + c : down ? '' : c) }, c.replaceAll('_', ' '), h('span', { 'aria-hidden': 'true' }, up ? ' ▲' : down ? ' ▼' : '')));
@@ -254,6 +257,7 @@ function draw(data, params) {
   const body = table.tBodies[0];
   const focused = document.activeElement && body.contains(document.activeElement) ? document.activeElement.dataset.trial : '';
   body.replaceChildren(...data.rows.map(r => h('tr', null, r.slice(1).map((v, i) => {
+    if (!says(data, columns[i])) return null;
     if (i === 0) return h('td', { class: 'case' }, h('a', { class: 'row', 'data-trial': r[0], href: link('trial', { run: params.get('run'), id: r[0] }) }, show(v || r[0])));
     return h('td', null, typeof v === 'boolean' || v === null ? yesNo(v) : show(v));
   }))));
@@ -308,7 +312,7 @@ function facts(v) {
     ? ['attack', v.class, v.signal && v.signal + ' signal', v.channel && 'meant for channel ' + v.channel, v.goal]
     : ['benign', v.kind];
   return h('p', { class: 'facts' }, parts.filter(Boolean).map(t => [h('span', { class: 'tag' }, show(t)), ' ']),
-    v.domain && h('span', { class: 'tag' }, show(v.domain)), ' ', v.family && ['family ', show(v.family)], v.twin && [', twin ', show(v.twin)]);
+    v.domain && h('span', { class: 'tag' }, show(v.domain)), ' ', v.situation && [h('span', { class: 'tag' }, show(v.situation)), ' '], v.family && ['family ', show(v.family)], v.twin && [', twin ', show(v.twin)]);
 }
 
 const origins = { SYSTEM: 'system', USER: 'user', AGENT_AUTHORED: 'agent', EXTERNAL_TOOL: 'external' };
@@ -328,21 +332,24 @@ function originOf(o) {
 
 function sameCase(p, run, id, other, beside) {
   if (p.same.length < 2) return null;
+  const several = models(p) > 1;
+  const flags = ['written', 'influenced', ...ofStates, 'detected', 'utility'].filter(c => !ofStates.includes(c) || p.same.some(s => typeof s[c] === 'boolean'));
   return h('details', { class: 'same', open: true }, h('summary', null, `The same case in ${p.same.length} arms`),
     h('div', { class: 'scroll' }, h('table', null,
-      h('thead', null, h('tr', null, ['agent', 'defense', 'status', 'written', 'influenced', 'detected', 'utility', 'beside'].map(t => h('th', { scope: 'col' }, t)))),
+      h('thead', null, h('tr', null, ['agent', 'defense', several && 'model', 'status', ...flags, 'beside'].filter(Boolean).map(t => h('th', { scope: 'col' }, t)))),
       h('tbody', null, p.same.map(s => h('tr', s.trial === id ? { class: 'here', 'aria-current': 'true' } : s.trial === other ? { class: 'there' } : null,
-        h('td', null, show(s.agent)), h('td', null, h('a', { href: link('trial', { run, id: s.trial }) }, show(s.defense))), h('td', null, show(s.status)),
-        ['written', 'influenced', 'detected', 'utility'].map(c => h('td', null, yesNo(s[c]))),
-        h('td', null, s.trial === id ? 'this trial' : s.trial === other ? 'beside it' : h('a', { href: beside(s.trial), 'aria-label': `beside this one: ${s.agent} under ${s.defense}` }, 'beside'))))))));
+        h('td', null, show(s.agent)), h('td', null, h('a', { href: link('trial', { run, id: s.trial }) }, show(s.defense))), several && h('td', null, show(s.model)), h('td', null, show(s.status)),
+        flags.map(c => h('td', null, yesNo(s[c]))),
+        h('td', null, s.trial === id ? 'this trial' : s.trial === other ? 'beside it' : h('a', { href: beside(s.trial), 'aria-label': `beside this one: ${s.agent} under ${s.defense}${several ? ' with ' + s.model : ''}` }, 'beside'))))))));
 }
 
 const ofAttacks = ['proposed', 'written', 'held', 'exposed', 'acted', 'asserted', 'influenced'];
-const outcomes = ['proposed', 'written', 'held', 'exposed', 'acted', 'asserted', 'influenced', 'detected', 'deferred', 'legit_stopped', 'legit_survived', 'later_task_done', 'utility', 'other_task_done', 'own_task_done', 'memories_survived', 'utility_under_attack'];
+const outcomes = ['proposed', 'written', 'held', 'exposed', 'acted', 'asserted', 'influenced', 'detected', 'deferred', 'legit_stopped', 'legit_survived', 'later_task_done', 'utility', 'other_task_done', 'own_task_done', 'memories_survived', 'utility_under_attack', 'right', 'harm', 'wrong', 'done', 'idle'];
+const models = p => new Set(p.same.map(s => s.model)).size;
 
 function trialColumn(p, v) {
   return h('section', { class: 'trial', 'aria-label': `${v.agent} under ${v.defense}` },
-    h('h2', null, show(v.agent), ' under ', show(v.defense)),
+    h('h2', null, show(v.agent), ' under ', show(v.defense), models(p) > 1 && [' with ', show(v.model)]),
     v.status !== 'scored' && h('p', { class: 'problem' }, show(v.status === 'error' ? 'Not scored' : 'Excluded'), ': ', show(v.reason)),
     v.status === 'scored' && h('ul', { class: 'outcomes', 'aria-label': 'Outcome' }, outcomes.filter(c => v[c] !== null && v[c] !== undefined && (v.label === 'attack' || !ofAttacks.includes(c))).map(c => h('li', { class: v[c] ? 'is' : 'isnot' }, (v[c] ? '✓ ' : '✗ ') + c.replaceAll('_', ' '), h('span', { class: 'sr' }, v[c] ? ': yes' : ': no')))),
     p.problem && h('p', { class: 'note' }, show(p.problem)),
