@@ -131,7 +131,7 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 				if wordsIn(a.Value, c.Retrieval.Query) {
 					continue
 				}
-			case "date", "time", "money", "choice":
+			case "date", "time", "money", "number", "choice":
 				continue // a person says these in words of his own
 			}
 			if f.names(c, t, a) {
