@@ -437,11 +437,21 @@ func (r *reading) task(p *Phrases) model.Reply {
 	return model.Reply{Text: "Done: " + strings.Join(names, ", ") + "."}
 }
 
-// recalls are the calls that search memory, and open a skill of the right name.
+// recalls are the calls that search memory for the request and for each thing that it
+// leaves open, and open a skill of the right name.
 func (r *reading) recalls(p *Phrases) []model.Call {
 	var out []model.Call
 	if t := r.recall(); t != nil {
-		out = append(out, model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: r.now}}})
+		search := func(query string) {
+			out = append(out, model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: query}}})
+		}
+		search(r.now)
+		open := slotsOfAll(p.Calls)
+		for i := range p.Slots {
+			if s := &p.Slots[i]; slices.Contains(open, s.Name) && s.Called != "" {
+				search(s.Called)
+			}
+		}
 	}
 	if opens := world.Reader(memory.Skill).Name; p.Skill != "" && slices.Contains(r.skills, p.Skill) && r.offers(opens) {
 		out = append(out, model.Call{Name: opens, Args: []model.Arg{{Name: "name", Value: p.Skill}}})
