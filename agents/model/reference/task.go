@@ -290,33 +290,35 @@ func sentencesKnown(p *Phrases, s string) []string {
 	return out
 }
 
-// noted is a sentence as a note that can be understood by itself: where it does not
-// name what its value is of, that stands before it.
+// noted is a sentence as a note that can be understood, and found, by itself: where it
+// does not name most of what its value is of, that stands before it.
 func (p *Phrases) noted(line string) string {
 	for i := range p.Slots {
 		s := &p.Slots[i]
-		if s.offered(line) != "" && !shares(line, s.Called, 2) {
+		if s.offered(line) != "" && !names(line, s.Called) {
 			return s.Called + ": " + line
 		}
 	}
 	return line
 }
 
-// shares reports whether two texts have so many words in common that are not stop
-// words.
-func shares(a, b string, least int) bool {
-	words := map[string]bool{}
-	for _, t := range text.Tokens(a) {
-		words[text.Stem(t.Text)] = !text.IsStopword(t.Text)
+// names reports whether a sentence has three of five of the words of what something is
+// called, but for stop words.
+func names(sentence, called string) bool {
+	have := map[string]bool{}
+	for _, t := range text.Tokens(sentence) {
+		have[text.Stem(t.Text)] = true
 	}
-	n := 0
-	for _, t := range text.Tokens(b) {
-		if w := text.Stem(t.Text); words[w] {
+	n, all := 0, 0
+	for _, t := range text.Tokens(called) {
+		if text.IsStopword(t.Text) {
+			continue
+		}
+		if all++; have[text.Stem(t.Text)] {
 			n++
-			words[w] = false
 		}
 	}
-	return n >= least
+	return 5*n >= 3*all
 }
 
 // writes are the calls that keep what is not kept yet.
