@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -229,7 +230,11 @@ func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
 				return m.plain(list[index])
 			}
 			i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == made[v.Type] })
-			return Kinds()[i].draw(g, value{}).text
+			s := Kinds()[i].draw(g, value{}).text
+			if f.folder(name) {
+				s = strings.TrimSuffix(s, path.Ext(s))
+			}
+			return s
 		}
 		m.right[name] = draw(v.Right)
 		if !v.Fact {
@@ -244,6 +249,18 @@ func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
 		m.claims = append(m.claims, m.text(c))
 	}
 	return m
+}
+
+// folder reports whether a value is where files are kept.
+func (f *StateFamily) folder(name string) bool {
+	return slices.ContainsFunc(slices.Concat(f.Solve, f.Adds), func(call map[string]map[string]string) bool {
+		for _, args := range call {
+			if args["folder"] == "{"+name+"}" {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // plain puts the words in.
