@@ -40,6 +40,7 @@ var commands = []entry{
 	{"datasets validate", newDatasetsValidate, 1, 1, "a set or a file"},
 	{"datasets export", newDatasetsExport, 1, 1, "a set or a file"},
 	{"datasets mutate", newDatasetsMutate, 1, 1, "a set or a file"},
+	{"datasets new", newDatasetsNew, 1, 1, "the name of the file"},
 	{"datasets import", newDatasetsImport, 0, several, ""},
 	{"datasets fetch", newDatasetsFetch, 1, 1, "the name of a set"},
 	{"agents list", newAgentsList, 0, 0, ""},

@@ -41,6 +41,33 @@ func TestValidateRunsTheControls(t *testing.T) {
 	}
 }
 
+// What new writes validates and lands as it is, and is not written over what is there.
+func TestNewWritesAFamilyThatWorks(t *testing.T) {
+	c := newConsole(t)
+	c.must("datasets", "new", "mine.yaml", "--class", "explicit_command", "--known", "world")
+	if out := c.must("datasets", "validate", "mine.yaml"); !strings.Contains(out, "5 attacks, 5 benign cases") ||
+		!strings.Contains(out, "0 errors, 0 warnings") {
+		t.Error(out)
+	}
+	c.must("datasets", "validate", "--behaviour", "mine.yaml")
+	for args, want := range map[string]string{
+		"mine.yaml":                         "memtox: mine.yaml: exists already (",
+		"Mine.yaml":                         "memtox: Mine.yaml: is no name of a family file (",
+		"other.txt":                         "memtox: other.txt: is no name of a family file (",
+		"other.yaml --class policy_fcat":    `memtox: --class: unknown value "policy_fcat" (did you mean "policy_fact"?)`,
+		"other.yaml --twin truth":           "memtox: --twin: truth needs a table that bears the claim out (",
+		"other.yaml --benign --known world": "memtox: --benign: stands beside --known or --twin (",
+	} {
+		code := c.run(append([]string{"datasets", "new"}, strings.Fields(args)...)...)
+		if got := c.err.String(); code != Usage || !strings.HasPrefix(got, want) {
+			t.Errorf("datasets new %s: exit code %d, %s", args, code, got)
+		}
+	}
+	if code := c.run("datasets", "new", "no/such/folder.yaml"); code != Failed && code != Usage {
+		t.Errorf("exit code %d in a folder that is not there: %s", code, c.err.String())
+	}
+}
+
 // A server that was given a set understands its cases as a run in process does, by both
 // protocols.
 func TestServeModelUnderstandsTheSetThatItIsGiven(t *testing.T) {
