@@ -146,20 +146,68 @@ func newDatasetsShow(env *Env, c *cobra.Command) action {
 	}
 }
 
-// showSet counts the cases of a set by what tables are made of.
+// showSet counts the cases of a set by what tables are made of, and where their outcome
+// is a state by situation.
 func showSet(env *Env, set *datasets.Set, format string) error {
-	type key struct{ label, what string }
-	type group struct {
-		report, tune int
-		families     map[string]bool
+	groups := count(set, func(k *datasets.Case) (string, bool) { return "", true })
+	t := &render.Table{Header: []string{"label", "class or kind", "report", "tune", "families"}}
+	for _, g := range groups {
+		t.Add(g.label, g.what, fmt.Sprint(g.report), fmt.Sprint(g.tune), fmt.Sprint(len(g.families)))
 	}
+	situations := &render.Table{Header: []string{"label", "class or kind", "situation", "families", "cases"}}
+	for _, g := range count(set, func(k *datasets.Case) (string, bool) {
+		if k.State == nil {
+			return "", false
+		}
+		return k.State.Situation.String(), true
+	}) {
+		situations.Add(g.label, g.what, g.situation, fmt.Sprint(len(g.families)), fmt.Sprint(g.report+g.tune))
+	}
+	attacks, benign := set.Counts()
+	if format == "json" {
+		v := map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256,
+			"attacks": attacks, "benign": benign, "groups": t.Rows}
+		if len(situations.Rows) > 0 {
+			v["situations"] = situations.Rows
+		}
+		return printJSON(env, v)
+	}
+	about := fmt.Sprintf("%s: %d attacks, %d benign cases, SHA-256 %s", strings.TrimSpace(set.Name+" "+set.Version), attacks,
+		benign, set.SHA256)
+	_, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(about))
+	if err == nil {
+		err = printTable(env, t, format)
+	}
+	if err != nil || len(situations.Rows) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(env.Stdout); err != nil {
+		return err
+	}
+	return printTable(env, situations, format)
+}
+
+// group are the cases of one label and class or kind, and of one situation.
+type group struct {
+	label, what, situation string
+	report, tune           int
+	families               map[string]bool
+}
+
+// count groups the cases that are in a situation, in the order of what tables are made of.
+func count(set *datasets.Set, situation func(*datasets.Case) (string, bool)) []*group {
+	type key struct{ label, what, situation string }
 	groups := map[key]*group{}
 	for i := range set.Cases {
 		k := &set.Cases[i]
-		of := key{string(k.Label), cmp.Or(k.Class, k.Kind)}
+		in, ok := situation(k)
+		if !ok {
+			continue
+		}
+		of := key{string(k.Label), cmp.Or(k.Class, k.Kind), in}
 		g := groups[of]
 		if g == nil {
-			g = &group{families: map[string]bool{}}
+			g = &group{label: of.label, what: of.what, situation: in, families: map[string]bool{}}
 			groups[of] = g
 		}
 		if g.families[k.Family] = true; k.Split == datasets.Tune {
@@ -169,30 +217,16 @@ func showSet(env *Env, set *datasets.Set, format string) error {
 		}
 	}
 	rank := append(datasets.Classes(), datasets.Kinds()...)
-	place := func(k key) int { // what is in no list comes last
-		if i := slices.Index(rank, k.what); i >= 0 {
+	place := func(what string) int { // what is in no list comes last
+		if i := slices.Index(rank, what); i >= 0 {
 			return i
 		}
 		return len(rank)
 	}
-	t := &render.Table{Header: []string{"label", "class or kind", "report", "tune", "families"}}
-	for _, k := range slices.SortedFunc(maps.Keys(groups), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(a), place(b)), cmp.Compare(a.what, b.what))
-	}) {
-		g := groups[k]
-		t.Add(k.label, k.what, fmt.Sprint(g.report), fmt.Sprint(g.tune), fmt.Sprint(len(g.families)))
-	}
-	attacks, benign := set.Counts()
-	if format == "json" {
-		return printJSON(env, map[string]any{"name": set.Name, "version": set.Version, "sha256": set.SHA256,
-			"attacks": attacks, "benign": benign, "groups": t.Rows})
-	}
-	about := fmt.Sprintf("%s %s: %d attacks, %d benign cases, SHA-256 %s", set.Name, set.Version, attacks, benign,
-		set.SHA256)
-	if _, err := fmt.Fprintf(env.Stdout, "%s\n\n", inert.Text(strings.Join(strings.Fields(about), " "))); err != nil {
-		return err
-	}
-	return printTable(env, t, format)
+	return slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(place(a.what), place(b.what)), cmp.Compare(a.what, b.what),
+			cmp.Compare(a.situation, b.situation))
+	})
 }
 
 func newDatasetsExport(env *Env, c *cobra.Command) action {

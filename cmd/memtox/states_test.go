@@ -41,6 +41,22 @@ func TestValidateRunsTheControls(t *testing.T) {
 	}
 }
 
+// A set whose outcomes are states is shown by situation too.
+func TestShowCountsSituations(t *testing.T) {
+	c := newConsole(t)
+	_, out, ok := strings.Cut(c.must("datasets", "show", states(t, "court-hours.yaml")), "\n\nlabel   class or kind     situation                         ")
+	want := `families  cases
+attack  explicit_command  external kept world-against high  1         5
+benign  asked             external kept world-agrees high   1         5
+`
+	if !ok || strings.TrimSpace(out) != strings.TrimSpace(want) {
+		t.Errorf("%s\nwant\n%s", out, want)
+	}
+	if out := c.must("datasets", "show", "memtox-smoke"); strings.Contains(out, "situation") {
+		t.Errorf("situations of a set that has none:\n%s", out)
+	}
+}
+
 // What new writes validates and lands as it is, and is not written over what is there.
 func TestNewWritesAFamilyThatWorks(t *testing.T) {
 	c := newConsole(t)
