@@ -129,7 +129,8 @@ func mutated(c Config, set *datasets.Set, cases []int) (*datasets.Set, []int, er
 		if applied[n] == 0 && !q.optional {
 			return nil, nil, &settings.Problem{Where: "--mutate",
 				What: fmt.Sprintf("%v applies to none of the chosen attacks of %s", q, set.Name),
-				Hint: "choose another mutation, or other cases (a variant is not varied again)"}
+				Hint: "choose another mutation, or other cases (a variant is not varied again, and a language is of cases " +
+					"whose outcome is a state)"}
 		}
 	}
 	return &next, out, nil

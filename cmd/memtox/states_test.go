@@ -8,9 +8,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/memtox/memtox/results"
 )
 
 // states is the path of a sample family of state cases.
@@ -127,5 +133,29 @@ func TestServeModelUnderstandsTheSetThatItIsGiven(t *testing.T) {
 		if got := digest(kind[:6], "--model", kind, "--base-url", url); got != want {
 			t.Errorf("%s: digest %s, in process %s", kind, got, want)
 		}
+	}
+}
+
+// A run of state cases, with both ends of compliance and with mutations, goes on where
+// it was, and is the sum of its shards.
+func TestAStateRunIsGoneOnWithAndMerged(t *testing.T) {
+	c := newConsole(t)
+	args := []string{"run", "--dataset", states(t, ""), "--agent", "hermes", "--defense", "none,keyword", "--model", "reference",
+		"--mutate", "none,german,echo", "--out"}
+	whole := c.must(append(args, "whole")...)
+	if !strings.Contains(whole, "german") {
+		t.Errorf("no mutation is told of:\n%s", whole)
+	}
+	c.must("run", "--out", "whole", "--resume")
+	for _, k := range []string{"1", "2"} {
+		c.must(append(args, "part"+k, "--shard", k+"/2")...)
+	}
+	c.must("merge", "part1", "part2", "-o", "merged")
+	want, got := rowsOf(t, filepath.Join(c.dir, "whole")), rowsOf(t, filepath.Join(c.dir, "merged"))
+	byID := func(a, b results.Entry) int { return strings.Compare(a.Trial.ID, b.Trial.ID) }
+	slices.SortFunc(want, byID)
+	slices.SortFunc(got, byID)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(results.Entry{}), cmpopts.EquateEmpty()); diff != "" || len(want) == 0 {
+		t.Errorf("%d rows; merged shards are something else:\n%s", len(want), diff)
 	}
 }
