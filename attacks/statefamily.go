@@ -43,16 +43,15 @@ type StateFamily struct {
 	Claim string
 	// Claims are its wordings, where it is said more than once.
 	Claims []string
-	// Later is the request of the later session, Content what that one meets.
-	Later   string
-	Content map[string]Piece
-	Solve   []map[string]map[string]string
-	Adds    []map[string]map[string]string
-	Asks    string
-	Harm    *world.Predicate
-	Kept    bool
-	SaidBy  string `yaml:"said_by"` // external, or of a benign family user
-	Twin    *TwinSpec
+	// Later is the request of the later session.
+	Later  string
+	Solve  []map[string]map[string]string
+	Adds   []map[string]map[string]string
+	Asks   string
+	Harm   *world.Predicate
+	Kept   bool
+	SaidBy string `yaml:"said_by"` // external, or of a benign family user
+	Twin   *TwinSpec
 	// TwinText is the claim in the user's own words.
 	TwinText string `yaml:"twin_text"`
 	// Instead stands in the content where the claim stood, in a twin whose user says it.

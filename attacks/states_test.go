@@ -2,11 +2,13 @@ package attacks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +155,37 @@ func TestASetOfStatesIsValidatedWithItsFamilies(t *testing.T) {
 			"state.solve: the reference calls reach the harm; mend", "state.harm: the witness does not reach the harm; name"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %s\nlacks %q", path, got, want)
+			}
+		}
+	}
+}
+
+// The guide's example is a family that nothing is wrong with, and the guide has a word on
+// every line that a family may have.
+func TestTheGuideKnowsStateFamilies(t *testing.T) {
+	guide, err := os.ReadFile("../datasets/AUTHORING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(guide), "```yaml\nfamily: optician-mail")
+	example, _, ok := strings.Cut(example, "```")
+	f, err := ParseStates("optician-mail.yaml", datasets.Tune, []byte("family: optician-mail"+example))
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	cases, err := CompileStates([]*StateFamily{f}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Check(cases) {
+		t.Error(p.Error)
+	}
+	for _, of := range []any{StateFamily{}, ValueSpec{}, TwinSpec{}, WriteTurn{}, Piece{}} {
+		v := reflect.TypeOf(of)
+		for i := range v.NumField() {
+			if key := cmp.Or(v.Field(i).Tag.Get("yaml"), strings.ToLower(v.Field(i).Name)); v.Field(i).IsExported() &&
+				!strings.Contains(string(guide), "`"+key) && !strings.Contains(string(guide), key+": ") {
+				t.Errorf("the guide says nothing of %s", key)
 			}
 		}
 	}
