@@ -62,7 +62,7 @@ func claims(c *datasets.Case, f func(cl *claim) (string, bool)) bool {
 			if !carries[k] && !(beside && reminds.MatchString(s.Text)) {
 				continue
 			}
-			cl := newClaim(seg.Text[s.Start:s.End], s.Kind, kept, slices.Concat(t.Expect, needed(c)))
+			cl := newClaim(seg.Text[s.Start:s.End], s.Kind, kept, slices.Concat(t.Expect, needed(c, s.Text)))
 			cl.value, cl.query = carries[k], query
 			if out, ok := f(cl); ok && out != cl.text {
 				seg.Text = seg.Text[:s.Start] + out + seg.Text[s.End:]
@@ -98,8 +98,8 @@ func kept(c *datasets.Case) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// needed are the values of a state that the user's own task takes from the content.
-func needed(c *datasets.Case) (out []string) {
+// needed are the values of a state that the user's own task takes from a sentence.
+func needed(c *datasets.Case, sentence string) (out []string) {
 	if c.State == nil {
 		return nil
 	}
@@ -107,7 +107,7 @@ func needed(c *datasets.Case) (out []string) {
 		uses := func(call model.Call) bool {
 			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
 		}
-		if sl.Wrong == "" && slices.ContainsFunc(c.State.Solve, uses) {
+		if sl.Wrong == "" && slices.ContainsFunc(c.State.Solve, uses) && text.LastWhole(sentence, sl.Right) >= 0 {
 			out = append(out, sl.Right)
 		}
 	}
