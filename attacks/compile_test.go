@@ -181,15 +181,7 @@ func TestSetsAreWhatTheirFamiliesCompileTo(t *testing.T) {
 		}
 		seen++
 		t.Run(b.Name+" "+b.Version, func(t *testing.T) {
-			families, err := Load(filepath.Join(folder, "families"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			slices.Reverse(families) // their order does not matter
-			cases, err := Compile(families, b.Seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cases := compiled(t, filepath.Join(folder, "families"), b.Seed)
 			sum := datasets.Digest(cases) + "  cases.jsonl\n"
 			if *update {
 				writeSet(t, folder, sum, cases)
@@ -205,6 +197,33 @@ func TestSetsAreWhatTheirFamiliesCompileTo(t *testing.T) {
 	if seen < 4 {
 		t.Errorf("only %d sets have families", seen)
 	}
+}
+
+// compiled are the cases of a folder of families. The order of these does not matter.
+func compiled(t *testing.T, folder string, seed uint64) []datasets.Case {
+	t.Helper()
+	states, err := LoadStates(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if states != nil {
+		slices.Reverse(states)
+		cases, err := CompileStates(states, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cases
+	}
+	families, err := Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(families)
+	cases, err := Compile(families, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
 }
 
 func writeSet(t *testing.T, folder, sum string, cases []datasets.Case) {

@@ -58,6 +58,28 @@ var builtins = sync.OnceValue(func() (list []Builtin) {
 	return list
 })
 
+// builtin finds a set by its name, which is that of its newest version, or by name and
+// version, as in memtox-bench@v1.
+func builtin(name string) (Builtin, bool) {
+	for _, b := range slices.Backward(builtins()) {
+		if name == b.Name || name == b.Name+"@"+b.Version {
+			return b, true
+		}
+	}
+	return Builtin{}, false
+}
+
+// At names a built-in set in the version in which something was made of it: a name
+// stands for the newest. Any other name or file is returned as it is.
+func At(name, version string) string {
+	if now, ok := builtin(name); ok && now.Name == name && now.Version != version {
+		if _, ok := builtin(name + "@" + version); ok {
+			return name + "@" + version
+		}
+	}
+	return name
+}
+
 // Names lists the names of the built-in sets.
 func Names() []string {
 	var names []string

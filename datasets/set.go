@@ -113,10 +113,8 @@ func (s *Set) At(i int, field, what, remedy string) *Error {
 // with .zst. A name that is both means the built-in set; write ./NAME for the
 // file.
 func Open(ctx context.Context, nameOrFile string) (*Set, error) {
-	for _, b := range slices.Backward(builtins()) { // the newest version of a name
-		if b.Name == nameOrFile {
-			return b.open(ctx)
-		}
+	if b, ok := builtin(nameOrFile); ok {
+		return b.open(ctx)
 	}
 	if st, err := os.Stat(nameOrFile); err == nil && !st.Mode().IsRegular() {
 		// Opening a pipe would wait for a writer, deaf to signals.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
 
@@ -128,6 +129,7 @@ func RecordedConfig(run *results.Run) (Config, error) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
 	}
+	c.Dataset = datasets.At(c.Dataset, run.Dataset.Version)
 	return c, nil
 }
 
