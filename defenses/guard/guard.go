@@ -334,16 +334,9 @@ func (g *gate) scanRead(r *memory.Record) (placeholder string) {
 
 func (g *gate) Sign(r memory.Record) ([]byte, string) { return g.signer.Sign(r) }
 
-// Seed implements [memory.Gate]: the background is signed and learned from.
-func (g *gate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Record, error) {
+// Seed implements [memory.Gate]: the background is signed.
+func (g *gate) Seed(_ context.Context, rs []memory.Record) ([]memory.Record, error) {
 	out := slices.Clone(rs)
-	for i := range out {
-		out[i].Text = readable(out[i].Text)
-	}
-	if _, err := g.facts.Seed(ctx, out); err != nil {
-		return nil, err
-	}
-	copy(out, rs)
 	for i := range out {
 		out[i].Signature, out[i].SignedBy = g.signer.Sign(out[i])
 	}
