@@ -28,9 +28,30 @@ func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datas
 	if err != nil {
 		return nil, err
 	}
+	if families == nil {
+		return found, nil
+	}
+	members, files := map[string][]datasets.Case{}, map[string]string{}
 	for _, f := range families {
-		cases := slices.DeleteFunc(slices.Clone(set.Cases), func(c datasets.Case) bool { return c.Family != f.Family })
-		found.Problems = append(found.Problems, f.Check(cases)...)
+		files[f.Family] = f.file
+	}
+	where := map[string]string{} // files by the ids of cases
+	for _, c := range set.Cases {
+		members[c.Family] = append(members[c.Family], c)
+		where[c.ID] = files[c.Family]
+	}
+	// What is wrong with one case of a family is wrong with most: it is said once.
+	said := map[datasets.Error]bool{}
+	found.Problems = slices.DeleteFunc(found.Problems, func(p datasets.Problem) bool {
+		if p.File = where[p.Case]; p.Check != datasets.CheckState {
+			return false
+		}
+		e := datasets.Error{File: p.File, What: p.What}
+		defer func() { said[e] = true }()
+		return said[e]
+	})
+	for _, f := range families {
+		found.Problems = append(found.Problems, f.Check(members[f.Family])...)
 	}
 	return found, nil
 }
@@ -39,7 +60,7 @@ func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datas
 // [datasets.CheckCase] finds: the cases are those that it compiles to.
 func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	bad := func(format string, args ...any) {
-		what := fmt.Sprintf(format, args...)
+		what := datasets.Inert(fmt.Sprintf(format, args...))
 		if !slices.ContainsFunc(found, func(p datasets.Problem) bool { return p.What == what }) {
 			found = append(found, datasets.Problem{Check: datasets.CheckFamily, Error: &datasets.Error{File: f.file, What: what}})
 		}
@@ -56,6 +77,7 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	f.checkTurns(bad)
 	f.checkEvidence(bad)
 	requests := map[string]bool{}
+	wrong := map[datasets.Label]bool{} // what is wrong with one case is wrong with most: it is said once
 	for i := range cases {
 		c := &cases[i]
 		if c.Twin == "" || c.Label == datasets.Attack {
@@ -64,7 +86,10 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 			}
 			requests[c.Retrieval.Query] = true
 		}
-		f.checkCase(c, bad)
+		if before := len(found); !wrong[c.Label] {
+			f.checkCase(c, bad)
+			wrong[c.Label] = len(found) > before
+		}
 	}
 	return found
 }

@@ -68,8 +68,12 @@ func (k *checker) state() {
 		{"state.world", t.Empty, "the world begins before the task is done and before the harm"},
 		{"state.harm", t.Witness, "name what the task leaves that is done with the wrong value, or with the claim's step"},
 	} {
-		if f.err != nil && (len(k.problems) == 0 || k.problems[len(k.problems)-1].What != f.err.Error()) {
-			k.add(CheckState, f.field, f.err.Error(), f.remedy)
+		if f.err == nil {
+			continue
+		}
+		what := Inert(f.err.Error())
+		if n := len(k.problems); n == 0 || k.problems[n-1].What != what {
+			k.add(CheckState, f.field, what, f.remedy)
 		}
 	}
 }
