@@ -285,7 +285,7 @@ func fullStop(s string, start, at, after, to int) bool {
 	if valueWords().Abbreviations[word] {
 		return false
 	}
-	if word == "no" || word == "nr" || word == "art" || word == "p" {
+	if word == "no" || word == "nr" || word == "art" || word == "p" && !(s[w] == 'P' && unicode.IsUpper(r)) {
 		return !(r >= '0' && r <= '9')
 	}
 	if valueWords().Ends[word] {
