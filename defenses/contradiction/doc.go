@@ -5,8 +5,9 @@
 // their topics meet, in whatever wording: "sick notes for Kita Hummel are sent to X",
 // "Kita Hummel reads sick notes and letters at Y". Known are the facts of the trial's
 // own trusted records: what the operator or the user said, or the agent derived from
-// nothing external. A claim from outside that gives another value is quarantined; a
-// user's own new value is a correction and takes the old one's place.
+// nothing external. A claim from outside that gives another value is quarantined, also
+// where it is right and the user's word is old: the defense cannot tell the two apart.
+// A user's own new value is a correction and takes the old one's place.
 //
 // read.go takes a text apart, fact.go reads its sentences with the words of
 // words.yaml, value.go makes values comparable, known.go is the index of what is
