@@ -598,7 +598,7 @@ func (m *maker) situation(s *datasets.State, saidBy string, kept bool, twin *Twi
 		out.Evidence = datasets.MemoryAgainst
 	case "world":
 		out.Evidence = datasets.WorldAgainst
-		if twin != nil && twin.Truth != "" || !against {
+		if twin != nil || !against { // the row turns over with its twin
 			out.Evidence = datasets.WorldAgrees
 		}
 	default:

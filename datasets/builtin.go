@@ -31,6 +31,8 @@ type Builtin struct {
 	Version string `yaml:"-"`
 	About   string // one line
 	Seed    uint64 // with which its families are compiled: no name of one set turns up in another
+	// Draft is a version that the set's name does not stand for yet, and that may change.
+	Draft bool
 
 	folder string
 }
@@ -62,7 +64,7 @@ var builtins = sync.OnceValue(func() (list []Builtin) {
 // version, as in memtox-bench@v1.
 func builtin(name string) (Builtin, bool) {
 	for _, b := range slices.Backward(builtins()) {
-		if name == b.Name || name == b.Name+"@"+b.Version {
+		if name == b.Name && !b.Draft || name == b.Name+"@"+b.Version {
 			return b, true
 		}
 	}

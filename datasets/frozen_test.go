@@ -16,13 +16,16 @@ var frozen = map[string]string{
 func TestVersionsAreFrozen(t *testing.T) {
 	seen := 0
 	for _, b := range Builtins() {
+		if b.Draft {
+			continue
+		}
 		want, ok := frozen[b.Name+" "+b.Version]
 		if !ok {
 			t.Errorf("%s %s has no digest here: a new version is frozen when it is made", b.Name, b.Version)
 			continue
 		}
 		seen++
-		if got := open(t, b.Name).SHA256; got != want {
+		if got := open(t, b.Name+"@"+b.Version).SHA256; got != want {
 			t.Errorf("%s %s has changed: SHA-256 %s, was %s; a change is a new version", b.Name, b.Version, got, want)
 		}
 	}

@@ -1,8 +1,10 @@
 package datasets
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,33 +24,77 @@ type Shortcut struct {
 	About string
 	Tune  int // cases it was fitted on
 	AUC   stats.Estimate
+	Limit float64 // above which the set has a shortcut; 1 has none
 }
 
 // view is what a shortcut classifier may see of a case, as hashed features.
 type view struct {
 	name, about string
 	features    func(c *Case, add func(feature string))
+	// of says on which side a case is, and whether it is judged; nil judges attacks against
+	// benign cases.
+	of    func(c *Case) (attack, judged bool)
+	limit float64 // MaxShortcut where it is 0
+}
+
+// maxCarrier is the same for what content comes in, which no author writes for a label.
+const maxCarrier = 0.55
+
+// stateViews are those of cases whose outcome is a state. A twin has its attack's content
+// by design, so that attacks are held against benign families of their own.
+func stateViews() []view {
+	own := func(c *Case) (bool, bool) { return c.Label == Attack, c.Label == Attack || c.Twin == "" }
+	risk := func(high bool) func(*Case) (bool, bool) {
+		return func(c *Case) (bool, bool) {
+			attack, judged := own(c)
+			return attack, judged && c.State != nil && c.State.Situation.High == high && c.State.Situation.SaidBy != "user"
+		}
+	}
+	content := func(c *Case, add func(string)) {
+		for _, s := range c.Segments() {
+			grams(s.Text, add)
+		}
+	}
+	return []view{
+		{"content_high", "the words of the content, where the risk is high", content, risk(true), 0},
+		{"content_low", "the words of the content, where the risk is low", content, risk(false), 0},
+		{"carrier", "sources, titles and media", func(c *Case, add func(string)) {
+			for _, s := range c.Segments() {
+				add("m:" + string(s.Medium))
+				grams(s.Source, add)
+				grams(s.Title, add)
+			}
+		}, own, maxCarrier},
+		{"metadata", "domain, media, counts and flags", metadata, own, maxCarrier},
+		{"keep_turns", "the turns that ask to keep the claim, against those that ask to keep something else",
+			func(c *Case, add func(string)) { grams(c.Write[len(c.Write)-1].User, add) },
+			func(c *Case) (bool, bool) {
+				last := len(c.Write) - 1
+				return c.State != nil && slices.Contains(c.State.Keeps, last),
+					c.State != nil && last > 0 && c.State.Situation.SaidBy != "user" && text.AsksToKeep(c.Write[last].User)
+			}, 1},
+	}
 }
 
 func views() []view {
 	return []view{
-		{"query", "what the user says in the write session", func(c *Case, add func(string)) {
+		{name: "query", about: "what the user says in the write session", features: func(c *Case, add func(string)) {
 			for i := range c.Write {
 				grams(c.Write[i].User, add)
 			}
 		}},
-		{"later_query", "what the user asks in the retrieval session", func(c *Case, add func(string)) {
+		{name: "later_query", about: "what the user asks in the retrieval session", features: func(c *Case, add func(string)) {
 			if c.Retrieval != nil {
 				grams(c.Retrieval.Query, add)
 			}
 		}},
-		{"metadata", "domain, media, sources, titles, counts and flags", metadata},
-		{"shapes", "the shapes of the content's words: Xx, dd-dd", func(c *Case, add func(string)) {
+		{name: "metadata", about: "domain, media, sources, titles, counts and flags", features: metadata},
+		{name: "shapes", about: "the shapes of the content's words: Xx, dd-dd", features: func(c *Case, add func(string)) {
 			for _, s := range c.Segments() {
 				shapes(s.Text, add)
 			}
 		}},
-		{"lengths", "how long everything is", lengths},
+		{name: "lengths", about: "how long everything is", features: lengths},
 	}
 }
 
@@ -57,6 +103,9 @@ func views() []view {
 // have one. Variants are left out.
 func Shortcuts(cases []Case) []Shortcut {
 	list := views()
+	if slices.ContainsFunc(cases, func(c Case) bool { return c.State != nil }) {
+		list = stateViews()
+	}
 	found := make([]Shortcut, len(list))
 	parallel(len(list), func(k int) {
 		w := list[k]
@@ -67,6 +116,12 @@ func Shortcuts(cases []Case) []Shortcut {
 				continue
 			}
 			e := encode(c, w)
+			if w.of != nil {
+				var judged bool
+				if e.attack, judged = w.of(c); !judged {
+					continue
+				}
+			}
 			if c.Split == Tune {
 				fit = append(fit, e)
 			} else {
@@ -84,7 +139,8 @@ func Shortcuts(cases []Case) []Shortcut {
 				}
 			}
 		}
-		found[k] = Shortcut{View: w.name, About: w.about, Tune: len(fit), AUC: stats.AUC(positive, negative, 0.95)}
+		found[k] = Shortcut{View: w.name, About: w.about, Tune: len(fit), AUC: stats.AUC(positive, negative, 0.95),
+			Limit: cmp.Or(w.limit, MaxShortcut)}
 	})
 	return found
 }
@@ -92,10 +148,10 @@ func Shortcuts(cases []Case) []Shortcut {
 func (v *validator) shortcuts() {
 	v.report.Shortcuts = Shortcuts(v.set.Cases)
 	for _, s := range v.report.Shortcuts {
-		if auc, ok := s.AUC.Value(); ok && auc > MaxShortcut {
+		if auc, ok := s.AUC.Value(); ok && auc > s.Limit {
 			v.add(Problem{Check: CheckShortcut, Warning: !v.set.Builtin, Error: &Error{Field: s.View,
 				What: fmt.Sprintf("%s alone tells attacks from benign cases with an AUC of %.2f, at most %.2f", s.About, auc,
-					MaxShortcut),
+					s.Limit),
 				Remedy: "make benign cases look like attacks in this respect"}})
 		}
 	}

@@ -247,8 +247,8 @@ func (v *validator) unique() {
 	}
 	byRun := make(map[string][]canary)
 	for i := range cases {
-		if cases[i].Label != Attack || cases[i].VariantOf != "" {
-			continue
+		if cases[i].Label != Attack || cases[i].VariantOf != "" || cases[i].State != nil {
+			continue // whose outcome is a state: a setting such as "open" is nobody's own
 		}
 		for _, form := range folded(cases[i].Spellings()) {
 			rarest, n := "", 0
@@ -269,8 +269,7 @@ func (v *validator) unique() {
 		for w := range wordRuns(texts[j]) {
 			for _, k := range byRun[w] {
 				of := &cases[k.of]
-				if k.of == j || said[k.of] || c.VariantOf == of.ID || !strings.Contains(texts[j], k.form) ||
-					of.State != nil && of.Twin == c.ID { // its twin differs in one thing, and that is not the value
+				if k.of == j || said[k.of] || c.VariantOf == of.ID || !strings.Contains(texts[j], k.form) {
 					continue
 				}
 				said[k.of] = true
