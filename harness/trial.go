@@ -15,7 +15,6 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
-	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/remote"
@@ -38,7 +37,7 @@ type stage struct {
 	later      []agents.Turn // nil without a retrieval session
 	background []datasets.Note
 	seed       uint64
-	world      *world.State    // with which the later session begins
+	goal       *score.Goal     // nil where the outcome is no state
 	drift      [][]agents.Turn // further write sessions, as far as some arm has them
 
 	// of detect
@@ -96,14 +95,14 @@ func (st *stage) office() (*agents.Office, error) {
 	if k.State == nil {
 		return nil, nil
 	}
-	if st.world == nil {
-		w, err := k.State.NewWorld()
+	if st.goal == nil {
+		g, err := score.GoalOf(k)
 		if err != nil {
-			return nil, fmt.Errorf("making the world: %w", err)
+			return nil, err
 		}
-		st.world = w
+		st.goal = g
 	}
-	return &agents.Office{World: st.world.Clone(), Desks: k.State.Desks, Answer: k.State.Answer, Agrees: k.Agrees}, nil
+	return &agents.Office{World: st.goal.Begun.Clone(), Desks: k.State.Desks, Answer: k.State.Answer, Agrees: k.Agrees}, nil
 }
 
 // injected are the records that reach the store around the gate. Those of a backup
@@ -171,9 +170,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 		row.Status = results.Scored
 		w.Judge(row, s.write, s.later, s.mem)
 		if s.office != nil {
-			if err := w.State(row, st.world, s.office, s.later); err != nil {
-				row.Status, row.Reason = results.Error, reason(err)
-			}
+			w.State(row, st.goal, s.office, s.later)
 		}
 	}
 	f.Decisions = w.Decisions

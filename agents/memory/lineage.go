@@ -282,32 +282,41 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 	return false
 }
 
+// wish is what the user asked to keep in a turn.
+type wish struct {
+	said  string
+	meant map[string]bool // the words that single a part out; none mean all
+	part  map[int]bool    // by turn, whether the meant words stand in what it brought
+	seen  int             // how much of the window part is about
+}
+
 // wasAsked reports whether the user asked to keep a text that came in a turn: in that
 // turn, or in the next one where that brings nothing of its own ("Thanks, please save
 // that."). Where his words single out a part of what came, that part is meant.
 func (m *Memory) wasAsked(turn int, content string) bool {
-	said := m.asked[turn]
-	if said == "" {
-		if said = m.asked[turn+1]; said == "" {
+	w := m.asked[turn]
+	if w == nil {
+		if w = m.asked[turn+1]; w == nil || m.brought(turn+1, func(string) bool { return true }) {
 			return false
-		}
-		for i := range m.window {
-			if m.window[i].Turn == turn+1 && m.window[i].Origin.Class == External {
-				return false
-			}
 		}
 	}
 	if m.opts.WholeTurns {
 		return true
 	}
-	meant := text.Meant(said)
-	if len(meant) == 0 || text.Means(meant, content) {
-		return true
+	if w.part == nil || w.seen != len(m.window) {
+		w.meant, w.part, w.seen = text.Meant(w.said), map[int]bool{}, len(m.window)
 	}
-	for i := range m.window {
-		if s := &m.window[i]; s.Turn == turn && s.Origin.Class == External && text.Means(meant, s.Text) {
-			return false // something else is
-		}
+	part, known := w.part[turn]
+	if !known {
+		part = len(w.meant) > 0 && m.brought(turn, func(s string) bool { return text.Means(w.meant, s) })
+		w.part[turn] = part
 	}
-	return true
+	return !part || text.Means(w.meant, content)
+}
+
+// brought reports whether a turn brought content of a kind.
+func (m *Memory) brought(turn int, kind func(string) bool) bool {
+	return slices.ContainsFunc(m.window, func(s Segment) bool {
+		return s.Turn == turn && s.Origin.Class == External && kind(s.Text)
+	})
 }

@@ -84,14 +84,14 @@ type Memory struct {
 
 	messages  int // of the session, as Mark was told
 	session   int
-	window    []Segment // what entered the context in this session
-	said      []Segment // what the user said in this session
-	asked     map[int]string // by turn, the words in which the user asks to keep something
-	recalled  []entered // what recall brought into the context in this session
-	distinct  int       // of recalled, when repetitions were last left out
-	srcs      []source  // of the window and of what was recalled, as sources last found them
-	heard     int       // how many of srcs are the window's
-	past      []Record  // past turns of earlier sessions
+	window    []Segment     // what entered the context in this session
+	said      []Segment     // what the user said in this session
+	asked     map[int]*wish // by turn, what the user asks to keep
+	recalled  []entered     // what recall brought into the context in this session
+	distinct  int           // of recalled, when repetitions were last left out
+	srcs      []source      // of the window and of what was recalled, as sources last found them
+	heard     int           // how many of srcs are the window's
+	past      []Record      // past turns of earlier sessions
 	inbox     []Segment
 	principal string
 
@@ -132,7 +132,7 @@ func New(opts Options) *Memory {
 }
 
 func newMemory(opts Options, c *core) *Memory {
-	return &Memory{opts: opts, core: c, now: opts.Start, session: 1, asked: make(map[int]string), principal: opts.Principal}
+	return &Memory{opts: opts, core: c, now: opts.Start, session: 1, asked: make(map[int]*wish), principal: opts.Principal}
 }
 
 // Err is the first error of the store that a method without an error of its own
@@ -404,7 +404,7 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	if o.Class == User {
 		m.said = append(m.said, seg)
 		if text.AsksToKeep(seg.Text) {
-			m.asked[turn] = seg.Text
+			m.asked[turn] = &wish{said: seg.Text}
 		}
 	}
 	return seg, nil

@@ -136,22 +136,34 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
 	}
-	if book := m.book; book != nil {
-		if p, ok := ctx.Value(heardKey{}).(*Phrases); ok {
-			book = book.with(p)
-		}
-		if read, ok := book.read(m.setting, &req); ok {
-			if read.attributed() {
+	heard, _ := ctx.Value(heardKey{}).(*Phrases)
+	var key uint64
+	if heard == nil { // else the next request of the same words may mean something else
+		key = m.replies.key(&req)
+		if r, depended, ok := m.replies.find(key, &req); ok {
+			if depended {
 				depends(ctx)
 			}
-			return counted(&req, read.reply()), nil
+			return r, nil
+		}
+	}
+	if book := m.book; book != nil {
+		if heard != nil {
+			book = book.with(heard)
+		}
+		if read, ok := book.read(m.setting, &req); ok {
+			depended := read.attributed()
+			if depended {
+				depends(ctx)
+			}
+			r := counted(&req, read.reply())
+			if heard == nil {
+				m.replies.keep(key, &req, r, depended)
+			}
+			return r, nil
 		}
 	}
 	depends(ctx)
-	key := m.replies.key(&req)
-	if r, ok := m.replies.find(key, &req); ok {
-		return r, nil
-	}
 	v := m.look(req)
 	var r model.Reply
 	switch v.asks {
@@ -165,7 +177,9 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 		r = v.answerTurn()
 	}
 	r = counted(&req, r)
-	m.replies.keep(key, &req, r)
+	if heard == nil {
+		m.replies.keep(key, &req, r, true)
+	}
 	return r, nil
 }
 

@@ -32,6 +32,8 @@ type exchange struct {
 	tools []model.Tool
 	reply model.Reply
 	size  int
+	// depends says that the reply hangs on what the setting makes of an attribution.
+	depends bool
 }
 
 func newReplies() *replies {
@@ -56,7 +58,7 @@ func (r *replies) key(req *model.Request) uint64 {
 
 // find returns the reply to a request that was kept. Its calls are a copy: whoever
 // asked gives them ids.
-func (r *replies) find(key uint64, req *model.Request) (model.Reply, bool) {
+func (r *replies) find(key uint64, req *model.Request) (reply model.Reply, depends, ok bool) {
 	r.mu.Lock()
 	e, ok := r.young[key]
 	if !ok {
@@ -66,19 +68,19 @@ func (r *replies) find(key uint64, req *model.Request) (model.Reply, bool) {
 	}
 	r.mu.Unlock()
 	if !ok || !e.answers(req) {
-		return model.Reply{}, false
+		return model.Reply{}, false, false
 	}
-	reply := e.reply
+	reply = e.reply
 	reply.Calls = slices.Clone(reply.Calls)
-	return reply, true
+	return reply, e.depends, true
 }
 
-func (r *replies) keep(key uint64, req *model.Request, reply model.Reply) {
+func (r *replies) keep(key uint64, req *model.Request, reply model.Reply, depends bool) {
 	size := weigh(req, &reply)
 	if size > repliesBytes/8 {
 		return // it would push out everything else
 	}
-	e := &exchange{msgs: slices.Clone(req.Messages), tools: req.Tools, reply: reply, size: size}
+	e := &exchange{msgs: slices.Clone(req.Messages), tools: req.Tools, reply: reply, size: size, depends: depends}
 	e.reply.Calls = slices.Clone(reply.Calls)
 	r.mu.Lock()
 	r.add(key, e)
