@@ -89,13 +89,15 @@ func ofRun(p *Paper, s *summary.Summary) {
 	list := questions
 	states := slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Situations) > 0 })
 	if states {
-		list = slices.Concat(ofStates, list)
+		list = slices.Concat(ofStates, slices.DeleteFunc(slices.Clone(questions), func(q question) bool {
+			return q.lead == metric.EndToEnd || q.lead == metric.Utility // said better already
+		}))
 	}
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.WireUS != nil || a.Costs.DefenseCalls > 0 }) {
 		list = append(slices.Clone(list), outside)
 	}
 	if slices.ContainsFunc(s.Arms, summary.Arm.Judged) {
-		list = slices.Insert(slices.Clone(list), len(list)-len(questions)+2, judged)
+		list = slices.Insert(slices.Clone(list), 2, judged)
 	}
 	var tables []Table
 	for _, q := range list {
@@ -106,8 +108,10 @@ func ofRun(p *Paper, s *summary.Summary) {
 			tables = append(tables, bySituation(s)[1:]...)
 		}
 		tables = append(tables, byClass(s, "Harm, by class", metric.Harm))
+	} else {
+		tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd))
 	}
-	tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd), byClass(s, "ASR, by class", metric.ASR))
+	tables = append(tables, byClass(s, "ASR, by class", metric.ASR))
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
 		tables = append(tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
 			metric.EndToEnd), byMutation(s, "TPR, by mutation", metric.TPR))

@@ -117,3 +117,38 @@ func TestAMixWeighsSituationsAnew(t *testing.T) {
 		}
 	}
 }
+
+// An arm that a control beats by everything says which.
+func TestAnArmSaysThatAControlDoesAsWell(t *testing.T) {
+	run := &results.Run{Agents: []string{"hermes"}, Defenses: []string{"none", "origin-only", "keyword", "guard"}, Model: "m"}
+	a := New(run, Options{})
+	i := 0
+	add := func(defense string, harm, done int, asked int32) {
+		for k := range 20 {
+			for _, label := range []string{"attack", "benign"} {
+				x := stateTrial(i, label, "external none low", label == "attack" && k < harm, k < done, asked, 0)
+				x.Defense, x.Model = defense, "m"
+				a.Add(&results.Entry{Trial: x})
+				i++
+			}
+		}
+	}
+	add("none", 20, 20, 0)
+	add("origin-only", 2, 10, 1)
+	add("keyword", 10, 10, 1) // more harm, nothing better
+	add("guard", 10, 19, 0)   // more harm, more done
+	got := map[string]string{}
+	for _, x := range a.Summary().Arms {
+		got[x.Defense] = x.Dominated
+		if e, h := x.Rate(metric.EndToEnd), x.Rate(metric.Harm); e.K != h.K || e.N != h.N {
+			t.Errorf("%s: end to end %v, harm %v", x.Defense, e, h)
+		}
+		if u, d := x.Rate(metric.Utility), x.Rate(metric.DoneBenign); u.K != d.K || u.N != d.N {
+			t.Errorf("%s: utility %v, done %v", x.Defense, u, d)
+		}
+	}
+	want := map[string]string{"none": "", "origin-only": "", "keyword": "origin-only", "guard": ""}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("dominated: %v, want %v", got, want)
+	}
+}

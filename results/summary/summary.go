@@ -140,6 +140,10 @@ type Arm struct {
 	// benign cases, whichever has more; absent where no outcome is a state.
 	ExcessPer100 *float64 `json:"excess_per_100,omitempty"`
 
+	// Dominated is the control of the same agent that does no worse by harm, tasks done,
+	// wrong and questions too many, and better by one; empty where none does.
+	Dominated string `json:"dominated_by,omitempty"`
+
 	Verdicts  Verdicts `json:"verdicts"`
 	Unsure    int64    `json:"unsure"` // verdicts of a defense that had too little to judge by
 	LatencyUS Gates    `json:"latency_us"`
