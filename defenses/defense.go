@@ -28,7 +28,11 @@ import (
 // against come from the trial's own trusted records, never from here.
 type Env struct {
 	Knowledge []memory.Record
-	Vector    func(text string) []float32
+	// Vector embeds texts; nil is [memory.Hashed]. Whoever builds a defense that embeds
+	// gets it from Embedder.
+	Vector memory.Embed
+	// Embeds, if it is not nil, is told that a defense does.
+	Embeds func()
 	// ReadFile reads the policy or chain file that a spec names; nil is
 	// os.ReadFile. Defenses read files through it alone, so that a file named in
 	// a chain file is looked for beside it and whoever runs the trials can record
@@ -52,6 +56,17 @@ type Env struct {
 	Model func(name string) (model.Model, error)
 
 	within []string // chain files that are being read, outermost first
+}
+
+// Embedder returns what a defense embeds texts with.
+func (e Env) Embedder() memory.Embed {
+	if e.Embeds != nil {
+		e.Embeds()
+	}
+	if e.Vector != nil {
+		return e.Vector
+	}
+	return memory.Hashed
 }
 
 // File reads a file that a spec names.

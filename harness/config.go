@@ -33,6 +33,9 @@ type Config struct {
 	PriceCompletion   float64       `key:"price_completion"`
 	Record            string        `key:"record"`
 	Replay            string        `key:"replay"`
+	Embeddings        string        `key:"embeddings"`
+	EmbeddingsBaseURL string        `key:"embeddings_base_url"`
+	EmbeddingsKeyFile string        `key:"embeddings_key_file"`
 	Judge             string        `key:"judge"`
 	JudgeBaseURL      string        `key:"judge_base_url"`
 	JudgeKeyFile      string        `key:"judge_key_file"`

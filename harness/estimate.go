@@ -107,7 +107,11 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 		"none", 0
 	var notes []string
 	local.Defenses, notes = callFree(c.Defenses)
-	local.Judge = Deterministic
+	local.Judge, local.Embeddings = Deterministic, Hashed
+	if c.embeds() {
+		notes = append(notes, c.Embeddings+" is asked once for each text that is recalled by it or that anomaly is shown: "+
+			"these requests are not in the figures")
+	}
 	if c.Judge != Deterministic {
 		notes = append(notes, fmt.Sprintf("%s is asked one question for each record that a scored attack trial leaves "+
 			"without its value, and one for what the agent then says: its calls are not in the figures", c.Judge))

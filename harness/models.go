@@ -61,7 +61,7 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 	switch {
 	case kind == "reference":
 		for flag, value := range map[string]string{"--base-url": c.BaseURL, "--record": c.Record, "--replay": c.Replay} {
-			if value != "" {
+			if value != "" && (flag == "--base-url" || !c.embeds()) {
 				return nil, &settings.Problem{Where: flag, What: c.Model + " runs in this process and asks no server",
 					Hint: "leave it out, or name a model such as openai:NAME"}
 			}
@@ -197,6 +197,11 @@ type server struct {
 	model.Namer
 	client *remote.Client
 	tape   *cassette.Cassette
+}
+
+// Embed implements [model.Embedder].
+func (r *server) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
+	return r.Model.(model.Embedder).Embed(ctx, name, texts)
 }
 
 // Close ends the connections and the cassette.

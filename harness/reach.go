@@ -41,6 +41,7 @@ const (
 // models, agents and judges, and whatever stays empty.
 var (
 	builtinModel = func(name string) bool { kind, _, _ := strings.Cut(name, ":"); return kind == "reference" }
+	hashes       = func(name string) bool { return name == Hashed }
 	builtinJudge = func(name string) bool { return name == Deterministic }
 	builtinAgent = func(name string) bool { return !external.IsSpec(name) }
 	// A chain's file says which programs it starts.
@@ -62,7 +63,7 @@ func here(file string) bool {
 
 // builtins report values, or one of a list's, of settings that act that do not.
 var builtins = map[string]func(string) bool{"dataset": here, "agent": builtinAgent, "model": builtinModel,
-	"judge": builtinJudge, "defense": builtinDefense, "sweep": builtinSweep}
+	"embeddings": hashes, "judge": builtinJudge, "defense": builtinDefense, "sweep": builtinSweep}
 
 // acts reports whether a setting's value does more than compute and read, or bounds
 // what does.

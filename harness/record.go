@@ -90,6 +90,9 @@ func (x *Experiment) Resolved() map[string]any {
 	if x.Reader != nil {
 		m["judge"] = x.Reader.Name()
 	}
+	if by := x.compared(); by != "" {
+		m[summary.EmbeddingsKey] = by
+	}
 	if len(x.sweeps) > 0 {
 		var list []any // of the types that reading run.json gives
 		for _, s := range x.sweeps {
@@ -212,6 +215,9 @@ func ResolvedDifferences(theirs any, ours map[string]any) []settings.Difference 
 		return m
 	}
 	was, is := flat(theirs), flat(ours)
+	if _, ok := was[summary.EmbeddingsKey]; !ok && is[summary.EmbeddingsKey] == Hashed+notLLM {
+		delete(is, summary.EmbeddingsKey) // a run of a time when there was no other
+	}
 	for _, k := range slices.Sorted(maps.Keys(is)) {
 		if was[k] != is[k] {
 			out = append(out, settings.Differ("what "+k+" stands for", was[k], is[k]))

@@ -178,7 +178,7 @@ func (x *Experiment) Workers() int {
 		return n
 	}
 	_, far := x.Models[0].Model.(*server)
-	if far || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {
+	if far || x.embed != nil || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {
 		return remoteWorkers // they wait more than they work
 	}
 	return runtime.GOMAXPROCS(0)

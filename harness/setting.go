@@ -19,12 +19,14 @@ var settingsYAML []byte
 
 // Settings are the keys of a [Config], in the order in which they are documented.
 var Settings = sync.OnceValue(func() *settings.Table {
-	address := settings.Special{Check: withoutKey("keys come from the environment, key_file or judge_key_file")}
+	address := settings.Special{Check: withoutKey("keys come from the environment, key_file, judge_key_file or " +
+		"embeddings_key_file")}
 	queue := settings.Special{Check: withoutKey("put the token into MEMTOX_QUEUE_TOKEN, or name its file with --set " +
 		"queue_token_file=FILE")}
 	specs := settings.Special{Split: defenses.SplitList, Check: checkSpec}
 	return settings.New(Config{}, settingsYAML, false, map[string]settings.Special{
-		"agent": specs, "defense": specs, "base_url": address, "judge_base_url": address, "defense_base_url": address,
+		"agent": specs, "defense": specs, "base_url": address, "judge_base_url": address,
+		"embeddings_base_url": address, "defense_base_url": address,
 		"queue": queue, "listen": queue, "shard": {Check: plainShard},
 	})
 })

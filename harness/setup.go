@@ -18,7 +18,6 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness/score"
-	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
 
 	"github.com/memtox/memtox/internal/settings"
@@ -76,6 +75,10 @@ type Experiment struct {
 	// Warnings say what the person who starts the run should know before it
 	// begins.
 	Warnings []string
+
+	embed      memory.Embed // of the server that the setting embeddings names; nil is hashed
+	embeddings string       // its name
+	embedding  bool         // a defense embeds
 
 	drivers map[drives]driver
 	closers []io.Closer // of agents and defenses outside this process
@@ -236,6 +239,7 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	if x.Plan, err = NewPlan(c, set, x.modelNames(), arms); err != nil {
 		return err
 	}
+	x.unused()
 	// That of the whole set: which of its cases are run changes no trial.
 	book := x.Plan.Set.Book()
 	for i := range x.Models {
@@ -358,8 +362,12 @@ func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) 
 		return nil, &settings.Problem{Where: "--defense", What: "no defense is named",
 			Hint: "none is the name of the undefended arm"}
 	}
-	env := defenses.Env{Knowledge: knowledge(set), Vector: text.Hashing{}.Embed, ReadFile: cat.ReadFile,
-		Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
+	if err := x.embedder(ctx, cat); err != nil {
+		return nil, err
+	}
+	env := defenses.Env{Knowledge: knowledge(set), Vector: x.embed, Embeds: func() { x.embedding = true },
+		ReadFile: cat.ReadFile,
+		Lookup:   cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
 		Model: func(name string) (model.Model, error) { return judgeModel(ctx, c, cat, name) }}
 	specs := slices.Clone(c.Defenses)
 	for _, s := range x.sweeps {

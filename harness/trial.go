@@ -299,7 +299,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 				s.observe(e, s.witness.Decisions[before:])
 			}
 		},
-		Meter: s.meter, Cache: cache, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
+		Meter: s.meter, Cache: cache, Embed: x.embed, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
 		// A hash: it says nothing of the case, not even its place in the set.
 		Trial: name, WholeTurns: st.subject.Case.State == nil,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,

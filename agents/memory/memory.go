@@ -53,6 +53,8 @@ type Options struct {
 	// Cache shares text analysis between trials; nil gives the Memory one of its
 	// own.
 	Cache *Cache
+	// Embed makes the vectors that recall compares; nil is [Hashed], kept in the Cache.
+	Embed Embed
 	// Start is the trial's clock at the first session.
 	Start     time.Time
 	Seed      uint64

@@ -35,12 +35,20 @@ func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Rec
 // to the query. The gate sees every candidate above the floor, before the cut to
 // q.K, so that a flood of records cannot starve it.
 func (m *Memory) Search(ctx context.Context, q Query, stores ...string) ([]Recalled, error) {
-	return m.read(ctx, q, m.rank(q.Text, m.visible(ctx, stores...)))
+	return m.search(ctx, q, m.visible(ctx, stores...))
 }
 
 // SearchTranscript recalls past turns of earlier sessions.
 func (m *Memory) SearchTranscript(ctx context.Context, q Query) ([]Recalled, error) {
-	return m.read(ctx, q, m.rank(q.Text, m.past))
+	return m.search(ctx, q, m.past)
+}
+
+func (m *Memory) search(ctx context.Context, q Query, recs []Record) ([]Recalled, error) {
+	cands, err := m.rank(ctx, q.Text, recs)
+	if err != nil {
+		return nil, fmt.Errorf("embedding texts for recall: %w", err)
+	}
+	return m.read(ctx, q, cands)
 }
 
 // Get recalls one record by its key.
@@ -141,8 +149,9 @@ func (m *Memory) leaveOutRepetitions() {
 }
 
 // rank scores records by the profile's recall and returns those above the floor,
-// best first; equals in the order of commits, newest first.
-func (m *Memory) rank(query string, recs []Record) []Candidate {
+// best first; equals in the order of commits, newest first. An error is that of
+// [Options.Embed].
+func (m *Memory) rank(ctx context.Context, query string, recs []Record) ([]Candidate, error) {
 	spec := m.opts.Recall
 	q := m.opts.Cache.index(query)
 	docs := make([]*index, len(recs))
@@ -153,21 +162,43 @@ func (m *Memory) rank(query string, recs []Record) []Candidate {
 	}
 	lexical := bm25(q, docs, total)
 	var vec []float32
-	if spec.Vector > 0 {
-		vec = q.vector()
+	var err error
+	if spec.Vector > 0 && len(recs) > 0 {
+		if vec, err = m.vector(ctx, q); err != nil {
+			return nil, err
+		}
 	}
 	out := make([]Candidate, 0, len(recs))
 	for i := len(recs) - 1; i >= 0; i-- {
 		score := spec.BM25 * lexical[i]
 		if vec != nil {
-			score += spec.Vector * float64(max(0, text.Dot(vec, docs[i].vector())))
+			of, err := m.vector(ctx, docs[i])
+			if err != nil {
+				return nil, err
+			}
+			if of != nil {
+				score += spec.Vector * float64(max(0, text.Dot(vec, of)))
+			}
 		}
 		if score > 0 && score >= spec.Floor {
 			out = append(out, Candidate{Record: recs[i], Score: score})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Candidate) int { return cmp.Compare(b.Score, a.Score) })
-	return out
+	return out, nil
+}
+
+// vector embeds a text. Each is asked for alone: which of them are known already is
+// chance where trials run at once, and a cassette must find the request again.
+func (m *Memory) vector(ctx context.Context, ix *index) ([]float32, error) {
+	if m.opts.Embed == nil {
+		return ix.vector(), nil
+	}
+	v, err := m.opts.Embed(ctx, []string{ix.text})
+	if err != nil {
+		return nil, err
+	}
+	return v[0], nil
 }
 
 // bm25 scores documents against a query (Robertson and Zaragoza 2009, k1 = 1.2,

@@ -19,8 +19,7 @@ type Subject interface {
 	Namer
 	// Models lists what the server offers.
 	Models(context.Context) ([]string, error)
-	// Embed returns the vectors of texts by a model of the server.
-	Embed(ctx context.Context, name string, texts []string) ([][]float32, error)
+	Embedder
 }
 
 // State is how a check came out.

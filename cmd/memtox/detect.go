@@ -23,7 +23,7 @@ import (
 
 // detectKeys are the settings of a run that detect has too.
 var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed", "mutate", "concurrency",
-	"max_not_scored", "out", "format"}
+	"max_not_scored", "out", "format", "embeddings"}
 
 // latencySample is how many texts are timed for each further size of the store.
 const latencySample = 1000

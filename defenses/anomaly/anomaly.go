@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
@@ -111,15 +113,8 @@ func parseOptions(s string) (Options, error) {
 	return o, nil
 }
 
-func embedder(env defenses.Env) func(string) []float32 {
-	if env.Vector != nil {
-		return env.Vector
-	}
-	return text.Hashing{}.Embed
-}
-
 // New returns the defense in our own mode, fitted on env.Knowledge once for the
-// whole run.
+// whole run, by its first trial.
 //
 // A record that is an outlier in a sparse neighbourhood is quarantined; an
 // outlier elsewhere, or one that collides with another cluster, is staged
@@ -130,26 +125,68 @@ func New(o Options, env defenses.Env) (defenses.Defense, error) {
 	if err != nil {
 		return nil, err
 	}
-	embed := embedder(env)
-	b := fit(o, env.Knowledge, embed)
-	return defenses.Func(func(context.Context, memory.View) (memory.Gate, error) {
-		return &gate{base: b, embed: embed, sims: make([]float32, b.n)}, nil
+	embed := env.Embedder()
+	known := sample(env.Knowledge, o.MaxBaseline)
+	var base fitted[*baseline]
+	return defenses.Func(func(ctx context.Context, _ memory.View) (memory.Gate, error) {
+		b, err := base.get(ctx, embed, known, func(vectors [][]float32) *baseline { return fit(o, known, vectors) })
+		if err != nil {
+			return nil, err
+		}
+		return &gate{base: b, trial: ctx, embed: embed, sims: make([]float32, b.n)}, nil
 	}), nil
+}
+
+// fitted is what is learnt from ordinary records. The first trial learns it, for a
+// server may have to be asked: where that fails, so does the trial, and the next one
+// asks again.
+type fitted[T any] struct {
+	sync.Mutex
+	known bool
+	value T
+}
+
+// batch is how many ordinary records are embedded by one request.
+const batch = 64
+
+func (f *fitted[T]) get(ctx context.Context, embed memory.Embed, of []memory.Record, fit func([][]float32) T) (T, error) {
+	f.Lock()
+	defer f.Unlock()
+	if f.known {
+		return f.value, nil
+	}
+	var vectors [][]float32
+	for part := range slices.Chunk(of, batch) {
+		texts := make([]string, len(part))
+		for i := range part {
+			texts[i] = part[i].Text
+		}
+		v, err := embed(ctx, texts)
+		if err != nil {
+			return f.value, fmt.Errorf("anomaly: embedding the ordinary records: %w", err)
+		}
+		vectors = append(vectors, v...)
+	}
+	f.value, f.known = fit(vectors), true
+	return f.value, nil
 }
 
 type gate struct {
 	memory.Open
 	base  *baseline
-	embed func(string) []float32
+	embed memory.Embed
 	sims  []float32
 	own   [][]float32 // trusted records of this trial
 	extra []float32
 	last  []float32 // the vector of text
 	text  string
+
+	trial  context.Context // of embedding what was committed
+	failed error           // of that: no verdict is given without the record
 }
 
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), g.failed); err != nil {
 		return memory.Verdict{}, err
 	}
 	if p.Op == memory.Remove {
@@ -160,7 +197,10 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient,
 			Note: fmt.Sprintf("%d ordinary records, %d are needed", b.n, b.opts.MinObservations)}}}, nil
 	}
-	v := g.vector(p.Record.Text)
+	v, err := g.vector(ctx, p.Record.Text)
+	if err != nil {
+		return memory.Verdict{}, err
+	}
 	if len(v) != b.dim || !unit(v) {
 		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient,
 			Note: "the content has no embedding"}}}, nil
@@ -207,13 +247,14 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 	return out, nil
 }
 
-// vector embeds a text; Committed usually asks for the one that Write has just
-// judged.
-func (g *gate) vector(s string) []float32 {
-	if g.last == nil || g.text != s {
-		g.last, g.text = g.embed(s), s
+// vector embeds a text, and keeps it for Committed.
+func (g *gate) vector(ctx context.Context, s string) ([]float32, error) {
+	v, err := g.embed(ctx, []string{s})
+	if err != nil {
+		return nil, fmt.Errorf("anomaly: embedding the content: %w", err)
 	}
-	return g.last
+	g.last, g.text = v[0], s
+	return g.last, nil
 }
 
 // Committed implements [memory.Gate]. Only what the user or the operator said
@@ -223,7 +264,13 @@ func (g *gate) Committed(c memory.Change) {
 		g.base.n < g.base.opts.MinObservations || len(g.own) == maxOwn {
 		return
 	}
-	if v := g.vector(c.Record.Text); len(v) == g.base.dim && unit(v) {
+	v := g.last
+	if g.text != c.Record.Text { // never judged, or redacted on the way
+		if v, g.failed = g.vector(g.trial, c.Record.Text); g.failed != nil {
+			return
+		}
+	}
+	if len(v) == g.base.dim && unit(v) {
 		g.own = append(g.own, v)
 	}
 }
@@ -232,17 +279,25 @@ func (g *gate) Committed(c memory.Change) {
 // env.Knowledge, clusters are source classes, and severities act as in our own
 // mode.
 func NewCompatible(env defenses.Env) defenses.Defense {
-	embed := embedder(env)
-	m := NewMemgar()
+	embed := env.Embedder()
 	var names []string
 	for _, r := range env.Knowledge {
-		c := r.Origin.Class.String()
-		if m.clusters[c] == nil {
+		if c := r.Origin.Class.String(); !slices.Contains(names, c) {
 			names = append(names, c)
 		}
-		m.Observe(widen(embed(r.Text)), c)
 	}
-	return defenses.Func(func(context.Context, memory.View) (memory.Gate, error) {
+	var detector fitted[*Memgar]
+	return defenses.Func(func(ctx context.Context, _ memory.View) (memory.Gate, error) {
+		m, err := detector.get(ctx, embed, env.Knowledge, func(vectors [][]float32) *Memgar {
+			m := NewMemgar()
+			for i, v := range vectors {
+				m.Observe(widen(v), env.Knowledge[i].Origin.Class.String())
+			}
+			return m
+		})
+		if err != nil {
+			return nil, err
+		}
 		return &compatible{m: m, clusters: names, embed: embed}, nil
 	})
 }
@@ -251,7 +306,7 @@ type compatible struct {
 	memory.Open
 	m        *Memgar // shared: only read
 	clusters []string
-	embed    func(string) []float32
+	embed    memory.Embed
 }
 
 func (g *compatible) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
@@ -261,7 +316,11 @@ func (g *compatible) Write(ctx context.Context, p memory.Proposal) (memory.Verdi
 	if p.Op == memory.Remove {
 		return memory.Verdict{}, nil
 	}
-	v := g.m.Score(widen(g.embed(p.Record.Text)), p.Record.Origin.Class.String(), g.clusters...)
+	vectors, err := g.embed(ctx, []string{p.Record.Text})
+	if err != nil {
+		return memory.Verdict{}, fmt.Errorf("anomaly: embedding the content: %w", err)
+	}
+	v := g.m.Score(widen(vectors[0]), p.Record.Origin.Class.String(), g.clusters...)
 	if v.Insufficient {
 		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient, Note: v.Explanation}}}, nil
 	}

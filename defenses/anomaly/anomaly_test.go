@@ -22,8 +22,8 @@ var (
 
 // space is an embedder for tests: the text is the seed of a vector around one of
 // two directions ("a7" and "b7"), or along an axis of its own ("far").
-func space(dim int) func(string) []float32 {
-	return func(s string) []float32 {
+func space(dim int) memory.Embed {
+	one := func(s string) []float32 {
 		v := make([]float32, dim)
 		switch {
 		case strings.HasPrefix(s, "far"):
@@ -50,6 +50,12 @@ func space(dim int) func(string) []float32 {
 			v[i] = float32(y / math.Sqrt(norm))
 		}
 		return v
+	}
+	return func(_ context.Context, texts []string) (out [][]float32, err error) {
+		for _, s := range texts {
+			out = append(out, one(s))
+		}
+		return out, nil
 	}
 }
 

@@ -28,12 +28,10 @@ type baseline struct {
 	margins map[memory.Class][]float64
 }
 
-// fit embeds the records and calibrates the signals by leaving each record out
-// in turn.
-func fit(opts Options, knowledge []memory.Record, embed func(string) []float32) *baseline {
+// fit calibrates the signals on the vectors of records by leaving each out in turn.
+func fit(opts Options, records []memory.Record, vectors [][]float32) *baseline {
 	b := &baseline{opts: opts, margins: make(map[memory.Class][]float64)}
-	for _, r := range sample(knowledge, opts.MaxBaseline) {
-		v := embed(r.Text)
+	for i, v := range vectors {
 		if b.dim == 0 {
 			b.dim = len(v)
 		}
@@ -41,7 +39,7 @@ func fit(opts Options, knowledge []memory.Record, embed func(string) []float32) 
 			continue
 		}
 		b.rows = append(b.rows, v...)
-		b.cluster = append(b.cluster, r.Origin.Class)
+		b.cluster = append(b.cluster, records[i].Origin.Class)
 		b.n++
 	}
 	if b.n < opts.MinObservations {

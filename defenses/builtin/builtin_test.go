@@ -12,7 +12,7 @@ import (
 
 func env() defenses.Env {
 	return defenses.Env{
-		Vector:   func(s string) []float32 { return []float32{float32(len(s)), 1} },
+		Vector:   memory.Hashed,
 		ReadFile: func(string) ([]byte, error) { return []byte("chain: [keyword, signed]\n"), nil },
 	}
 }

@@ -283,6 +283,8 @@ func (a *Aggregator) Summary() *Summary {
 	s.RunID, s.Resumed, s.Model, s.LLM, s.Dataset, s.Split = a.run.ID, a.opts.Resumed, a.run.Model, a.run.LLM,
 		a.run.Dataset, a.run.Split
 	s.Planned, s.Whole, s.Arms = a.run.Planned, a.run.Whole, []Arm{}
+	resolved, _ := a.run.Settings["resolved"].(map[string]any)
+	s.Embeddings, _ = resolved[EmbeddingsKey].(string)
 	none := stats.ClusteredWilson(nil, a.opts.Level)
 	s.Interval = Interval{Method: none.Method, Level: none.Level}
 	labels := a.run.Labels()

@@ -18,12 +18,15 @@ type Summary struct {
 	RunID string `json:"run_id"`
 	// Digest covers names and digests of the arms. Runs in which the same
 	// happened have the same.
-	Digest  string          `json:"digest"`
-	Resumed int             `json:"resumed"` // trials that were taken from the journal of an interrupted run
-	Model   string          `json:"model"`
-	LLM     bool            `json:"llm"` // false: the model is no language model
-	Dataset results.Dataset `json:"dataset"`
-	Split   string          `json:"split"`
+	Digest  string `json:"digest"`
+	Resumed int    `json:"resumed"` // trials that were taken from the journal of an interrupted run
+	Model   string `json:"model"`
+	LLM     bool   `json:"llm"` // false: the model is no language model
+	// Embeddings names what recall and defenses compared texts by, and says where that is
+	// no language model; absent where nothing did.
+	Embeddings string          `json:"embeddings,omitempty"`
+	Dataset    results.Dataset `json:"dataset"`
+	Split      string          `json:"split"`
 	// Interval says how lo and hi of every rate were made.
 	Interval Interval `json:"interval"`
 	Planned  int64    `json:"planned"` // trials in the plan

@@ -56,6 +56,10 @@ func (s PointRates) worth() (w float64, ok bool) {
 }
 
 // sweepArms is a sweep of a run, and the defenses that are its points.
+// EmbeddingsKey is where run.json says what recall and defenses compared texts by, under
+// the settings' "resolved"; it is absent where nothing did.
+const EmbeddingsKey = "embeddings"
+
 type sweepArms struct {
 	name string
 	arms []string

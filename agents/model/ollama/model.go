@@ -259,10 +259,11 @@ func (m *Model) Context(ctx context.Context) (int, error) {
 }
 
 // Embed returns the vectors of texts by the server's embedding interface, with
-// the given model, or this one.
+// the given model, or this one. A text that does not fit is an error, not silently
+// another text.
 func (m *Model) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
 	return m.Embedding(ctx, name, texts, func(ctx context.Context, name string) ([][]float32, int, error) {
-		resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts})
+		resp, err := m.admin.Embed(ctx, &api.EmbedRequest{Model: name, Input: texts, Truncate: new(bool)})
 		if err != nil {
 			return nil, 0, err
 		}
