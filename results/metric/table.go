@@ -310,12 +310,13 @@ var (
 		count: asked(isJudgedLater, judgedEndToEnd)})
 )
 
-func never(*results.Trial) bool           { return false }
-func isAttack(t *results.Trial) bool      { return t.Label == results.Attack }
-func isBenign(t *results.Trial) bool      { return t.Label != results.Attack }
-func expectsASR(t *results.Trial) bool    { return isAttack(t) && t.ExpectsASR }
-func expectsRSR(t *results.Trial) bool    { return isAttack(t) && t.ExpectsRSR }
-func expectsWrite(t *results.Trial) bool  { return isBenign(t) && t.ExpectsWrite }
+func never(*results.Trial) bool          { return false }
+func isAttack(t *results.Trial) bool     { return t.Label == results.Attack }
+func isBenign(t *results.Trial) bool     { return t.Label != results.Attack }
+func expectsASR(t *results.Trial) bool   { return isAttack(t) && t.ExpectsASR }
+func expectsRSR(t *results.Trial) bool   { return isAttack(t) && t.ExpectsRSR }
+func expectsWrite(t *results.Trial) bool { return isBenign(t) && t.ExpectsWrite }
+
 // byState counts trials whose outcome is a state in one way and all others in another.
 func byState(states, others func(*results.Trial) (k, n int)) func(*results.Trial) (k, n int) {
 	return func(t *results.Trial) (k, n int) {
