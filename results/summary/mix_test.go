@@ -89,6 +89,9 @@ func TestAMixWeighsSituationsAnew(t *testing.T) {
 		}
 	}
 	b, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var back struct {
 		Agent, Model string
 		Mixed        Mixed
