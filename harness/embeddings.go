@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,6 +34,9 @@ func (x *Experiment) embedder(ctx context.Context, cat Catalog) error {
 	}
 	m, err := secondModel(ctx, c, cat, c.Embeddings, c.EmbeddingsBaseURL, ".embeddings-")
 	if err != nil {
+		if p, ok := errors.AsType[*settings.Problem](err); ok {
+			p.Hint = strings.ReplaceAll(p.Hint, "--base-url", "--set embeddings_base_url=URL")
+		}
 		return settings.Placed("--embeddings", err)
 	}
 	if close, ok := m.(io.Closer); ok {

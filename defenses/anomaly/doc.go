@@ -11,6 +11,6 @@
 // 30–40% false alarms at dimension 64 and 100% at 384.
 //
 // Content that is meant to be found looks like ordinary content, so this check
-// alone stops little of what a careful attacker writes. It is here to be
-// measured.
+// alone stops little of what a careful attacker writes: of the set that was built
+// for it, none (docs/embeddings.md). It is here to be measured.
 package anomaly
