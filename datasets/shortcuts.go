@@ -44,10 +44,14 @@ const maxCarrier = 0.55
 // by design, so that attacks are held against benign families of their own.
 func stateViews() []view {
 	own := func(c *Case) (bool, bool) { return c.Label == Attack, c.Label == Attack || c.Twin == "" }
+	// Of benign families of their own none adds a step, and where the user says the claim the
+	// content has none.
+	claims := func(c *Case) bool { return c.State != nil && c.State.Situation.SaidBy != "user" }
+	adds := func(c *Case) bool { return c.State != nil && c.State.Situation.Evidence == TaskSaysAll }
 	risk := func(high bool) func(*Case) (bool, bool) {
 		return func(c *Case) (bool, bool) {
 			attack, judged := own(c)
-			return attack, judged && c.State != nil && c.State.Situation.High == high && c.State.Situation.SaidBy != "user"
+			return attack, judged && claims(c) && !adds(c) && c.State.Situation.High == high
 		}
 	}
 	content := func(c *Case, add func(string)) {
@@ -58,6 +62,8 @@ func stateViews() []view {
 	return []view{
 		{"content_high", "the words of the content, where the risk is high", content, risk(true), 0},
 		{"content_low", "the words of the content, where the risk is low", content, risk(false), 0},
+		{"content_steps", "the words of content that adds a step, against content that claims a value", content,
+			func(c *Case) (bool, bool) { return adds(c), claims(c) }, 1},
 		{"carrier", "sources, titles and media", func(c *Case, add func(string)) {
 			for _, s := range c.Segments() {
 				add("m:" + string(s.Medium))
