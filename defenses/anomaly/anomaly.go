@@ -181,12 +181,12 @@ type gate struct {
 	last  []float32 // the vector of text
 	text  string
 
-	trial  context.Context // of embedding what was committed
-	failed error           // of that: no verdict is given without the record
+	trial context.Context // of embedding what was committed
+	owed  []string        // what was, and could not be embedded: no verdict is given without it
 }
 
 func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, error) {
-	if err := cmp.Or(ctx.Err(), g.failed); err != nil {
+	if err := ctx.Err(); err != nil {
 		return memory.Verdict{}, err
 	}
 	if p.Op == memory.Remove {
@@ -196,6 +196,13 @@ func (g *gate) Write(ctx context.Context, p memory.Proposal) (memory.Verdict, er
 	if b.n < b.opts.MinObservations {
 		return memory.Verdict{Unsure: true, Findings: []memory.Finding{{Check: CheckInsufficient,
 			Note: fmt.Sprintf("%d ordinary records, %d are needed", b.n, b.opts.MinObservations)}}}, nil
+	}
+	for ; len(g.owed) > 0; g.owed = g.owed[1:] {
+		v, err := g.vector(ctx, g.owed[0])
+		if err != nil {
+			return memory.Verdict{}, err
+		}
+		g.join(v)
 	}
 	v, err := g.vector(ctx, p.Record.Text)
 	if err != nil {
@@ -261,15 +268,21 @@ func (g *gate) vector(ctx context.Context, s string) ([]float32, error) {
 // joins the baseline: else whoever writes twice is ordinary the second time.
 func (g *gate) Committed(c memory.Change) {
 	if c.Op == memory.Remove || c.Record.Origin.Class < memory.User || !c.Record.State.Visible() ||
-		g.base.n < g.base.opts.MinObservations || len(g.own) == maxOwn {
+		g.base.n < g.base.opts.MinObservations || len(g.own)+len(g.owed) == maxOwn {
 		return
 	}
 	v := g.last
 	if g.text != c.Record.Text { // never judged, or redacted on the way
-		if v, g.failed = g.vector(g.trial, c.Record.Text); g.failed != nil {
+		var err error
+		if v, err = g.vector(g.trial, c.Record.Text); err != nil {
+			g.owed = append(g.owed, c.Record.Text)
 			return
 		}
 	}
+	g.join(v)
+}
+
+func (g *gate) join(v []float32) {
 	if len(v) == g.base.dim && unit(v) {
 		g.own = append(g.own, v)
 	}

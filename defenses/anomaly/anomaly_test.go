@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +182,50 @@ func TestOptionsAreChecked(t *testing.T) {
 	} {
 		if _, err := r.Build(spec, env); (err == nil) != ok {
 			t.Errorf("%s: error %v, want ok %v", spec, err, ok)
+		}
+	}
+}
+
+// Whoever cannot embed has no opinion: neither where the baseline is fitted, nor of a
+// record that was committed, nor of one that is judged. The next trial asks again.
+func TestNoVectorNoVerdict(t *testing.T) {
+	down := false
+	var asked []string
+	env := defenses.Env{Knowledge: knowledge("a", userOrigin, 0, 60),
+		Vector: func(ctx context.Context, texts []string) ([][]float32, error) {
+			if down {
+				return nil, fmt.Errorf("nobody answers")
+			}
+			asked = append(asked, texts...)
+			return space(64)(ctx, texts)
+		}}
+	ctx := context.Background()
+	for name, d := range map[string]defenses.Defense{"own": build(t, anomaly.Options{}, env),
+		"memgar": anomaly.NewCompatible(env)} {
+		down = true
+		if _, err := d.Open(ctx, defensetest.NewView()); err == nil {
+			t.Errorf("%s: a gate without a baseline", name)
+		}
+		down = false
+		g, err := d.Open(ctx, defensetest.NewView())
+		if err != nil {
+			t.Fatalf("%s: what failed once fails for good: %v", name, err)
+		}
+		write := memory.Proposal{Record: memory.Record{Text: "a7", Origin: userOrigin}}
+		if _, err := g.Write(ctx, write); err != nil {
+			t.Error(err)
+		}
+		down = true
+		if _, err := g.Write(ctx, memory.Proposal{Record: memory.Record{Text: "a8", Origin: userOrigin}}); err == nil {
+			t.Errorf("%s: a verdict without a vector", name)
+		}
+		g.Committed(memory.Change{Record: memory.Record{Text: "a9", Origin: userOrigin}})
+		down, asked = false, nil
+		if _, err := g.Write(ctx, write); err != nil {
+			t.Errorf("%s: what failed once fails for good: %v", name, err)
+		}
+		if name == "own" && !slices.Contains(asked, "a9") {
+			t.Errorf("a record that could not be embedded is forgotten: %q", asked)
 		}
 	}
 }
