@@ -39,3 +39,25 @@ func TestBothEndsOfComplianceAreAsIfRunApart(t *testing.T) {
 		t.Errorf("%d trials, %d that the ends tell apart", len(both), differ)
 	}
 }
+
+// What an agent outside this process asks its model is not seen here, so that its
+// trials are never shared.
+func TestTrialsOfAnAgentElsewhereAreNotShared(t *testing.T) {
+	c := DefaultConfig()
+	for _, s := range []string{"dataset=../attacks/testdata/states", "model=reference", "defense=none,attribution-only",
+		"agent=hermes,mine=http://127.0.0.1:9"} {
+		if err := c.Set(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := Prepare(t.Context(), c, Builtin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	for i, a := range x.Plan.Arms {
+		if want := a.Profile.Name == "hermes" && a.Model == 0; x.ends(i) != want {
+			t.Errorf("%s, %s, %s is shared: %v", a.Agent(), a.Defense.Name, x.Models[a.Model].Name, !want)
+		}
+	}
+}

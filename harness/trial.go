@@ -215,7 +215,8 @@ func (x *Experiment) ends(arm int) bool {
 	a, b := &x.Plan.Arms[arm], &x.Plan.Arms[arm+1]
 	_, ours := x.Models[a.Model].Model.(*reference.Model)
 	_, theirs := x.Models[b.Model].Model.(*reference.Model)
-	return ours && theirs && a.Model+1 == b.Model && a.Profile == b.Profile && a.Life == b.Life &&
+	_, loop := x.drivers[drives{a.Profile, a.Model}].(*agents.Loop) // what an agent elsewhere asks its model is not noted
+	return loop && ours && theirs && a.Model+1 == b.Model && a.Profile == b.Profile && a.Life == b.Life &&
 		a.Defense.Name == b.Defense.Name
 }
 
