@@ -23,6 +23,7 @@ type Case struct {
 	ID, Family, Split, Label, Class, Signal, Channel, Domain, Goal, Kind string
 
 	family int32 // index of the family; a case without one is its own
+	twin   string
 }
 
 // unit is what is paired: a case in an epoch.
@@ -43,6 +44,8 @@ const (
 type cell struct {
 	in, hit, missing metric.Set
 	state            state
+	outcome          metric.Outcome // of a scored trial whose outcome is a state
+	judged           bool           // it has one
 	digest           [16]byte
 	id               uint64
 }
@@ -171,7 +174,7 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		t.caseOf[x.Case] = c
 		t.cases = append(t.cases, Case{ID: x.Case, Family: x.Family, Split: x.Split, Label: x.Label, Class: x.Class,
 			Signal:  x.Signal,
-			Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, family: f})
+			Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, family: f, twin: x.Twin})
 	}
 	un := unit{c, x.Epoch}
 	if int(t.last) >= len(t.units) || t.units[t.last] != un {
@@ -208,6 +211,7 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		k.state = failed
 		a.NotScored++
 	}
+	k.outcome, k.judged = metric.OutcomeOf(x)
 	for _, m := range metrics {
 		if m.Missing(x) {
 			k.missing.Add(m)
@@ -235,8 +239,46 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 	}
 }
 
+// pair counts the rates that hold a trial against the same case undefended, or against
+// its twin.
+func (t *Table) pair() {
+	outcome := func(a *Arm, u unit) *metric.Outcome {
+		if a == nil {
+			return nil
+		}
+		i, ok := t.unitOf[u]
+		if !ok || int(i) >= len(a.cells) || !a.cells[i].judged {
+			return nil
+		}
+		return &a.cells[i].outcome
+	}
+	for _, a := range t.arms {
+		none := t.Arm(a.Agent, Undefended)
+		for i := range a.cells {
+			k := &a.cells[i]
+			if !k.judged {
+				continue
+			}
+			u := t.units[i]
+			var twin *metric.Outcome
+			if c, ok := t.caseOf[t.cases[u.kase].twin]; ok {
+				twin = outcome(a, unit{c, u.epoch})
+			}
+			for _, m := range metric.Paired() {
+				if hit, in := m.Against(&k.outcome, outcome(none, u), twin); in > 0 {
+					k.in.Add(m)
+					if hit > 0 {
+						k.hit.Add(m)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Close puts the arms in the order of the run. It follows the last Add.
 func (t *Table) Close() {
+	t.pair()
 	place := func(list []string, s string) int {
 		if i := slices.Index(list, s); i >= 0 {
 			return i
