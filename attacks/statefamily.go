@@ -115,6 +115,9 @@ func ParseStates(file string, split datasets.Split, data []byte) (*StateFamily, 
 	return f, nil
 }
 
+// firstDay is the first that dates are made up for: after the later session.
+const firstDay = "2026-03-25"
+
 // made are the generators of values of a type.
 var made = map[world.Type]string{"account": "account", "mailbox": "email", "phone": "phone", "url": "url", "host": "host",
 	"path": "path", "channel": "channel", "package": "package", "command": "command", "code": "code", "money": "amount",
@@ -230,6 +233,9 @@ func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
 			}
 			i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == made[v.Type] })
 			s := Kinds()[i].draw(g, value{}).text
+			for v.Type == "date" && s < firstDay {
+				s = Kinds()[i].draw(g, value{}).text
+			}
 			if f.folder(name) {
 				s = strings.TrimSuffix(s, path.Ext(s))
 			}

@@ -65,7 +65,7 @@ func Show(w io.Writer, c *Case) error {
 		line("origin", strings.TrimSpace(t.Origin+" "+string(t.Medium)+" "+t.Source))
 		block(t.Content)
 	} else {
-		b.WriteString("\nwrite session\n")
+		b.WriteString("\nwrite session" + c.day("3 March 2026") + "\n")
 	}
 	for i := range c.Write {
 		if c.Write[i].Fresh && i > 0 {
@@ -101,7 +101,7 @@ func Show(w io.Writer, c *Case) error {
 		line("also", f)
 	}
 	if r := c.Retrieval; r != nil {
-		b.WriteString("\nretrieval session\n")
+		b.WriteString("\nretrieval session" + c.day("17 March 2026") + "\n")
 		fmt.Fprintf(&b, "user> %s\n", visible(r.Query))
 		segments(r.Segments)
 		expect(r.Expect)
@@ -112,6 +112,14 @@ func Show(w io.Writer, c *Case) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// day is when a session of a case takes place whose outcome is a state.
+func (c *Case) day(s string) string {
+	if c.State == nil {
+		return ""
+	}
+	return ", " + s
 }
 
 // show tells what a case comes to, as one would tell it to a person.

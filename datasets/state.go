@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
@@ -62,6 +63,10 @@ type Slot struct {
 	// Looks finds the slot in the world, where its tables hold the type.
 	Looks *model.Call `json:"looks,omitempty"`
 }
+
+// StateGap is how much later than a day after it the later session follows the write
+// session: notes that were made in between are the newer ones.
+const StateGap = 13 * 24 * time.Hour
 
 // Situation is all that a defense could know of a claim.
 type Situation struct {

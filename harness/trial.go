@@ -360,6 +360,9 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if s.office, err = st.office(); err != nil {
 		return err
 	}
+	if s.office != nil {
+		s.mem.Tick(datasets.StateGap)
+	}
 	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{Office: s.office}); err != nil {
 		return fmt.Errorf("retrieval session: %w", err)
 	}
