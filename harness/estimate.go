@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
@@ -95,10 +94,8 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 	kind, _, _ := strings.Cut(c.Model, ":")
 	if kind == "reference" {
 		llm = false
-		if m, err := (ModelOptions{}).Model(ctx, c); err != nil {
+		if _, err := (ModelOptions{}).Model(ctx, c); err != nil {
 			return nil, settings.Placed("--model", err)
-		} else if n, ok := m.(model.Namer); ok {
-			name = n.Name()
 		}
 	} else {
 		local.Model = "reference:" + string(reference.Cautious)
@@ -126,6 +123,9 @@ func (c Config) Estimate(ctx context.Context, cat Catalog, o EstimateOptions) (*
 		return nil, err
 	}
 	defer x.Close()
+	if !llm {
+		name = x.Name()
+	}
 	e := &Estimate{Dataset: x.Plan.Set.Name, Model: name, LLM: llm, Arms: len(x.Plan.Arms), Cases: len(x.Plan.Cases),
 		Notes:          notes,
 		SecondsPerCall: o.SecondsPerCall, Concurrency: cmp.Or(c.Concurrency, remoteWorkers)}
