@@ -99,6 +99,7 @@ func (c *console) evilRun(name string, inRun, inRows bool) {
 		}
 		if inRows {
 			spoil(reflect.ValueOf(&t).Elem(), "ID", "Label", "Status", "Split", "Digest", "Kind")
+			t.Done, t.Harm, t.Wrong = new(bool), new(bool), new(bool)
 			for i := range ds {
 				spoil(reflect.ValueOf(&ds[i]).Elem(), "Trial", "Gate", "Action")
 			}
@@ -193,6 +194,7 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 		"memory rollback":     {onStore("s1", "--why", evil)},
 		"memory forget":       {onStore("r6", "--why", evil)},
 		"report":              {{"run"}, {"rows"}, {"both"}},
+		"situations":          {{"rows", "--mix", "uniform"}, {"run"}},
 	}
 }
 
