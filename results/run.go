@@ -107,6 +107,9 @@ type Dataset struct {
 // could no longer read a newer directory rightly.
 const RunFormat = 3
 
+// maxArms bounds the arms that a run.json names: whoever reads it lists them.
+const maxArms = 100_000
+
 // maxRunFile bounds what is read of a run.json.
 const maxRunFile = 64 << 20
 
@@ -182,6 +185,11 @@ func readRun(dir string) (*Run, File, error) {
 	}
 	if r.Planned < 0 || r.Whole < 0 {
 		return nil, about, Changed(path, "it plans %d trials of %d", r.Planned, r.Whole)
+	}
+	// Each of its numbers is small beside the length of a file of 64 MB, so that no
+	// product overflows.
+	if arms := int64(len(r.Agents)) * int64(len(r.Defenses)) * int64(len(r.ModelNames())); arms > maxArms {
+		return nil, about, Changed(path, "it names %d arms, and no run has more than %d", arms, maxArms)
 	}
 	about.Bytes, about.SHA256 = int64(len(b)), digest(b)
 	return &r, about, nil
