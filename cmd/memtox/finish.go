@@ -123,7 +123,7 @@ func newSituations(env *Env, c *cobra.Command) action {
 			tables := render.Situations(s)
 			if len(tables) == 0 {
 				return &settings.Problem{Where: args[0], What: "has no case whose outcome is a state",
-					Hint: "run memtox-bench, or a set of state families"}
+					Hint: "run memtox-bench@v2, or a set of state families"}
 			}
 			if *format == "json" {
 				type arm struct {

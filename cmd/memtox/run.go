@@ -81,6 +81,9 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 			return err
 		}
 	}
+	if _, err := mixedOptions(env, c, 0); err != nil {
+		return err // before anything runs, and not when all has
+	}
 	x, err := harness.Prepare(ctx, c, env.catalog(resume, used))
 	if err != nil {
 		return err

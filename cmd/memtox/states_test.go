@@ -159,3 +159,15 @@ func TestAStateRunIsGoneOnWithAndMerged(t *testing.T) {
 		t.Errorf("%d rows; merged shards are something else:\n%s", len(want), diff)
 	}
 }
+
+// A mix that cannot be read is found before the first trial.
+func TestAMistypedMixEndsNoRun(t *testing.T) {
+	c := newConsole(t)
+	code := c.run("run", "--dataset", "memtox-bench@v2", "--limit", "4", "--mix", "crosed", "--out", "r")
+	if code != Usage || !strings.Contains(c.err.String(), "--mix") || !strings.Contains(c.err.String(), "uniform, crossed") {
+		t.Errorf("exit code %d: %s", code, c.err.String())
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "r")); err == nil {
+		t.Error("the run had begun")
+	}
+}
