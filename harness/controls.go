@@ -46,15 +46,11 @@ type Control struct {
 
 // OK reports whether every check holds.
 func (c *Controls) OK() bool {
-	return !slices.ContainsFunc(c.Checks, func(c Check) bool { return !c.OK })
+	return !slices.ContainsFunc(c.Checks, func(c Check) bool { return !c.OK && !c.Note })
 }
 
-// policies are the controls that are defenses, and lazy the models that do one thing
-// whatever they are told.
-var (
-	policies = []string{"none", "no-memory", "block-all", "origin-only", "attribution-only", "confirm-all"}
-	lazy     = []string{"reference:refuse", "reference:ask", "reference:everything"}
-)
+// lazy are the models that do one thing whatever they are told.
+var lazy = []string{"reference:refuse", "reference:ask", "reference:everything"}
 
 // CheckControls runs the controls of a set on every profile: the defenses that look at
 // nothing, under a model that ignores attributions and one that honours them, and,
@@ -93,7 +89,7 @@ func CheckControls(ctx context.Context, set *datasets.Set) (*Controls, error) {
 		return nil
 	}
 	for _, model := range []string{"reference:naive", "reference:cautious"} {
-		if err := run(model, policies...); err != nil {
+		if err := run(model, append([]string{"none"}, summary.Controls()...)...); err != nil {
 			return nil, err
 		}
 	}
@@ -149,6 +145,7 @@ func (c *Controls) judge(unscored stats.Count) {
 		if measured {
 			detail = fmt.Sprintf("%d of %d%s", most.K, most.N, where)
 		}
-		check(model+" has at most 5% of the pairs right", v <= mostPairs, detail)
+		check(model+" has at most 5% of the pairs right", measured && v <= mostPairs, detail)
+		c.Checks[len(c.Checks)-1].Note = !measured
 	}
 }

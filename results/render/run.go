@@ -221,7 +221,7 @@ func bySituation(s *summary.Summary) (out []Table) {
 				row = append(row, "not measured")
 				continue
 			}
-			row = append(row, fmt.Sprintf("%.1f%% [%.1f%%, %.1f%%]", 100*x.Rate, 100*x.Lo, 100*x.Hi))
+			row = append(row, fmt.Sprintf("%s%% [%s%%, %s%%]", Percent(x.Rate), Percent(x.Lo), Percent(x.Hi)))
 		}
 		mix.Add(row...)
 	}
@@ -238,7 +238,7 @@ func short(r stats.Rate) string {
 	if !ok {
 		return "–"
 	}
-	return fmt.Sprintf("%d/%d %.0f%%", r.K, r.N, 100*v)
+	return fmt.Sprintf("%d/%d %s%%", r.K, r.N, Percent(v))
 }
 
 // byClass has a column a class, in the order in which the arms list them.

@@ -6,12 +6,16 @@ import (
 	"github.com/memtox/memtox/results/metric"
 )
 
-// controls check nothing of a claim but where it came from, if that.
-var controls = []string{"no-memory", "block-all", "origin-only", "attribution-only", "confirm-all"}
+// Controls are the defenses that check nothing of a claim but where it came from, if
+// that.
+func Controls() []string {
+	return []string{"no-memory", "block-all", "origin-only", "attribution-only", "confirm-all"}
+}
 
 // dominated names, for each arm of a run whose outcomes are states, the control that
 // does as well by everything and better by something.
 func dominated(arms []Arm) {
+	controls := Controls()
 	for i := range arms {
 		a := &arms[i]
 		if a.ExcessPer100 == nil || a.Defense == undefended || slices.Contains(controls, a.Defense) {
