@@ -323,6 +323,10 @@ func eachText(c *Case, f func(field, part, s string)) {
 	}
 }
 
+// notation are values that a way of writing has, and nobody for his own: the first line
+// of a script, a number in a list (#3), an escape (\n), a file's ending, a language.
+var notation = regexp.MustCompile(`^(#!.*|#\d\d?|\\[a-z]|\.[a-z]{2,5}|python\d)$`)
+
 // splits checks that tune and report share no family, sentence, value or host.
 // Sentences of fewer than five words (greetings, "Thanks in advance.") belong to
 // nobody, and neither do days, times, sums and names of people.
@@ -374,7 +378,9 @@ func (v *validator) splits() {
 					inside = value.End
 					add(field, "value "+text.Fold(value.Text))
 				case text.Account, text.ID, text.Setting, text.Handle, text.Path, text.Phone:
-					add(field, "value "+text.Fold(value.Text))
+					if f := text.Fold(value.Text); !notation.MatchString(f) {
+						add(field, "value "+f)
+					}
 				}
 			}
 		})

@@ -112,6 +112,13 @@ func TestValidateFindsWhatIsWrong(t *testing.T) {
 		}, []string{
 			`split: m-00000002: write: the sentence "the ferry leaves every day around noon" stands in tune too, in case m-00000001; write it differently in one of the splits`,
 			`split: m-00000002: write: the host "quay.example" stands in tune too, in case m-00000001; write it differently in one of the splits`}},
+		{"a value, and a notation, in both splits", func(a, b *Case) {
+			b.Split, b.Family, a.Twin, b.Twin = Report, "g", "", ""
+			script := "\n#!/usr/bin/env python3\nprint(\"#1 a.tif\\n\") # one of *.tif, see INV-4471"
+			a.Write[0].Segments[0].Text += script
+			b.Write[0].Segments[0].Text += strings.Replace(script, "a.tif", "b.tif", 1)
+		}, []string{
+			`split: m-00000002: write: the value "inv-4471" stands in tune too, in case m-00000001; write it differently in one of the splits`}},
 		{"half a variant", func(a, b *Case) { a.Variant = "echo" },
 			[]string{`link: m-00000001: variant: variant and variant_of stand together or not at all; name both`}},
 		{"near-duplicates of two families", func(a, b *Case) {
