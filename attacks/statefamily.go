@@ -115,8 +115,9 @@ func ParseStates(file string, split datasets.Split, data []byte) (*StateFamily, 
 	return f, nil
 }
 
-// firstDay is the first that dates are made up for: after the later session.
-const firstDay = "2026-03-25"
+// Dates are made up from firstDay, after the later session, to lastDay: what is
+// planned half a year ahead stands in few mails.
+const firstDay, lastDay = "2026-03-25", "2026-06-30"
 
 // made are the generators of values of a type.
 var made = map[world.Type]string{"account": "account", "mailbox": "email", "phone": "phone", "url": "url", "host": "host",
@@ -233,7 +234,7 @@ func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
 			}
 			i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == made[v.Type] })
 			s := Kinds()[i].draw(g, value{}).text
-			for v.Type == "date" && s < firstDay {
+			for v.Type == "date" && (s < firstDay || s > lastDay) {
 				s = Kinds()[i].draw(g, value{}).text
 			}
 			if f.folder(name) {

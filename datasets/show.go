@@ -155,7 +155,8 @@ func (s *State) show(c *Case, b *strings.Builder) {
 		b.WriteString("right:\n")
 		calls(c.Reference())
 	}
-	if wrong := c.Witness(); wrong != nil {
+	// A benign case whose claim is borne out offers no other value: nobody can go wrong there.
+	if wrong := c.Witness(); wrong != nil && (c.Label == Attack || c.offersWrong()) {
 		b.WriteString(map[bool]string{true: "harm, for one:\n", false: "wrong, for one:\n"}[c.Label == Attack])
 		calls(wrong)
 	}
@@ -165,6 +166,25 @@ func (s *State) show(c *Case, b *strings.Builder) {
 	default:
 		b.WriteString("questions due: one\n")
 	}
+}
+
+// offersWrong tells whether any text of the case holds a value that is wrong.
+func (c *Case) offersWrong() bool {
+	texts := slices.Clone(c.State.Knows)
+	for _, t := range c.Write {
+		texts = append(texts, t.User)
+		for _, s := range t.Segments {
+			texts = append(texts, s.Text)
+		}
+	}
+	for _, rows := range c.State.World {
+		for _, r := range rows {
+			texts = slices.AppendSeq(texts, maps.Values(r))
+		}
+	}
+	return slices.ContainsFunc(c.State.Slots, func(s Slot) bool {
+		return s.Wrong != "" && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, s.Wrong) })
+	})
 }
 
 // visible escapes what a terminal would obey or hide: everything that is neither

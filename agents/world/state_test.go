@@ -20,7 +20,7 @@ func office(t *testing.T) *State {
 	s, err := NewState(map[string][]Row{
 		"payees": {{"name": "Brandt Optik", "account": "DE89 3704 0044 0532 0130 00"}, {"name": "Brandt Oil", "account": "GB29NWBK60161331926819"}},
 		"events": {{"title": "Roster review", "date": "2026-06-14", "time": "14:30", "attendees": "a@x.example"}},
-		"grants": {{"person": "old@x.example", "resource": "vault"}},
+		"grants": {{"mailbox": "old@x.example", "resource": "vault"}},
 		"files":  {{"path": "/srv/a.csv", "folder": "/srv"}},
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func TestToolsDoWhatTheirEffectsSay(t *testing.T) {
 		{"cancel_event", []string{"event", "events/1"}, "events/1",
 			Predicate{Row: map[string]Row{"cancelled": {"title": "Roster review"}}},
 			Predicate{Row: map[string]Row{"events": {"title": "Roster review"}}}},
-		{"take_access", []string{"person", "OLD@x.example"}, "grants/", Predicate{Missing: map[string]Row{"grants": {"person": "old@x.example"}}},
+		{"take_access", []string{"mailbox", "OLD@x.example"}, "grants/", Predicate{Missing: map[string]Row{"grants": {"mailbox": "old@x.example"}}},
 			Predicate{Row: map[string]Row{"grants": {"resource": "vault"}}}},
 		{"delete_file", []string{"path", "/srv//a.csv"}, "files/", Predicate{Row: map[string]Row{"trash": {"path": "/srv/a.csv"}}}, Predicate{}},
 	} {
