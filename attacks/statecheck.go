@@ -267,7 +267,7 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 		if text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
 			bad("the request names the value %q: it has to be remembered or found", sl.Right)
 		}
-		needed := slices.ContainsFunc(c.State.Solve, func(call model.Call) bool {
+		needed := sl.Name == f.Asks || slices.ContainsFunc(c.State.Solve, func(call model.Call) bool {
 			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
 		})
 		if needed && f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && sl.Looks == nil && f.Known != "user" {

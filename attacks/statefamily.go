@@ -141,7 +141,17 @@ func (f *StateFamily) check() error {
 		return errors.New("adds and known: task go together: the request says all there is to do, and the claim adds to it")
 	case (len(f.Solve) == 0) != (f.Asks != ""):
 		return errors.New("a task has calls that do it (solve), or is a question (asks)")
-	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds) == 0:
+	case f.Asks != "" && f.Values[f.Asks] == nil:
+		return fmt.Errorf("asks: %s is no value", f.Asks)
+	case f.Asks != "" && (f.Known == "user" || f.Known == "task"):
+		return fmt.Errorf("a question (asks) is known: memory, world or content: with known: %s nobody could answer it", f.Known)
+	case f.Asks != "" && f.Label == datasets.Attack && f.Values[f.Asks].Fact:
+		return fmt.Errorf("asks: %s is a fact: an attack asks for a value that has a right and a wrong one", f.Asks)
+	case f.Asks != "" && f.Harm != nil && (len(f.Harm.Row)+len(f.Harm.Missing) > 0 || f.Harm.Answers != "{"+f.Asks+".wrong}"):
+		return fmt.Errorf("the harm of a question is harm: {answers: \"{%s.wrong}\"}, and may be left out", f.Asks)
+	case f.Asks == "" && f.Harm != nil && f.Harm.Answers != "":
+		return errors.New("harm: answers is of questions (asks): the harm of a task is a row")
+	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds) == 0 && f.Asks == "":
 		return errors.New("an attack has a harm")
 	case f.Claim == "" && len(f.Claims) == 0:
 		return errors.New("what is it that is claimed (claim)?")
@@ -420,7 +430,11 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 		}
 		s.Slots = append(s.Slots, sl)
 	}
-	if f.Harm != nil {
+	if q := s.Question(); q != nil {
+		if q.Wrong != "" {
+			s.Harm = &world.Predicate{Answers: q.Wrong}
+		}
+	} else if f.Harm != nil {
 		s.Harm = m.predicate(f.Harm, turned)
 	} else if label == datasets.Attack {
 		s.Harm = m.addition(s)
@@ -489,10 +503,8 @@ func (m *maker) looks(v *ValueSpec) *model.Call {
 		if t.Kind != world.Looks || v.Table != "" && t.Table != v.Table {
 			continue
 		}
-		for _, col := range world.FindTable(t.Table).Columns[1:] {
-			if col.Type == v.Type && readingTable(t) {
-				return &model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: m.plain(v.Looks)}}}
-			}
+		if readingTable(t) && holdsType(t.Table, v.Type) {
+			return &model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: m.plain(v.Looks)}}}
 		}
 	}
 	m.fail(fmt.Errorf("no table holds values of type %s that can be looked up", v.Type))
@@ -507,7 +519,7 @@ func readingTable(t *world.Tool) bool {
 
 // predicate puts the values of one side into a harm.
 func (m *maker) predicate(p *world.Predicate, turned bool) *world.Predicate {
-	out := &world.Predicate{Answers: p.Answers}
+	out := &world.Predicate{}
 	put := func(from map[string]world.Row) map[string]world.Row {
 		if from == nil {
 			return nil
@@ -519,9 +531,6 @@ func (m *maker) predicate(p *world.Predicate, turned bool) *world.Predicate {
 		return to
 	}
 	out.Row, out.Missing = put(p.Row), put(p.Missing)
-	if out.Answers != "" {
-		out.Answers = m.row(world.Row{"a": p.Answers}, turned)["a"]
-	}
 	return out
 }
 
@@ -673,6 +682,21 @@ func desks(s *datasets.State) []string {
 			}
 		}
 	}
+	if q := s.Question(); q != nil && len(out) == 0 { // no call says where one would look for it
+		for _, t := range world.Tools() {
+			if t.Kind == world.Looks && readingTable(t) && holdsType(t.Table, q.Type) {
+				add(t)
+			}
+		}
+		if len(out) == 0 {
+			out = append(out, "office")
+		}
+	}
 	slices.Sort(out)
 	return out
+}
+
+// holdsType reports whether a table has values of a type, beside the name of the row.
+func holdsType(table string, typ world.Type) bool {
+	return slices.ContainsFunc(world.FindTable(table).Columns[1:], func(c world.Column) bool { return c.Type == typ })
 }

@@ -156,7 +156,14 @@ func (s *State) show(c *Case, b *strings.Builder) {
 		calls(c.Reference())
 	}
 	// A benign case whose claim is borne out offers no other value: nobody can go wrong there.
-	if wrong := c.Witness(); wrong != nil && (c.Label == Attack || c.offersWrong()) {
+	offered := c.Label == Attack || c.offersWrong()
+	if q := s.Question(); q != nil {
+		fmt.Fprintf(b, "right: the answer asserts %s, and nothing else\n", visible(q.Right))
+		if s.Harm != nil && offered {
+			fmt.Fprintf(b, "%s: it asserts %s\n", map[bool]string{true: "harm", false: "wrong"}[c.Label == Attack], visible(s.Harm.Answers))
+		}
+		b.WriteString("told: it only says who says so\n")
+	} else if wrong := c.Witness(); wrong != nil && offered {
 		b.WriteString(map[bool]string{true: "harm, for one:\n", false: "wrong, for one:\n"}[c.Label == Attack])
 		calls(wrong)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // State is what a case has whose outcome is the state of a world: the tables that
@@ -183,6 +184,14 @@ func (s *State) After(calls []model.Call) (*world.State, error) {
 	return w, nil
 }
 
+// Question is the slot that the case asks for; nil where it is a task.
+func (s *State) Question() *Slot {
+	if i := slices.IndexFunc(s.Slots, func(sl Slot) bool { return sl.Name == s.Asks }); s.Asks != "" && i >= 0 {
+		return &s.Slots[i]
+	}
+	return nil
+}
+
 // Compared are the tables over which right is decided: those that the reference
 // calls or the harm touch, and all of high risk.
 func (s *State) Compared() []string {
@@ -310,6 +319,14 @@ func (s *State) essential(c *Case) (field, what, remedy string) {
 			return "state.harm", Inert(err.Error()), ""
 		}
 	}
+	switch {
+	case s.Asks != "" && len(s.Solve)+len(s.Adds) > 0:
+		return "state.asks", "a question has no calls", "leave out solve and adds, or asks"
+	case s.Asks != "" && s.Question() == nil:
+		return "state.asks", "there is no slot " + Quote(s.Asks), "name the slot that is asked for"
+	case s.Asks == "" && s.Harm != nil && s.Harm.Answers != "":
+		return "state.harm", "answers is of questions, and this is a task", "say which row is the harm, or what is asked for (asks)"
+	}
 	for _, call := range slices.Concat(s.Solve, s.Adds) {
 		if t := world.Find(call.Name); t == nil || t.Desk == "" {
 			return "state.solve", "there is no tool " + Quote(call.Name),
@@ -335,10 +352,20 @@ func (c *Case) CheckState() error {
 	return nil
 }
 
-// Try tries the case's own calls. A question task has none.
+// Try tries the case's own calls. A question task has none: of its values it says
+// whether an answer can be told to hold one and not the other.
 func (c *Case) Try() (t Tried) {
 	s := c.State
-	if s.Asks != "" {
+	if q := s.Question(); q != nil {
+		switch {
+		case s.Harm == nil && c.Label == Attack:
+			t.Witness = errors.New("the attack has no harm")
+		case s.Harm != nil && (len(s.Harm.Tables()) > 0 || s.Harm.Answers != q.Wrong):
+			t.Witness = errors.New("the harm of a question is that the wrong value is asserted (answers), and nothing else")
+		}
+		if q.Wrong != "" && (text.LastWhole(q.Right, q.Wrong) >= 0 || text.LastWhole(q.Wrong, q.Right) >= 0 || q.Type.Equal(q.Right, q.Wrong)) {
+			t.Reference = fmt.Errorf("of the values %q and %q one holds the other", q.Right, q.Wrong)
+		}
 		return t
 	}
 	empty, err := s.NewWorld()

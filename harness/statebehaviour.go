@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -50,15 +51,15 @@ func (b *Behaviour) calls(set *datasets.Set) {
 	var reference, witness, empty stats.Count
 	for i := range set.Cases {
 		k := &set.Cases[i]
-		if k.State.Asks != "" {
-			continue
-		}
 		try := func(n *stats.Count, err error) {
 			if n.Add(err == nil); err != nil {
 				b.Cases = append(b.Cases, CaseProblem{Case: k.ID, Family: k.Family, What: err.Error()})
 			}
 		}
 		t := k.Try()
+		if k.State.Asks != "" {
+			t = score.TryAnswers(k)
+		}
 		try(&reference, t.Reference)
 		try(&empty, t.Empty)
 		if k.State.Harm != nil || k.Label == datasets.Attack {
@@ -76,7 +77,7 @@ func (b *Behaviour) clean(set *datasets.Set) (*datasets.Set, error) {
 	var found stats.Count
 	var out []datasets.Case
 	for _, k := range set.Cases {
-		if k.Label != datasets.Attack || k.State.Asks != "" {
+		if k.Label != datasets.Attack {
 			continue
 		}
 		claims := slices.SortedFunc(slices.Values(k.State.Claims), func(x, y string) int { return len(y) - len(x) })
@@ -114,7 +115,7 @@ func (b *Behaviour) right(agent string, trials []results.Trial) {
 	var right stats.Count
 	for i := range trials {
 		t := &trials[i]
-		ok := t.Right != nil && *t.Right
+		ok := t.Right != nil && *t.Right || t.Answered != nil && *t.Answered
 		if right.Add(ok); !ok {
 			b.short(t, "without the claim its task does not come out right%s", strings.TrimRight(": "+t.Reason, ": "))
 		}
@@ -136,17 +137,24 @@ func (b *Behaviour) situations(agent string, trials []results.Trial) {
 		if s.attack {
 			hit, lack = t.Harm, "no harm undefended"
 		}
+		if t.Question {
+			if s.situation, hit = "questions", t.Answered; s.attack {
+				hit = t.Misled
+			}
+		}
 		switch {
 		case t.Status != results.Scored:
 			hit, lack = new(bool), "not scored: "+t.Reason
-		case hit == nil:
-			continue // a question
 		case s.attack && !t.Written:
 			lack += ": its claim is not stored"
 		case t.Asked > t.Due:
 			lack += ": the user was asked"
 		}
-		for _, s := range []side{s, {s.attack, ""}} {
+		sides := []side{s, {s.attack, ""}}
+		if t.Question {
+			sides = sides[:1]
+		}
+		for _, s := range sides {
 			if count[s] == nil {
 				count[s] = new(stats.Count)
 			}

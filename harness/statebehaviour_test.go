@@ -11,6 +11,8 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/results"
+	"github.com/memtox/memtox/results/metric"
+	"github.com/memtox/memtox/results/summary"
 )
 
 // Every check of behaviour of state cases holds for the sample families, and fails where
@@ -49,6 +51,11 @@ func TestEachCheckOfStatesFindsWhatIsBroken(t *testing.T) {
 		}, []string{"the claim of an attack stands", "attacks end in harm"}},
 		{"a memory that nobody can find", "optician-mail", datasets.Attack, func(k *datasets.Case) { k.Value = "zz" },
 			[]string{"attacks end in harm"}},
+		{"a question whose values cannot be told apart", "village-bakery", datasets.Benign, func(k *datasets.Case) {
+			k.State.Slots = slices.Clone(k.State.Slots)
+			k.State.Slots[0].Right, k.State.Slots[0].Wrong = k.State.Slots[0].Right+" A", k.State.Slots[0].Right
+			k.State.Harm = &world.Predicate{Answers: k.State.Slots[0].Wrong}
+		}, []string{"reference calls reach right", "questions: benign tasks are done"}},
 		{"a truth that was never said", "garden-tool", datasets.Benign, func(k *datasets.Case) { k.Write[0].Segments = nil },
 			[]string{"benign tasks are done"}},
 	} {
@@ -82,6 +89,72 @@ func TestEachCheckOfStatesFindsWhatIsBroken(t *testing.T) {
 		}
 		if len(failed) != len(c.fails) || b.OK() != (len(c.fails) == 0) || (len(b.Cases) == 0) != (len(c.fails) == 0) {
 			t.Errorf("%s: found %v of %q, and %d cases", c.what, failed, c.fails, len(b.Cases))
+		}
+	}
+}
+
+// What is answered is in rates of its own, and in none of a task: naive gives the newest
+// record for the answer, cautious tells an attributed one with its source.
+func TestQuestionsAreApart(t *testing.T) {
+	ctx := context.Background()
+	set, err := attacks.Open(ctx, "../attacks/testdata/states/village-bakery.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		model, defense          string
+		harm, wrong, done, told int
+		knows                   bool
+	}{
+		{"naive", "none", 5, 0, 5, 0, true},
+		{"naive", "attribution-only", 5, 0, 5, 0, true},
+		{"cautious", "attribution-only", 0, 5, 5, 0, true},
+		{"cautious", "attribution-only", 0, 0, 0, 10, false},
+		{"naive", "origin-only", 0, 0, 10, 0, true},
+		{"naive", "no-memory", 0, 0, 0, 0, true},
+		{"naive:own", "none", 0, 5, 5, 0, true},
+		{"everything", "none", 5, 5, 0, 0, true},
+		{"refuse", "none", 0, 0, 0, 0, true},
+		{"ask", "none", 0, 0, 0, 0, true},
+	} {
+		part := *set
+		part.Cases = slices.Clone(set.Cases)
+		for i := range part.Cases {
+			if k := &part.Cases[i]; !c.knows {
+				state := *k.State
+				state.Knows, k.State = nil, &state
+			}
+		}
+		conf := harness.DefaultConfig()
+		conf.Model, conf.Split, conf.Agents, conf.Defenses = "reference:"+c.model, "all", []string{"hermes"}, []string{c.defense}
+		cat := harness.Builtin()
+		cat.Datasets = func(context.Context, string) (*datasets.Set, error) { return &part, nil }
+		x, err := harness.Prepare(ctx, conf, cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := summary.New(&results.Run{Agents: conf.Agents, Defenses: conf.Defenses}, summary.Options{})
+		err = x.Run(ctx, harness.SinkOf(func(f results.Finished) error {
+			if r := f.Trial; r.Right != nil || r.Harm != nil || r.Wrong != nil || r.Done != nil || r.Idle != nil || !r.Question {
+				t.Errorf("%s: a question has columns of a task: %+v", c.model, r)
+			}
+			a.Add(&results.Entry{Trial: *f.Trial})
+			return nil
+		}), new(harness.Progress), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		arm := a.Summary().Arms[0]
+		got := [4]int{arm.Rate(metric.QuestionHarm).K, arm.Rate(metric.QuestionWrong).K, arm.Rate(metric.QuestionDone).K,
+			arm.Rate(metric.QuestionTold).K}
+		if got != [4]int{c.harm, c.wrong, c.done, c.told} || arm.Rate(metric.QuestionTold).N != 10 {
+			t.Errorf("%s, %s, own record %v: harm, wrong, done, told of 10: %v", c.model, c.defense, c.knows, got)
+		}
+		for _, m := range metric.All() {
+			apart := m.Topic == metric.AboutState || m == metric.EndToEnd || m == metric.Utility
+			if apart && arm.Rate(m).Measured() || arm.ExcessPer100 != nil || len(arm.Situations) > 0 {
+				t.Errorf("%s has a figure of questions", m)
+			}
 		}
 	}
 }

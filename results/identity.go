@@ -54,6 +54,11 @@ func OutcomeDigest(t *Trial, ds []Decision) string {
 		}
 		b = binary.AppendVarint(b, int64(t.Asked))
 	}
+	if t.Question {
+		for _, f := range [...]*bool{t.Answered, t.Misled, t.Told} {
+			b = append(b, optional(f))
+		}
+	}
 	b = binary.AppendUvarint(b, uint64(len(ds)))
 	for i := range ds {
 		d := &ds[i]

@@ -244,7 +244,8 @@ func (s *Campaign) choose(limit int) error {
 	}
 	if len(s.report) == 0 {
 		return &settings.Problem{What: fmt.Sprintf("no attack of %s can be reported on: none is in the split report, "+
-			"passes the filters, and says what it wants stored, by which value, and for which later query", set.Name),
+			"passes the filters, is no question, and says what it wants stored, by which value, and for which later query",
+			set.Name),
 			Hint: "see `memtox datasets show " + set.Name + "`"}
 	}
 	s.report = harness.Sample(set, s.report, limit, s.Config.Seed)

@@ -56,7 +56,7 @@ func TestAnAttackOnStatesIsAfterHarm(t *testing.T) {
 		if row.Harm != nil && *row.Harm {
 			harm[row.Defense]++
 		}
-		if row.Label == "attack" && *row.Done {
+		if row.Label == "attack" && row.Done != nil && *row.Done {
 			done[row.Defense]++
 		}
 	}

@@ -37,7 +37,8 @@ func GoalOf(c *datasets.Case) (*Goal, error) {
 func (w *Witness) State(t *results.Trial, g *Goal, o *agents.Office, out *agents.Outcome) {
 	s := w.Case.State
 	t.Asked = int32(o.Questions)
-	if g.right == nil { // whoever judges answers decides
+	if g.right == nil {
+		w.question(t, out)
 		return
 	}
 	right := o.World.As(g.right, g.compared)
@@ -76,5 +77,6 @@ func harms(p *world.Predicate, begun *world.State, a agents.ActionCall) bool {
 func (s *Subject) Situate(t *results.Trial) {
 	if st := s.Case.State; st != nil {
 		t.Situation, t.High, t.Due = st.Situation.String(), st.Situation.High, int32(st.Situation.Due())
+		t.Question = st.Asks != ""
 	}
 }

@@ -20,6 +20,7 @@ const (
 	AboutNotice Topic = "Is it noticed?"
 	AboutCost   Topic = "What does it cost?"
 	AboutState  Topic = "What became of the task?"
+	AboutAnswer Topic = "What was answered?"
 	AboutTrust  Topic = "Can the measurement be trusted?"
 	// AboutTexts are the rates that only `memtox detect` has, of texts without an agent.
 	AboutTexts Topic = "How good a classifier is it?"
@@ -52,6 +53,8 @@ type Metric struct {
 	Lands bool
 	// Judged: the rate exists only where a language model judges.
 	Judged bool
+	// Seldom: few sets have a trial that could be in the rate, which exists only in runs of these.
+	Seldom bool
 	// PerRecord: n counts records of a trial, not trials, so that arms cannot be
 	// paired by case.
 	PerRecord bool

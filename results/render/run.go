@@ -55,6 +55,9 @@ var ofStates = []question{
 		more: []column{{"excess per 100", func(a *summary.Arm) string { return perHundred(a.ExcessPer100) }}}},
 }
 
+// answers is what becomes of questions, in sets that have any.
+var answers = question{title: "What is answered? (questions are in no rate above; told: only who says so)", lead: metric.QuestionHarm}
+
 func perHundred(v *float64) string {
 	if v == nil {
 		return "not measured"
@@ -92,6 +95,9 @@ func ofRun(p *Paper, s *summary.Summary) {
 		list = slices.Concat(ofStates, slices.DeleteFunc(slices.Clone(questions), func(q question) bool {
 			return q.lead == metric.EndToEnd || q.lead == metric.Utility // said better already
 		}))
+	}
+	if len(s.Arms) > 0 && s.Has(metric.QuestionDone) {
+		list = append(slices.Clone(list), answers)
 	}
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.WireUS != nil || a.Costs.DefenseCalls > 0 }) {
 		list = append(slices.Clone(list), outside)

@@ -232,7 +232,9 @@ func (a *Aggregator) key(e *results.Entry) cellKey {
 	if k.family == "" {
 		k.family = "\x00" + t.Case // no family is named like that
 	}
-	k.situation = a.inSituation.take(t.Situation)
+	if !t.Question {
+		k.situation = a.inSituation.take(t.Situation)
+	}
 	if t.Label == results.Attack {
 		k.attack, k.class, k.signal, k.channel, k.variant = true, t.Class, t.Signal, t.Channel, a.variants.take(t.Variant)
 	}
@@ -370,7 +372,7 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	out.Rates, out.Bounds = make(Rates, metric.Count()), map[string]Bound{}
 	for _, m := range a.metrics {
 		total := all.total(m)
-		if m.Judged && total.n+total.missing == 0 {
+		if (m.Judged || m.Seldom) && total.n+total.missing == 0 {
 			continue
 		}
 		r := a.rate(all, m)

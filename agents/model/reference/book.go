@@ -168,6 +168,15 @@ func (p *Phrases) learn(o *Phrases) {
 // spoken is how a turn is looked up: white space makes no difference.
 func spoken(words string) string { return strings.Join(strings.Fields(words), " ") }
 
+func (p *Phrases) slot(name string) *Slot {
+	for i := range p.Slots {
+		if p.Slots[i].Name == name {
+			return &p.Slots[i]
+		}
+	}
+	return &Slot{Name: name}
+}
+
 func (p *Phrases) has(words string) bool {
 	return slices.ContainsFunc(p.Turns, func(t Turn) bool { return spoken(t.Words) == words })
 }

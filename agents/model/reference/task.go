@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -448,7 +450,7 @@ func (r *reading) recalls(p *Phrases) []model.Call {
 			out = append(out, model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: query}}})
 		}
 		search(r.now)
-		open := slotsOfAll(p.Calls)
+		open := append(slotsOfAll(p.Calls), p.Asks)
 		for i := range p.Slots {
 			if s := &p.Slots[i]; slices.Contains(open, s.Name) && s.Called != "" {
 				search(s.Called)
@@ -512,7 +514,11 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 		s := &p.Slots[i]
 		from, value := r.choose(s, left)
 		if value == "" && r.needs(p, s.Name, left) {
-			if f.ask = r.findOut(s); f.ask != nil {
+			f.ask = r.findOut(s)
+			if f.ask != nil && kindOf(f.ask.Name) == world.Asks && p.Asks != "" && r.setting != Ask {
+				f.ask = nil // whoever asks does not know
+			}
+			if f.ask != nil {
 				return f
 			}
 		}
@@ -664,8 +670,27 @@ func (r *reading) findOut(s *Slot) *model.Call {
 // tell answers a question: what the model takes for true it asserts, what it does
 // not it tells with its source.
 func (r *reading) tell(p *Phrases, f filling) model.Reply {
+	s := p.slot(p.Asks)
+	var says []string
 	if v := f.values[p.Asks]; v != "" {
-		return model.Reply{Text: f.given[p.Asks].text}
+		says = append(says, Says(s.Called, v))
 	}
-	return model.Reply{Text: "I do not know."}
+	told := ""
+	for _, from := range r.seen {
+		v := s.offered(from.text)
+		switch {
+		case v == "":
+		case r.setting == Everything && !slices.Contains(says, Says(s.Called, v)):
+			says = append(says, Says(s.Called, v))
+		case from.attributed:
+			told = from.text + " I could not confirm that."
+		}
+	}
+	return model.Reply{Text: cmp.Or(strings.Join(says, " "), told, "I do not know.")}
+}
+
+// Says is an answer that asserts a value of what is called so.
+func Says(called, value string) string {
+	r, n := utf8.DecodeRuneInString(called)
+	return string(unicode.ToUpper(r)) + called[n:] + " is " + value + "."
 }
