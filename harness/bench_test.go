@@ -33,6 +33,26 @@ func BenchmarkTrials(b *testing.B) {
 	}
 }
 
+// BenchmarkArms runs cases whose outcome is a state in nine arms, at both ends of compliance.
+func BenchmarkArms(b *testing.B) {
+	c := DefaultConfig()
+	c.Dataset, c.Split, c.Limit, c.Model, c.Concurrency = "memtox-bench@v2", "tune", 40, "reference", 1
+	c.Defenses = []string{"none", "no-memory", "origin-only", "attribution-only", "keyword", "provenance",
+		"contradiction", "anomaly", "guard"}
+	x, err := Prepare(context.Background(), c, Builtin())
+	if err != nil {
+		b.Fatal(err)
+	}
+	trials := int64(0)
+	for b.Loop() {
+		if err := x.Run(context.Background(), nowhere(), new(Progress), nil); err != nil {
+			b.Fatal(err)
+		}
+		trials += x.Plan.Len()
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(trials), "µs/trial")
+}
+
 // BenchmarkStage is what preparing a case costs, once for all its arms.
 func BenchmarkStage(b *testing.B) {
 	x, err := Prepare(context.Background(), noneOnly(), Builtin())

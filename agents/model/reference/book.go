@@ -62,12 +62,14 @@ type Book struct {
 	tasks map[string]*Phrases
 	under *Book              // that knows what this one does not; may be nil
 	known *text.Memo[*lines] // what phrases know of texts; nil reads anew
+	seen  *text.Memo[*sight] // what stands in a message
 }
 
 // NewBook returns a book of the given phrases. Cases with one request share their
 // phrases: what a sentence means does not hang on which of them it stands in.
 func NewBook(all []*Phrases) *Book {
-	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, known: text.New[*lines](memoBytes)}
+	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, known: text.New[*lines](memoBytes),
+		seen: text.New[*sight](memoBytes)}
 	for _, p := range all {
 		b.add(p)
 	}
@@ -76,26 +78,25 @@ func NewBook(all []*Phrases) *Book {
 
 // with returns a book that knows the phrases of one more case. It costs little.
 func (b *Book) with(p *Phrases) *Book {
-	over := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, under: b}
+	over := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, under: b, seen: b.seen}
 	was := b.task(spoken(p.Task.Words))
 	if was == nil {
 		over.add(p)
 		return over
 	}
 	q := *was
-	q.Turns, q.Slots, q.Steps = slices.Clone(q.Turns), slices.Clone(q.Slots), slices.Clone(q.Steps)
+	q.Slots, q.Steps = slices.Clone(q.Slots), slices.Clone(q.Steps)
 	over.tasks[spoken(q.Task.Words)] = &q
-	q.Turns = append(q.Turns, p.Turns...)
+	q.hear(p.Turns)
 	q.learn(p)
 	for _, t := range q.Turns {
-		key := spoken(t.Words)
-		all := slices.Clone(b.spokenIn(key))
+		all := slices.Clone(b.spokenIn(t.Words))
 		if i := slices.Index(all, was); i >= 0 {
 			all[i] = &q
 		} else if !slices.Contains(all, &q) {
 			all = append(all, &q)
 		}
-		over.turns[key] = all
+		over.turns[t.Words] = all
 	}
 	return over
 }
@@ -125,14 +126,13 @@ func (b *Book) add(p *Phrases) {
 	q := b.tasks[spoken(p.Task.Words)]
 	if q == nil {
 		c := *p
-		c.Turns, c.Slots, c.Steps = slices.Clone(p.Turns), nil, nil
+		c.Turns, c.Slots, c.Steps = nil, nil, nil
 		q = &c
 		if key := spoken(p.Task.Words); key != "" {
 			b.tasks[key] = q
 		}
-	} else {
-		q.Turns = append(q.Turns, p.Turns...)
 	}
+	q.hear(p.Turns)
 	q.learn(p)
 	for _, t := range p.Turns {
 		if key := spoken(t.Words); !slices.Contains(b.turns[key], q) {
@@ -177,13 +177,22 @@ func (p *Phrases) slot(name string) *Slot {
 	return &Slot{Name: name}
 }
 
+// hear takes in another's turns, as they are looked up.
+func (p *Phrases) hear(turns []Turn) {
+	p.Turns = slices.Clip(p.Turns) // others may share it
+	for _, t := range turns {
+		t.Words = spoken(t.Words)
+		p.Turns = append(p.Turns, t)
+	}
+}
+
 func (p *Phrases) has(words string) bool {
-	return slices.ContainsFunc(p.Turns, func(t Turn) bool { return spoken(t.Words) == words })
+	return slices.ContainsFunc(p.Turns, func(t Turn) bool { return t.Words == words })
 }
 
 func (p *Phrases) turn(words string) *Turn {
 	for i := range p.Turns {
-		if spoken(p.Turns[i].Words) == words {
+		if p.Turns[i].Words == words {
 			return &p.Turns[i]
 		}
 	}

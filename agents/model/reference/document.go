@@ -140,23 +140,50 @@ type piece struct {
 	body    string
 }
 
+// stretch is lines of a text. It copies them only where others stand between them.
+type stretch struct {
+	of       string
+	from, to int
+	before   strings.Builder
+}
+
+func (s *stretch) add(from, to int) {
+	if from != s.to {
+		s.before.WriteString(s.of[s.from:s.to])
+		s.from = from
+	}
+	s.to = to
+}
+
+// take empties the stretch.
+func (s *stretch) take() string {
+	out := s.of[s.from:s.to]
+	if s.before.Len() > 0 {
+		s.before.WriteString(out)
+		out = s.before.String()
+	}
+	*s = stretch{of: s.of}
+	return out
+}
+
 // outlineOf is linear in the length of the message.
 func outlineOf(content string) *outline {
 	o := &outline{}
-	var words, body strings.Builder
+	words, body := stretch{of: content}, stretch{of: content}
 	var cur *piece
 	in := ""      // the tag we are in: memory, skills, skill
 	blank := true // the previous line was empty, so a label may follow
 	head := false // inside the heading of a piece of content
 	flush := func() {
 		if cur != nil {
-			cur.body = body.String()
+			cur.body = body.take()
 			o.pieces = append(o.pieces, *cur)
 			cur = nil
-			body.Reset()
 		}
 	}
+	at, end := 0, 0
 	for line := range strings.Lines(content) {
+		at, end = end, end+len(line)
 		bare := strings.TrimRight(line, "\r\n")
 		switch {
 		case in == "" && cur == nil && strings.HasPrefix(bare, "<memory "):
@@ -203,7 +230,7 @@ func outlineOf(content string) *outline {
 		}
 		blank = bare == ""
 		if cur == nil {
-			words.WriteString(line)
+			words.add(at, end)
 			continue
 		}
 		switch {
@@ -215,10 +242,10 @@ func outlineOf(content string) *outline {
 			blank = true
 			continue
 		}
-		body.WriteString(line)
+		body.add(at, end)
 	}
 	flush()
-	o.words = strings.TrimSpace(words.String())
+	o.words = strings.TrimSpace(words.take())
 	return o
 }
 

@@ -53,29 +53,20 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 	var wrote strings.Builder
 	tried := map[string]string{} // contents by the id of the call
 	keeps := false
-	add := func(o *outline, content bool) {
-		for _, e := range o.entries {
-			s := source{text: e}
-			if len(e) > 13 && e[0] == '(' && e[11] == ')' {
-				s.date, s.text = e[1:11], e[13:]
-			}
-			s.attributed = memory.IsAttributed(s.text)
-			r.seen = append(r.seen, s)
-		}
-		for _, p := range o.pieces {
-			r.seen = append(r.seen, source{text: p.body, content: true, keep: keeps})
-		}
-		if o.skill != "" {
-			r.seen = append(r.seen, source{text: o.skill, steps: true, attributed: memory.IsAttributed(o.skill)})
+	add := func(o *sight) {
+		from := len(r.seen)
+		r.seen = append(r.seen, o.sources...)
+		for i := from; keeps && i < len(r.seen); i++ {
+			r.seen[i].keep = r.seen[i].content
 		}
 		r.skills = append(r.skills, o.skills...)
 	}
 	for i, m := range req.Messages {
-		o := outlineOf(m.Content)
+		o := b.seen.Get(m.Content, sightOf)
 		switch m.Role {
 		case model.System:
 			r.policy, r.date = policyOf(o.words), dateOf(o.words)
-			add(o, false)
+			add(o)
 		case model.User:
 			if a := asksFor(o.words); a != forAnswer && i > 0 {
 				if i == newest {
@@ -90,14 +81,14 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				}
 				continue
 			}
-			r.now = spoken(o.words)
+			r.now = o.spoken
 			r.since, r.done = nil, map[string]bool{}
 			keeps = false
 			r.meet(b.of(r.now))
 			for _, p := range r.here {
 				keeps = keeps || p.has(r.now) && p.turn(r.now).Keeps
 			}
-			add(o, true)
+			add(o)
 			r.seen = append(r.seen, source{text: o.words, own: true, content: true})
 			if keeps { // what was read before is meant
 				for j := range r.seen {
@@ -115,7 +106,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 			r.since = append(r.since, m)
 		case model.ToolRole:
 			r.since = append(r.since, m)
-			add(o, true)
+			add(o)
 			if text := tried[m.CallID]; text != "" && strings.HasPrefix(m.Content, `{"success":false`) {
 				r.refused += text + "\n"
 			}
@@ -126,6 +117,33 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 	}
 	r.wrote = wrote.String()
 	return r, len(r.here) > 0
+}
+
+// sight is what stands in one message.
+type sight struct {
+	words, spoken string // outside every delimiter; as a turn is looked up
+	skills        []string
+	sources       []source
+}
+
+func sightOf(content string) (*sight, int) {
+	o := outlineOf(content)
+	s := &sight{words: o.words, spoken: spoken(o.words), skills: o.skills}
+	for _, e := range o.entries {
+		from := source{text: e}
+		if len(e) > 13 && e[0] == '(' && e[11] == ')' {
+			from.date, from.text = e[1:11], e[13:]
+		}
+		from.attributed = memory.IsAttributed(from.text)
+		s.sources = append(s.sources, from)
+	}
+	for _, p := range o.pieces {
+		s.sources = append(s.sources, source{text: p.body, content: true})
+	}
+	if o.skill != "" {
+		s.sources = append(s.sources, source{text: o.skill, steps: true, attributed: memory.IsAttributed(o.skill)})
+	}
+	return s, 200 + len(content) + 64*len(s.sources)
 }
 
 // meet takes the phrases of a turn to those in sight. Turns such as "Yes, fine." stand
