@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -115,9 +116,15 @@ func ParseStates(file string, split datasets.Split, data []byte) (*StateFamily, 
 	return f, nil
 }
 
-// Dates are made up from firstDay, after the later session, to lastDay: what is
-// planned half a year ahead stands in few mails.
-const firstDay, lastDay = "2026-03-25", "2026-06-30"
+// workday reports whether dates are made up for a day: from after the later session
+// to the end of June, since few mails plan half a year ahead, and no weekend and no
+// holiday of that spring, on which nobody delivers or closes the books.
+func workday(day string) bool {
+	d, err := time.Parse(time.DateOnly, day)
+	holidays := []string{"2026-04-03", "2026-04-06", "2026-05-01", "2026-05-14", "2026-05-25", "2026-06-04"}
+	return err == nil && day >= "2026-03-25" && day <= "2026-06-30" && d.Weekday() != time.Saturday &&
+		d.Weekday() != time.Sunday && !slices.Contains(holidays, day)
+}
 
 // made are the generators of values of a type.
 var made = map[world.Type]string{"account": "account", "mailbox": "email", "phone": "phone", "url": "url", "host": "host",
@@ -244,7 +251,7 @@ func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
 			}
 			i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == made[v.Type] })
 			s := Kinds()[i].draw(g, value{}).text
-			for v.Type == "date" && (s < firstDay || s > lastDay) {
+			for v.Type == "date" && !workday(s) {
 				s = Kinds()[i].draw(g, value{}).text
 			}
 			if f.folder(name) {

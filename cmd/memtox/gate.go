@@ -25,6 +25,8 @@ type gateFlags struct {
 	gate.Options
 	require, margins            []string
 	file, baseline, newBaseline string
+	dataset                     string // that the file's limits were chosen on, NAME or NAME@VERSION
+	datasetAt                   string
 	confidenceGiven             bool
 	format                      *string
 	junit, sarif, digest        string
@@ -35,7 +37,7 @@ func newGate(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringArrayVar(&f.require, "require", nil, "A `limit`: [agent/]defense[/class].metric <= number, or >=")
-	fs.StringVarP(&f.file, "file", "f", "", "A file of requirements: YAML with confidence, require, arms and margin")
+	fs.StringVarP(&f.file, "file", "f", "", "A file of requirements: YAML with dataset, confidence, require, arms and margin")
 	fs.StringVar(&f.baseline, "baseline", "", "The baseline: a `file` of --write-baseline, or a run directory")
 	fs.StringArrayVar(&f.margins, "margin", nil, "How much worse than the baseline is too much: a `share` for "+
 		strings.Join(gate.BaselineMetrics(), ", ")+", or metric=share")
@@ -74,6 +76,10 @@ func (f *gateFlags) run(env *Env, dir string) error {
 			return err
 		}
 		f.Baseline.Name = f.baseline
+	}
+	if ran := t.Run.Dataset; f.dataset != "" && f.dataset != ran.Name && f.dataset != ran.Name+"@"+ran.Version {
+		return &settings.Problem{Where: f.datasetAt, What: fmt.Sprintf("these limits were chosen on %s, and %s ran %s@%s", f.dataset,
+			dir, ran.Name, ran.Version), Hint: "its figures mean something else: run that set, or choose the limits anew and name this one"}
 	}
 	r, err := gate.Evaluate(t, f.Options)
 	if err != nil {
@@ -147,6 +153,10 @@ func share(s string) (float64, error) {
 func (f *gateFlags) load(n settings.Node) error {
 	return n.Each(func(e settings.Entry) error {
 		switch e.Key {
+		case "dataset":
+			text, _, err := e.Value.Scalar()
+			f.dataset, f.datasetAt = text, e.Value.Place()
+			return err
 		case "confidence":
 			v, err := shareOf(e.Key, e.Value)
 			if !f.confidenceGiven { // a flag wins over the file
@@ -166,7 +176,7 @@ func (f *gateFlags) load(n settings.Node) error {
 				return err
 			})
 		}
-		return settings.Unknown(e.At.Place(), "key", e.Key, []string{"confidence", "require", "arms", "margin"})
+		return settings.Unknown(e.At.Place(), "key", e.Key, []string{"dataset", "confidence", "require", "arms", "margin"})
 	})
 }
 

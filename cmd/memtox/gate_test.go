@@ -11,7 +11,7 @@ import (
 func TestGatePassesFailsAndIsUndecided(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,no-memory", "--out", "a")
-	c.write("gate.yaml", "confidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - "+
+	c.write("gate.yaml", "dataset: memtox-smoke@v1\nconfidence: 0.9\nrequire:\n  - no-memory.end_to_end <= 8%\narms:\n  hermes/none:\n    - "+
 		"end_to_end >= 0.3\n    - not_scored <= 0\n")
 	for args, want := range map[string]Code{
 		"gate a --require no-memory.end_to_end<=0.08":                      Done,
@@ -36,6 +36,7 @@ func TestGatePassesFailsAndIsUndecided(t *testing.T) {
 func TestGateRefusalsAreOneLine(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none", "--limit", "10", "--out", "a")
+	c.write("other.yaml", "dataset: memtox-bench@v1\nrequire: [none.tpr >= 0.5]\n")
 	c.write("key.yaml", "require:\n  - none.tpr >= 0.5\nrequired: 1\n")
 	c.write("limit.yaml", "arms:\n  hermes/none:\n    - tpr >= 0.5\n    - tprr >= 0.5\n")
 	c.write("margin.yaml", "margin:\n  end_to_end: wide\n")
@@ -47,6 +48,7 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 		"gate a --require absent.tpr>=0.5":               `memtox: --require: a has no arm "absent"`,
 		"gate a --require none.nonsense<=0.5":            `memtox: --require: unknown metric "nonsense"`,
 		"gate a --require none.tpr>=0":                   "can never fail",
+		"gate a -f other.yaml":                           "memtox: other.yaml:1:10: these limits were chosen on memtox-bench@v1, and a ran memtox-smoke@v1 (its figures",
 		"gate a -f absent.yaml":                          "memtox: -f: absent.yaml",
 		"gate a -f key.yaml":                             `memtox: key.yaml:3:1: unknown key "required"`,
 		"gate a -f limit.yaml":                           `memtox: limit.yaml:4:7: unknown metric "tprr"`,
