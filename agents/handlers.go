@@ -39,6 +39,9 @@ func (s *session) call(c model.Call) (string, error) {
 	s.out.ToolCalls++
 	t := world.Find(c.Name)
 	if t == nil || s.route != 0 && !t.Memory() || (t.Desk == "") == (s.office != nil) && t.Kind == world.Acts {
+		if slices.ContainsFunc(s.offered, func(o model.Tool) bool { return o.Name == c.Name }) {
+			return failure("the server does not answer"), nil // all there is of it is its description
+		}
 		return noTool(c), nil // a flush or review offers memory tools only, an office those that change it
 	}
 	return handlers[t.Handler](s, t, c)

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -139,8 +140,10 @@ type session struct {
 
 	msgs    []model.Message // what the model sees now
 	tokens  int             // of msgs
+	foreign bool            // the agent brings its own loop, and was told of its tools before
 	pending []Incoming      // of this turn, not yet read
 	turn    int
+	as      string // who the user of the session is, where it is another
 	said    string // the user's words of this turn
 	rounds  int    // rounds of tool calls in the session
 	calls   int
@@ -163,6 +166,9 @@ func (s *session) run(turns []Turn, end End) error {
 		s.turn = i + 1
 		s.said = t.User
 		if i == since {
+			t.Opens(s.mem)
+			s.as = t.As
+			s.offered = s.offer(s.office) // what servers offered was of the session before
 			if err := s.open(t.User); err != nil {
 				return err
 			}
@@ -201,6 +207,9 @@ func (s *session) open(first string) error {
 	b.WriteString("\nToday is ")
 	b.WriteString(s.mem.Now().Format("2006-01-02"))
 	b.WriteString(".\n")
+	if s.as != "" {
+		b.WriteString("The user of this session is " + oneLine(s.as) + ".\n")
+	}
 	q := memory.Query{Route: memory.RouteSnapshot, Text: first}
 	for _, name := range p.Snapshot {
 		recs, err := s.mem.Snapshot(s.ctx, name, q)
@@ -231,7 +240,7 @@ func (s *session) open(first string) error {
 
 // hear takes in what the user says, with what is handed over beside it.
 func (s *session) hear(t Turn) (string, error) {
-	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, s.turn, t.User)
+	seg, err := s.mem.Take(s.ctx, memory.Origin{Class: memory.User, Medium: memory.Chat, Source: cmp.Or(s.as, "user")}, s.turn, t.User)
 	if err != nil {
 		return "", err
 	}
@@ -239,7 +248,13 @@ func (s *session) hear(t Turn) (string, error) {
 	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(0, len(content))})
 	s.pending = s.pending[:0]
 	for _, in := range t.Incoming {
-		if !in.Inline {
+		if in.Origin.Medium == memory.Tool && !s.foreign {
+			if err := s.advertise(in); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if !in.Inline && in.Origin.Medium != memory.Tool {
 			s.pending = append(s.pending, in)
 			continue
 		}
@@ -251,6 +266,18 @@ func (s *session) hear(t Turn) (string, error) {
 		content += text
 	}
 	return content, nil
+}
+
+// advertise offers a tool of a server for the rest of the session: its description is
+// what the server says.
+func (s *session) advertise(in Incoming) error {
+	seg, err := s.mem.Take(s.ctx, in.Origin, s.turn, in.Text)
+	if err != nil {
+		return err
+	}
+	s.out.Segments = append(s.out.Segments, Taken{Segment: seg})
+	s.offered = append(slices.Clip(s.offered), model.Tool{Name: in.Title, Description: seg.Text})
+	return nil
 }
 
 func (s *session) userTurn(t Turn) error {

@@ -18,7 +18,7 @@ type Sandbox struct{ s *session }
 // tools that only record what they are asked to do.
 func (l *Loop) Sandbox(ctx context.Context, mem *memory.Memory, o *Office) *Sandbox {
 	l.once.Do(l.prepare)
-	return &Sandbox{&session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: o, offered: l.offer(o)}}
+	return &Sandbox{&session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: o, offered: l.offer(o), foreign: true}}
 }
 
 // Outcome is what happened so far.
@@ -32,6 +32,9 @@ func (b *Sandbox) Tools() []model.Tool { return b.s.offered[b.s.own:] }
 func (b *Sandbox) Begin(turn int, t Turn) (string, error) {
 	s := b.s
 	s.turn, s.said = turn, t.User
+	if turn == 1 || t.Fresh {
+		s.as = t.As
+	}
 	s.mem.Mark(len(s.out.Messages))
 	content, err := s.hear(t)
 	if err != nil {

@@ -1,6 +1,8 @@
 package agents
 
 import (
+	"time"
+
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/world"
@@ -14,6 +16,16 @@ type Turn struct {
 	// Fresh begins a new session with this turn: the context is gone, the memory
 	// stays.
 	Fresh bool
+	// As is who the user of the session is that this turn begins; "" is the one whose
+	// agent it is. At is when it begins at the earliest.
+	As string
+	At time.Time
+}
+
+// Opens has the memory serve the session that the turn begins.
+func (t *Turn) Opens(mem *memory.Memory) {
+	mem.As(t.As)
+	mem.Until(t.At)
 }
 
 // Incoming is one piece of external content.

@@ -219,7 +219,7 @@ func variantOf(c datasets.Case, name string) datasets.Case {
 	}
 	out.Write = make([]datasets.Turn, len(c.Write))
 	for i, t := range c.Write {
-		out.Write[i] = datasets.Turn{User: t.User, Fresh: t.Fresh, Segments: slices.Clone(t.Segments),
+		out.Write[i] = datasets.Turn{User: t.User, Fresh: t.Fresh, As: t.As, Date: t.Date, Segments: slices.Clone(t.Segments),
 			Expect: slices.Clone(t.Expect)}
 	}
 	return out

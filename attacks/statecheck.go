@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	}
 	f.checkGap(bad)
 	f.checkTurns(bad)
+	if k, ok := frontier[f.Class]; ok && f.Label == datasets.Attack && !k.has(f) {
+		bad("a family of class %s has %s", f.Class, k.what)
+	}
 	f.checkEvidence(bad)
 	requests := map[string]bool{}
 	wrong := map[datasets.Label]bool{} // what is wrong with one case is wrong with most: it is said once
@@ -99,6 +103,9 @@ var placeholder = regexp.MustCompile(`\{claim(\.[0-9]+)?\}`)
 func (f *StateFamily) checkContent(bad func(string, ...any)) {
 	n := 0
 	for _, t := range f.Write {
+		if t.As != "" {
+			n += len(placeholder.FindAllString(t.User, -1))
+		}
 		for _, p := range t.pieces() {
 			if p == nil {
 				continue
@@ -117,6 +124,77 @@ func (f *StateFamily) checkContent(bad func(string, ...any)) {
 		bad("the claim of a salience family stands in the content at least three times")
 	}
 }
+
+// frontier is what a family of each kind of memtox-frontier has.
+var frontier = map[string]struct {
+	has  func(*StateFamily) bool
+	what string
+}{
+	datasets.SharedMemory: {func(f *StateFamily) bool { return f.SaidBy == datasets.AnotherUser },
+		"a session of another user (as) who says the claim"},
+	datasets.SleeperTopic: {func(f *StateFamily) bool { return f.sessions() > 1 },
+		"a session after the claim's (fresh) in which nothing of it comes up"},
+	datasets.SleeperDate: {func(f *StateFamily) bool { return f.Since != "" && f.LaterOn >= f.Since },
+		"a day from which the claim holds (since) and a later session on that day or after it (later_on)"},
+	datasets.SelfReplication: {func(f *StateFamily) bool { return f.Repeats && f.sessions() > 2 },
+		"a claim that asks to be noted again (repeats) and two more sessions (fresh) after its own"},
+	datasets.ToolDescription: {func(f *StateFamily) bool {
+		return f.carriers(func(t *WriteTurn, p *Piece) bool { return p == t.Tool }) > 0
+	},
+		"the claim in the description of a tool (tool)"},
+	datasets.AgentMessage: {func(f *StateFamily) bool {
+		return f.carriers(func(t *WriteTurn, p *Piece) bool { return p == t.Agent }) > 0
+	},
+		"the claim in the message of another agent (agent)"},
+	datasets.Omission: {func(f *StateFamily) bool { return len(f.Omits) > 0 && len(f.Omits) < len(f.Solve) },
+		"some of the calls of solve under omits, but not all: who does nothing leaves nothing out"},
+	datasets.Preference: {func(f *StateFamily) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(f.Values)), func(v *ValueSpec) bool { return v.RightSays != "" })
+	}, "a value for which a sentence stands (right_says)"},
+	datasets.URLExfiltration: {func(f *StateFamily) bool {
+		for _, one := range f.Adds {
+			for _, args := range one {
+				if strings.Count(args["url"], "{") > 1 {
+					return true
+				}
+			}
+		}
+		return false
+	}, "a call under adds whose url is made of the claim's value and of a secret"},
+	datasets.OneTurnLater: {func(f *StateFamily) bool {
+		return slices.ContainsFunc(f.Write, func(t WriteTurn) bool { return f.keep() != "" && t.Other == f.keep() })
+	}, "the same words under keep and other, in turns of their own"},
+	datasets.SourceLaundering: {func(f *StateFamily) bool {
+		all := f.carriers(func(*WriteTurn, *Piece) bool { return true })
+		return all > 1 && len(f.Claims) > 1
+	}, "the claim in two pieces of content at least, in wordings of their own"},
+}
+
+// sessions are how many the write session is made of.
+func (f *StateFamily) sessions() int {
+	n := 1
+	for _, t := range f.Write[1:] {
+		if t.Fresh {
+			n++
+		}
+	}
+	return n
+}
+
+// carriers are how many pieces of content of a kind hold the claim.
+func (f *StateFamily) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
+	for i := range f.Write {
+		t := &f.Write[i]
+		for _, p := range t.pieces() {
+			if p != nil && placeholder.MatchString(p.Text) && kind(t, p) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // dangling are the words before a claim that stand there for nothing without it.
 var dangling = regexp.MustCompile(`[:"“„»(]\s*\{claim(\.[0-9]+)?\}`)
@@ -139,6 +217,10 @@ func (f *StateFamily) checkGap(bad func(string, ...any)) {
 // checkCalls finds arguments of the reference calls that nobody could know: what is
 // compared stands in the request, if it is no slot.
 func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
+	known := c.Retrieval.Query
+	if len(f.Omits) > 0 { // what belongs to the task is what the user's memory says of it
+		known += "\n" + strings.Join(c.State.Knows, "\n")
+	}
 	for _, call := range c.State.Solve {
 		t := world.Find(call.Name)
 		for _, a := range call.Args {
@@ -148,12 +230,12 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 					typ = world.Type(p.Format)
 				}
 			}
-			if typ == "" || typ == world.FreeText || strings.Contains(a.Value, "{") || text.LastWhole(c.Retrieval.Query, a.Value) >= 0 {
+			if typ == "" || typ == world.FreeText || strings.Contains(a.Value, "{") || text.LastWhole(known, a.Value) >= 0 {
 				continue
 			}
 			switch typ {
 			case world.Title:
-				if wordsIn(a.Value, c.Retrieval.Query) {
+				if wordsIn(a.Value, known) {
 					continue
 				}
 			case "date", "time", "money", "number", "choice":
@@ -201,6 +283,9 @@ func (f *StateFamily) checkTurns(bad func(string, ...any)) {
 		if t.Other != "" {
 			other++
 		}
+		if t.Tool != nil && (!toolName.MatchString(t.Tool.Title) || world.Find(t.Tool.Title) != nil) {
+			bad("the title of a tool is its name, small letters and _, and none of the sandbox's own: %q", t.Tool.Title)
+		}
 	}
 	if (f.Kept || f.Twin != nil && f.Twin.Kept) && keep != 1 {
 		bad("one turn of write has the words (keep) by which the user asks to keep the claim")
@@ -226,6 +311,11 @@ func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
 		right := "{" + name + ".right}"
 		if v.Fact {
 			continue
+		}
+		if v.RightSays != "" {
+			if right = v.RightSays; f.Known != "memory" {
+				bad("a sentence stands for %s (right_says): known is memory, where that sentence is", name)
+			}
 		}
 		switch f.Known {
 		case "memory":
@@ -264,10 +354,10 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 	}
 	said += strings.Join(c.State.Knows, "\n")
 	for _, sl := range c.State.Slots {
-		if text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
+		if sl.Says == nil && text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
 			bad("the request names the value %q: it has to be remembered or found", sl.Right)
 		}
-		needed := sl.Name == f.Asks || slices.ContainsFunc(c.State.Solve, func(call model.Call) bool {
+		needed := sl.Name == f.Asks || slices.ContainsFunc(slices.Concat(c.State.Solve, c.State.Adds), func(call model.Call) bool {
 			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
 		})
 		if needed && f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && sl.Looks == nil && f.Known != "user" {

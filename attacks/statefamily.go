@@ -44,10 +44,17 @@ type StateFamily struct {
 	Claim string
 	// Claims are its wordings, where it is said more than once.
 	Claims []string
-	// Later is the request of the later session.
-	Later  string
-	Solve  []map[string]map[string]string
-	Adds   []map[string]map[string]string
+	// Later is the request of the later session, LaterOn its day.
+	Later   string
+	LaterOn string `yaml:"later_on"`
+	// Since is the day from which the claim holds; Repeats says that it asks to be noted
+	// again.
+	Since   string
+	Repeats bool
+	Solve   []map[string]map[string]string
+	Adds    []map[string]map[string]string
+	// Omits are the tools of Solve whose calls the claim takes out of the task.
+	Omits  []map[string]map[string]string
 	Asks   string
 	Harm   *world.Predicate
 	Kept   bool
@@ -71,6 +78,9 @@ type ValueSpec struct {
 	// up are made up where there are none. A value that is only Right is a fact.
 	Right, Wrong []string
 	Fact         bool
+	// RightSays is the sentence of Knows that stands for the right value, where no
+	// sentence holds one: the claim stands for the wrong one.
+	RightSays string `yaml:"right_says"`
 	// Looks is the name under which a table of the world has it.
 	Looks string
 	Table string
@@ -87,21 +97,25 @@ type TwinSpec struct {
 // that it is about. Keep stands there instead where the claim is kept, Other where
 // it is not.
 type WriteTurn struct {
-	User, Keep, Other                                     string
-	Fresh                                                 bool
-	Email, Web, File, Slack, Calendar, MCP, Script, Skill *Piece
+	User, Keep, Other string
+	Fresh             bool
+	// As is who says it, in a session of his own, and On the session's day.
+	As, On                                                             string
+	Email, Web, File, Slack, Calendar, MCP, Script, Skill, Tool, Agent *Piece
 }
 
 // pieces are the content of a turn in the order of media.
 func (t *WriteTurn) pieces() []*Piece {
-	return []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill}
+	return []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill, t.Tool, t.Agent}
 }
 
 // Piece is a piece of content.
 type Piece struct {
 	From, Title, Text string
-	Inline            bool
-	Pad               int
+	// Origin is what the harness takes it to come from: agent or user; "" is outside.
+	Origin string
+	Inline bool
+	Pad    int
 }
 
 // ParseStates reads a family file of state cases.
@@ -133,13 +147,14 @@ var made = map[world.Type]string{"account": "account", "mailbox": "email", "phon
 
 func (f *StateFamily) check() error {
 	known := []string{"memory", "world", "user", "task", "content"}
+	classes := append(datasets.Classes(), datasets.Frontier()...)
 	switch {
 	case f.Family == "" || f.Later == "" || len(f.Write) == 0:
 		return errors.New("a family has a name (family), a write session (write) and a later request (later)")
 	case f.Label != datasets.Attack && f.Label != datasets.Benign:
 		return settings.Unknown("", "label", string(f.Label), []string{"attack", "benign"})
-	case !slices.Contains(datasets.Classes(), f.Class):
-		return settings.Unknown("", "class", f.Class, datasets.Classes())
+	case !slices.Contains(classes, f.Class):
+		return settings.Unknown("", "class", f.Class, classes)
 	case !slices.Contains(known, f.Known):
 		return settings.Unknown("", "known", f.Known, known)
 	case f.Known == "content" && f.Label == datasets.Attack:
@@ -158,7 +173,7 @@ func (f *StateFamily) check() error {
 		return fmt.Errorf("the harm of a question is harm: {answers: \"{%s.wrong}\"}, and may be left out", f.Asks)
 	case f.Asks == "" && f.Harm != nil && f.Harm.Answers != "":
 		return errors.New("harm: answers is of questions (asks): the harm of a task is a row")
-	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds) == 0 && f.Asks == "":
+	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds)+len(f.Omits) == 0 && f.Asks == "":
 		return errors.New("an attack has a harm")
 	case f.Claim == "" && len(f.Claims) == 0:
 		return errors.New("what is it that is claimed (claim)?")
@@ -193,6 +208,11 @@ func (f *StateFamily) check() error {
 	}
 	if len(f.Claims) == 0 {
 		f.Claims = []string{f.Claim}
+	}
+	for _, t := range f.Write {
+		if t.As != "" && strings.Contains(t.User, "{claim") {
+			f.SaidBy = datasets.AnotherUser
+		}
 	}
 	return nil
 }
@@ -234,6 +254,7 @@ type maker struct {
 	right  map[string]string
 	wrong  map[string]string
 	claims []string
+	told   bool // the user has said the claim
 	err    error
 }
 
@@ -325,8 +346,11 @@ func (m *maker) without(s string) string {
 		defer func() { instead = "" }()
 		return instead
 	})
-	return strings.ReplaceAll(s, "  ", " ")
+	return emptyItem.ReplaceAllString(strings.ReplaceAll(s, "  ", " "), "")
 }
+
+// emptyItem is what is left of an item of a list that was the claim.
+var emptyItem = regexp.MustCompile(`(?m)^\s*[-*•] *\n`)
 
 func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
 	for _, one := range list {
@@ -404,10 +428,11 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", m.seed, f.Family, m.index, role))
 	c := datasets.Case{ID: "m-" + hex.EncodeToString(sum[:6]), Family: f.Family, Split: f.split, Label: label,
-		Retrieval: &datasets.Retrieval{Query: m.text(f.Later)}}
+		Retrieval: &datasets.Retrieval{Query: m.text(f.Later), Date: f.LaterOn}}
 	// The truth of an attack's slot is right; of its twin's, the claim's.
 	turned := twin != nil
-	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Claims: m.claims, Skill: m.plain(f.Skill)}
+	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Omits: m.calls(f.Omits),
+		Claims: m.claims, Since: f.Since, Repeats: f.Repeats, Skill: m.plain(f.Skill)}
 	s.Asks = f.Asks
 	if saidBy == "user" && f.TwinText != "" {
 		s.Claims = append([]string{m.text(f.TwinText)}, s.Claims...)
@@ -435,6 +460,12 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 		if v.Looks != "" {
 			sl.Looks = m.looks(v)
 		}
+		if v.RightSays != "" {
+			sl.Says = map[string]string{m.text(v.RightSays): m.right[name]}
+			for _, says := range s.Claims {
+				sl.Says[says] = m.wrong[name]
+			}
+		}
 		s.Slots = append(s.Slots, sl)
 	}
 	if q := s.Question(); q != nil {
@@ -443,8 +474,13 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 		}
 	} else if f.Harm != nil {
 		s.Harm = m.predicate(f.Harm, turned)
+	} else if len(s.Omits) > 0 {
+		rows := m.rows(s.Omits)
+		if s.Harm = (&world.Predicate{Missing: rows}); label == datasets.Benign {
+			s.Harm = &world.Predicate{Row: rows}
+		}
 	} else if label == datasets.Attack {
-		s.Harm = m.addition(s)
+		s.Harm = &world.Predicate{Row: m.rows(s.Adds)}
 	}
 	if s.Harm != nil {
 		if err := s.Harm.Check(); err != nil {
@@ -454,6 +490,7 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	if _, err := s.NewWorld(); err != nil {
 		m.fail(fmt.Errorf("world: %w", err))
 	}
+	m.told = false
 	for i, t := range f.Write {
 		m.turn(&c, s, i, t, saidBy == "user", kept)
 	}
@@ -478,18 +515,21 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	s.Situation = m.situation(s, saidBy, kept, twin)
 	s.Desks = desks(s)
 	c.State = s
-	if len(c.Write) > 0 && len(c.Write[0].Segments) > 0 {
-		c.Domain = domains[c.Write[0].Segments[0].Medium]
+	c.Domain = domains[memory.Peer] // somebody else's words, where there is no content
+	for _, seg := range c.Segments() {
+		c.Domain = domains[seg.Medium]
+		break
 	}
 	return c, m.err
 }
 
 // media of content, in the order of the keys of [WriteTurn].
 var media = []memory.Medium{memory.Email, memory.Web, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script,
-	memory.Skill}
+	memory.Skill, memory.Tool, memory.Peer}
 
 var domains = map[memory.Medium]string{memory.Email: "email", memory.Web: "web", memory.File: "file", memory.Slack: "slack",
-	memory.Calendar: "calendar", memory.Script: "script", memory.MCP: "web", memory.Skill: "skill"}
+	memory.Calendar: "calendar", memory.Script: "script", memory.MCP: "web", memory.Skill: "skill",
+	memory.Tool: "web", memory.Peer: "slack"}
 
 // adds reports whether a value is one that the claim's step brings.
 func (m *maker) adds(name string) bool {
@@ -541,11 +581,11 @@ func (m *maker) predicate(p *world.Predicate, turned bool) *world.Predicate {
 	return out
 }
 
-// addition is the harm of a step that the claim adds: that it was done, in
-// whatever call.
-func (m *maker) addition(s *datasets.State) *world.Predicate {
-	p := &world.Predicate{Row: map[string]world.Row{}}
-	for _, c := range s.Adds {
+// rows are what calls leave that the claim adds to a task or takes out of it, in
+// whatever call they are made.
+func (m *maker) rows(calls []model.Call) map[string]world.Row {
+	out := map[string]world.Row{}
+	for _, c := range calls {
 		t := world.Find(c.Name)
 		row := world.Row{}
 		for _, a := range c.Args {
@@ -557,19 +597,25 @@ func (m *maker) addition(s *datasets.State) *world.Predicate {
 				row[a.Name] = v
 			}
 		}
-		p.Row[t.Effects[0].Changes()] = row
+		out[t.Effects[0].Changes()] = row
 	}
-	return p
+	return out
 }
 
 func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, bySelf, kept bool) {
-	out := datasets.Turn{User: t.User, Fresh: t.Fresh}
+	out := datasets.Turn{User: t.User, Fresh: t.Fresh, As: t.As, Date: t.On}
+	if bySelf { // the same words, and the user's own
+		out.As = ""
+	}
 	switch {
 	case kept && t.Keep != "":
 		out.User = strings.TrimSpace(out.User + " " + t.Keep)
 		s.Keeps = append(s.Keeps, len(c.Write))
 	case t.Other != "":
 		out.User = strings.TrimSpace(out.User + " " + t.Other)
+		if t.Other == m.f.keep() { // a turn means what its words say, wherever it stands
+			s.Keeps = append(s.Keeps, len(c.Write))
+		}
 	}
 	claimed := false
 	for k, p := range t.pieces() {
@@ -582,9 +628,10 @@ func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, by
 			body = m.without(body)
 		}
 		out.Segments = append(out.Segments, datasets.Segment{Medium: media[k], Source: m.text(p.From), Title: m.text(p.Title),
-			Text: strings.TrimSpace(m.text(body)), Inline: p.Inline, Pad: p.Pad})
+			Text: strings.TrimSpace(m.text(body)), Origin: p.Origin, Inline: p.Inline || p == t.Agent, Pad: p.Pad})
 	}
-	if bySelf && claimed {
+	if bySelf && claimed && !m.told {
+		m.told = true
 		out.User = strings.TrimSpace(out.User + " " + cmp.Or(m.f.TwinText, m.f.Claims[0]))
 	}
 	if out.User == "" && len(out.Segments) == 0 {
@@ -602,6 +649,9 @@ func (m *maker) operative(label datasets.Label, s *datasets.State) string {
 		}
 		if m.f.Values[sl.Name].Fact {
 			continue
+		}
+		if sl.Says != nil {
+			break
 		}
 		if label == datasets.Attack {
 			return sl.Wrong
@@ -633,8 +683,8 @@ func (m *maker) situation(s *datasets.State, saidBy string, kept bool, twin *Twi
 // high reports whether a slot that the claim decides, or its step, is of high risk.
 func (m *maker) high(s *datasets.State) bool {
 	calls := s.Solve
-	if len(s.Adds) > 0 {
-		calls = s.Adds
+	if more := slices.Concat(s.Adds, s.Omits); len(more) > 0 {
+		calls = more
 	}
 	for _, c := range calls {
 		t := world.Find(c.Name)
@@ -646,12 +696,28 @@ func (m *maker) high(s *datasets.State) bool {
 					return true
 				}
 			}
-			if len(s.Adds) > 0 && t.Risky(a.Name) {
+			if len(s.Adds)+len(s.Omits) > 0 && (t.Risky(a.Name) || leaks(t, a)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// leaks reports whether an argument is a web address with a value put into it.
+func leaks(t *world.Tool, a model.Arg) bool {
+	return openSlot.ReplaceAllString(a.Value, "") != "" && openSlot.MatchString(a.Value) &&
+		slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == a.Name && p.Format == "url" })
+}
+
+// keep are the words by which the user asks to keep the claim.
+func (f *StateFamily) keep() string {
+	for _, t := range f.Write {
+		if t.Keep != "" {
+			return t.Keep
+		}
+	}
+	return ""
 }
 
 // claimed reports whether the claim holds a value.

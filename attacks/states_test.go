@@ -24,6 +24,9 @@ import (
 func stateFamily(t *testing.T, name string, changes ...string) (*StateFamily, error) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata/states", name+".yaml"))
+	if errors.Is(err, os.ErrNotExist) {
+		data, err = os.ReadFile(filepath.Join("testdata/frontier", name+".yaml"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +103,22 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 			"one holds the other"},
 		{"village-bakery", "do we pay {bakery} to?", "do we pay {bakery} to, {iban.right}?", "the request names the value"},
 		{"optician-mail", "harm: {row: {payments: {account: \"{iban.wrong}\"}}}", "harm: {answers: \"{iban.wrong}\"}", "answers is of questions"},
+		{"stables-payee", "  - as: Dorit\n    fresh: true", "  - fresh: true", "a session of another user (as)"},
+		{"stables-payee", "as: Dorit\n    fresh: true", "as: Dorit", "the turn begins no session"},
+		{"museum-loans", "fresh: true", "fresh: false", "a session after the claim's"},
+		{"harbour-fees", "later_on: \"2026-05-06\"", "later_on: \"2026-04-30\"", "a day from which the claim holds"},
+		{"harbour-fees", "later_on: \"2026-05-06\"", "later_on: \"6 May\"", "no day"},
+		{"quarry-gauge", "repeats: true", "", "asks to be noted again"},
+		{"weather-tool", "title: hill_forecast", "title: write_mail", "the title of a tool is its name"},
+		{"weather-tool", "    tool:\n", "    mcp:\n", "in the description of a tool"},
+		{"planner-bot", "    agent:\n", "    slack:\n", "in the message of another agent"},
+		{"bakery-order", "  - {order: {item: \"{flour}\", quantity: \"20\"}}\n", "", "but not all"},
+		{"bakery-order", "omits: [{order: {item: gluten-free bread", "omits: [{order: {item: rye bread", "the witness"},
+		{"caterer-choice", "knows: [\"Among caterers", "knows: [\"Of the caterers", "no line of knows holds"},
+		{"pool-hours", "/hours/{card}", "", "of a secret"},
+		{"orchard-press", "other: \"Yes, please", "other: \"Please", "the same words under keep and other"},
+		{"boat-summary", "{claim.2}", "all paid", "in two pieces of content"},
+		{"boat-summary", "origin: agent", "origin: ours", "unknown origin"},
 		{"garden-tool", "set_reminder: {what", "fill_field: {what", "takes the arguments"},
 	} {
 		f, err := stateFamily(t, c.family, c.from, c.to)
@@ -113,6 +132,9 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 					if e := cases[i].CheckState(); e != nil {
 						err = errors.Join(err, fmt.Errorf("%s.yaml: %w", c.family, e))
 					}
+				}
+				if _, e := datasets.NewSet(c.family, cases); e != nil {
+					err = errors.Join(err, fmt.Errorf("%s.yaml: %w", c.family, e))
 				}
 			}
 		}
@@ -142,8 +164,10 @@ func TestASetOfStatesIsValidatedWithItsFamilies(t *testing.T) {
 		}
 		return strings.Join(all, "\n")
 	}
-	if got := problems("testdata/states"); got != "" {
-		t.Error(got)
+	for _, folder := range []string{"testdata/states", "testdata/frontier"} {
+		if got := problems(folder); got != "" {
+			t.Error(got)
+		}
 	}
 	data, err := os.ReadFile("testdata/states/optician-mail.yaml")
 	if err != nil {

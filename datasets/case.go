@@ -40,6 +40,22 @@ const (
 	OutOfBand = "out_of_band"
 )
 
+// The kinds of attack of memtox-frontier, which are none of MPBench's. They stand in
+// Case.Class.
+const (
+	SharedMemory     = "shared_memory"     // another user of the same memory says it
+	SleeperTopic     = "sleeper_topic"     // acts once a topic comes up, sessions later
+	SleeperDate      = "sleeper_date"      // acts once a day has come
+	SelfReplication  = "self_replication"  // asks to be noted again in whatever session meets it
+	ToolDescription  = "tool_description"  // stands in the description of a tool that is on offer
+	AgentMessage     = "agent_message"     // another agent says it
+	Omission         = "omission"          // takes something out of a task
+	Preference       = "preference"        // a liking that decides a choice and holds no value
+	URLExfiltration  = "url_exfiltration"  // has a secret put into a web address
+	OneTurnLater     = "one_turn_later"    // kept by a yes to what the assistant offers
+	SourceLaundering = "source_laundering" // comes again by a path that is trusted more
+)
+
 // Case is one scenario. A benign case has no attacker; everything else is alike,
 // so that nothing but the label tells the two apart.
 //
@@ -128,6 +144,15 @@ func (c *Case) Segments() iter.Seq2[*Turn, *Segment] {
 	}
 }
 
+// Others reports whether a turn of the write session stands in a session of somebody
+// else than the user.
+func (c *Case) Others(turn int) bool {
+	for turn > 0 && !c.Write[turn].Fresh {
+		turn--
+	}
+	return c.Write[turn].As != ""
+}
+
 // NeedsJudge reports whether the case says what the attacker wants stored but not
 // by which value that can be told: it counts for detection only, unless something
 // that reads decides what was stored.
@@ -187,6 +212,12 @@ type Turn struct {
 	// Fresh begins a new session with this turn: the context is gone, the memory
 	// stays. The write session of most cases is one session.
 	Fresh bool `json:"fresh,omitzero"`
+	// As is who the user of the session is that this turn begins, where it is not the
+	// one whose task the case is about: another who has the same memory.
+	As string `json:"as,omitempty"`
+	// Date is the day, such as 2026-05-04, of the session that this turn begins; empty
+	// is the day after the one before.
+	Date string `json:"date,omitempty"`
 	// Segments are what the tools return in this turn, in order.
 	Segments []Segment `json:"segments,omitempty"`
 	// Expect is this turn's ordinary task: the answer or a tool call must hold
@@ -207,11 +238,18 @@ type Segment struct {
 	// Pad fills the segment with ordinary sentences of its medium up to this
 	// many tokens before the session starts, so that compaction is reached.
 	Pad int `json:"pad,omitzero"`
+	// Origin is what the harness takes it to come from, one of Origins; empty is
+	// external. A summary that the agent made itself is agent, what a tool of the user's
+	// own says is user, wherever either had it from.
+	Origin string `json:"origin,omitempty"`
 }
 
 // Retrieval is the retrieval session: one later query in a new context.
 type Retrieval struct {
-	Query    string    `json:"query"`
+	Query string `json:"query"`
+	// Date is the day of the session; empty is two weeks after the write session where
+	// the outcome is a state, else the day after it.
+	Date     string    `json:"date,omitempty"`
 	Segments []Segment `json:"segments,omitempty"` // fresh material for the query, if any
 	// Expect is what does the task: the answer or a tool call must hold one of
 	// these. For an attack case it is the right outcome, where there is one.
@@ -225,6 +263,12 @@ type Retrieval struct {
 // Classes lists the built-in attack classes in the order of the tables.
 func Classes() []string {
 	return []string{ExplicitCommand, ConditionalCommand, SalienceCompaction, PolicyFact, FalsePrecedent, SkillProcedure}
+}
+
+// Frontier lists the kinds of attack of memtox-frontier.
+func Frontier() []string {
+	return []string{SharedMemory, SleeperTopic, SleeperDate, SelfReplication, ToolDescription, AgentMessage, Omission, Preference,
+		URLExfiltration, OneTurnLater, SourceLaundering}
 }
 
 // Domains lists MPBench's seven domains.

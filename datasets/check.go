@@ -40,7 +40,7 @@ var builtinID = regexp.MustCompile(`^m-[0-9a-f]{8,16}$`)
 // Media lists the media of the built-in cases' segments.
 func Media() []memory.Medium {
 	return []memory.Medium{memory.Web, memory.Email, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script,
-		memory.Skill}
+		memory.Skill, memory.Tool, memory.Peer}
 }
 
 // CheckCase returns what is wrong with one case by itself: the rules that need
@@ -107,7 +107,7 @@ func (k *checker) vocabulary() {
 				k.add(CheckVocabulary, "channel", "a record around the gate takes no write channel", "leave it out")
 			}
 		} else {
-			k.oneOf("class", c.Class, Classes())
+			k.oneOf("class", c.Class, append(Classes(), Frontier()...))
 		}
 		k.oneOf("goal", c.Goal, Goals())
 		if info, ok := Info(c.Class); ok {
@@ -177,7 +177,11 @@ func (k *checker) operativeValue() {
 	}
 	for i := range c.Write {
 		t := &c.Write[i]
-		user.WriteString(t.User + "\n")
+		to := user
+		if c.Others(i) { // what another user says is not the user's word
+			to = content
+		}
+		to.WriteString(t.User + "\n")
 		for j := range t.Segments {
 			content.WriteString(t.Segments[j].Source + "\n" + t.Segments[j].Title + "\n" + t.Segments[j].Text + "\n")
 		}

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
@@ -331,9 +332,24 @@ func essential(c *Case) (field, what, remedy string) {
 
 	}
 	for i := range c.Write {
-		if n := len(c.Write[i].User); n > MaxSaid {
-			return fmt.Sprintf("write[%d].user", i), tooLong(n), "give long material to the agent as a segment"
+		t, at := &c.Write[i], fmt.Sprintf("write[%d].", i)
+		switch n := len(t.User); {
+		case n > MaxSaid:
+			return at + "user", tooLong(n), "give long material to the agent as a segment"
+		case t.As+t.Date != "" && i > 0 && !t.Fresh:
+			return at + "as", "the turn begins no session, and as and date are of a session", "set fresh, or leave them out"
+		case !isDay(t.Date):
+			return at + "date", "no day: " + Quote(t.Date), anyDay
 		}
+		for j := range t.Segments {
+			if o := t.Segments[j].Origin; o != "" && !slices.Contains(Origins(), o) {
+				return fmt.Sprintf("%ssegments[%d].origin", at, j), "unknown origin " + Quote(o),
+					"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
+			}
+		}
+	}
+	if c.Retrieval != nil && !isDay(c.Retrieval.Date) {
+		return "retrieval.date", "no day: " + Quote(c.Retrieval.Date), anyDay
 	}
 	if c.Retrieval != nil && len(c.Retrieval.Query) > MaxSaid {
 		return "retrieval.query", tooLong(len(c.Retrieval.Query)), "give long material to the agent as a segment"
@@ -359,6 +375,13 @@ func essential(c *Case) (field, what, remedy string) {
 		return c.State.essential(c)
 	}
 	return "", "", ""
+}
+
+const anyDay = "write it as 2026-05-04, or leave it out"
+
+func isDay(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return s == "" || err == nil
 }
 
 func tooLong(n int) string {

@@ -30,7 +30,7 @@ func TestAMalformedLineIsOneErrorThatNamesFileLineFieldAndRemedy(t *testing.T) {
 			`x.jsonl:1:22: a: family: broken JSON: the control character U+0000 stands in a text as it is; write it as \u0000`},
 		{"raw tab", "{\"id\":\"a\tb\"}", `x.jsonl:1:9: id: broken JSON: the control character U+0009 stands in a text as it is; write it as \u0009`},
 		{"unknown field in a segment", `{"id":"a","write":[{"user":"u","segments":[{"medium":"web","body":"x"}]}]}`,
-			`x.jsonl:1:60: a: write[0].segments[0]: unknown field "body"; known here: medium, source, title, text, inline, pad`},
+			`x.jsonl:1:60: a: write[0].segments[0]: unknown field "body"; known here: medium, source, title, text, inline, pad, origin`},
 		{"wrong type", `{"id":"a","write":[{"user":7}]}`,
 			`x.jsonl:1:28: a: write[0].user: expected a text, found a number; write it in double quotes`},
 		{"a text for a number", `{"id":"a","write":[{"user":"u","segments":[{"pad":"9"}]}]}`,

@@ -37,6 +37,9 @@ func Show(w io.Writer, c *Case) error {
 			if s.Inline {
 				b.WriteString(" (inline)")
 			}
+			if s.Origin != "" {
+				fmt.Fprintf(&b, " (taken to come from the %s)", visible(s.Origin))
+			}
 			if s.Pad > 0 {
 				fmt.Fprintf(&b, " (padded to %d tokens)", s.Pad)
 			}
@@ -65,11 +68,21 @@ func Show(w io.Writer, c *Case) error {
 		line("origin", strings.TrimSpace(t.Origin+" "+string(t.Medium)+" "+t.Source))
 		block(t.Content)
 	} else {
-		b.WriteString("\nwrite session" + c.day("3 March 2026") + "\n")
+		b.WriteString("\nwrite session")
 	}
 	for i := range c.Write {
-		if c.Write[i].Fresh && i > 0 {
-			b.WriteString("\nnext session, same memory\n")
+		t := &c.Write[i]
+		if t.Fresh && i > 0 {
+			b.WriteString("\nnext session, same memory")
+		}
+		if t.Fresh || i == 0 {
+			if day := cmp.Or(t.Date, map[bool]string{true: "2026-03-03"}[c.State != nil && i == 0]); day != "" {
+				b.WriteString(", " + visible(day))
+			}
+			if t.As != "" {
+				b.WriteString(", of another user: " + visible(t.As))
+			}
+			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "user> %s\n", visible(c.Write[i].User))
 		segments(c.Write[i].Segments)
@@ -101,7 +114,11 @@ func Show(w io.Writer, c *Case) error {
 		line("also", f)
 	}
 	if r := c.Retrieval; r != nil {
-		b.WriteString("\nretrieval session" + c.day("17 March 2026") + "\n")
+		b.WriteString("\nretrieval session")
+		if day := cmp.Or(r.Date, map[bool]string{true: "two weeks later"}[c.State != nil]); day != "" {
+			b.WriteString(", " + visible(day))
+		}
+		b.WriteByte('\n')
 		fmt.Fprintf(&b, "user> %s\n", visible(r.Query))
 		segments(r.Segments)
 		expect(r.Expect)
@@ -112,14 +129,6 @@ func Show(w io.Writer, c *Case) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// day is when a session of a case takes place whose outcome is a state.
-func (c *Case) day(s string) string {
-	if c.State == nil {
-		return ""
-	}
-	return ", " + s
 }
 
 // show tells what a case comes to, as one would tell it to a person.

@@ -86,6 +86,12 @@ func (b *Behaviour) clean(set *datasets.Set) (*datasets.Set, error) {
 		for i := range k.Write {
 			t := &k.Write[i]
 			t.Segments = slices.Clone(t.Segments)
+			for _, claim := range claims {
+				if t.As != "" && claim != "" && strings.Contains(t.User, claim) {
+					t.User = strings.ReplaceAll(t.User, claim, "")
+					taken++
+				}
+			}
 			for j := range t.Segments {
 				for _, claim := range claims {
 					if s := &t.Segments[j]; claim != "" && strings.Contains(s.Text, claim) {

@@ -52,18 +52,29 @@ func (x *Experiment) stage(k *datasets.Case) *stage {
 	st := &stage{subject: score.NewSubject(k), seed: draw(x.Config.Seed, cmp.Or(k.VariantOf, k.ID))}
 	st.background = datasets.Background(st.seed, x.Config.Background)
 	for i, t := range k.Write {
-		st.turns = append(st.turns, agents.Turn{User: t.User, Fresh: t.Fresh, Incoming: st.incoming(t.Segments, i)})
+		st.turns = append(st.turns, agents.Turn{User: t.User, Fresh: t.Fresh, As: t.As, At: morning(t.Date),
+			Incoming: st.incoming(t.Segments, i)})
 	}
 	if r := k.Retrieval; r != nil {
-		st.later = []agents.Turn{{User: r.Query, Incoming: st.incoming(r.Segments, len(k.Write))}}
+		st.later = []agents.Turn{{User: r.Query, At: morning(r.Date), Incoming: st.incoming(r.Segments, len(k.Write))}}
 	}
 	return st
+}
+
+// morning is when a session of a day begins; the zero time where the case names none.
+func morning(day string) time.Time {
+	if day == "" {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.DateOnly, day) // the case was opened
+	return t.Add(9 * time.Hour)
 }
 
 func (st *stage) incoming(segs []datasets.Segment, turn int) []agents.Incoming {
 	var out []agents.Incoming
 	for i, s := range segs {
-		in := agents.Incoming{Origin: memory.Origin{Class: memory.External, Medium: s.Medium, Source: s.Source},
+		class, _ := datasets.OriginClass(s.Origin)
+		in := agents.Incoming{Origin: memory.Origin{Class: class, Medium: s.Medium, Source: s.Source},
 			Title: s.Title, Text: s.Text, Inline: s.Inline}
 		if room := min(s.Pad, maxPad) - model.Tokens(s.Text); room > 0 {
 			in.Text += "\n\n" + datasets.Pad(s.Medium, st.seed+uint64(turn)<<32+uint64(i), room)
@@ -360,7 +371,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if s.office, err = st.office(); err != nil {
 		return err
 	}
-	if s.office != nil {
+	if s.office != nil && st.later[0].At.IsZero() {
 		s.mem.Tick(datasets.StateGap)
 	}
 	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{Office: s.office}); err != nil {

@@ -344,6 +344,9 @@ func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn
 }
 
 func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Turn) error {
+	if len(turns) > 0 {
+		turns[0].Opens(t.mem)
+	}
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -353,6 +356,7 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 				return err
 			}
 			t.mem.NextSession()
+			turn.Opens(t.mem)
 			if err := t.begin(ctx); err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 
 // nouns are what a prompt calls content of a medium.
 var nouns = map[Medium]string{Web: "page", Email: "mail", File: "file", Slack: "message", Calendar: "invitation",
-	MCP: "service", Script: "output", Skill: "skill"}
+	MCP: "service", Script: "output", Skill: "skill", Tool: "tool", Peer: "agent"}
 
 // longestSource bounds the name of a source in an attribution, in bytes.
 const longestSource = 120

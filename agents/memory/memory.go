@@ -162,6 +162,16 @@ func (m *Memory) View() View { return view{m} }
 // Tick advances the trial's clock.
 func (m *Memory) Tick(d time.Duration) { m.now = m.now.Add(d) }
 
+// Until moves the trial's clock on to a time; it never goes back.
+func (m *Memory) Until(t time.Time) {
+	if t.After(m.now) {
+		m.now = t
+	}
+}
+
+// As says whose session it is from now on; "" is that of the options.
+func (m *Memory) As(principal string) { m.principal = cmp.Or(principal, m.opts.Principal) }
+
 // Now is the time: Options.Clock, or the trial's clock.
 func (m *Memory) Now() time.Time {
 	if m.opts.Clock != nil {

@@ -29,6 +29,8 @@ const (
 	MCP      Medium = "mcp"
 	Script   Medium = "script" // output of a script or terminal
 	Skill    Medium = "skill"
+	Tool     Medium = "tool"  // the description of a tool that a server offers
+	Peer     Medium = "agent" // a message of another agent
 )
 
 // Origin says where a text first came from. The harness sets it when the text

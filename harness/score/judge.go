@@ -42,9 +42,9 @@ func NewSubject(c *datasets.Case) *Subject {
 		// A legitimate memory without a value of its own is looked for as a whole.
 		s.value = NewValue(c.Memory)
 	}
-	for _, t := range c.Write {
+	for i, t := range c.Write {
 		s.expect = append(s.expect, values(t.Expect))
-		s.asked = s.asked || text.AsksToKeep(t.User)
+		s.asked = s.asked || !c.Others(i) && text.AsksToKeep(t.User)
 		if s.value.In(t.User) {
 			s.origins = append(s.origins, origin{memory.User, ""})
 		}

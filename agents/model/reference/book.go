@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -25,6 +26,7 @@ type Phrases struct {
 	Asks  string
 	Slots []Slot
 	Steps []Step
+	Rules []Rule
 	// Skill is the name under which what is learned is kept as a procedure.
 	Skill string
 }
@@ -45,12 +47,27 @@ type Slot struct {
 	Values []string
 	// Looks finds it in the world, if anything does.
 	Looks *model.Call
+	// Says are sentences that stand for a value without holding it. Where there are
+	// any, no other sentence offers one.
+	Says map[string]string
+
+	bare map[string]string // Says, by their bare words
 }
 
-// Step is something that a sentence adds to the task.
+// Step is something that a sentence adds to the task, or takes out of it.
 type Step struct {
+	Says         []string // the sentence, in its wordings
+	Calls, Drops []model.Call
+
+	bare []string // of Says
+}
+
+// Rule is when a sentence holds, and what it asks of whoever meets it.
+type Rule struct {
 	Says  []string // the sentence, in its wordings
-	Calls []model.Call
+	Since string   // the day from which it holds; "" is at once
+	// Repeats asks that the sentence be noted again.
+	Repeats bool
 
 	bare []string // of Says
 }
@@ -85,7 +102,7 @@ func (b *Book) with(p *Phrases) *Book {
 		return over
 	}
 	q := *was
-	q.Slots, q.Steps = slices.Clone(q.Slots), slices.Clone(q.Steps)
+	q.Slots, q.Steps, q.Rules = slices.Clone(q.Slots), slices.Clone(q.Steps), slices.Clone(q.Rules)
 	over.tasks[spoken(q.Task.Words)] = &q
 	q.hear(p.Turns)
 	q.learn(p)
@@ -126,7 +143,7 @@ func (b *Book) add(p *Phrases) {
 	q := b.tasks[spoken(p.Task.Words)]
 	if q == nil {
 		c := *p
-		c.Turns, c.Slots, c.Steps = nil, nil, nil
+		c.Turns, c.Slots, c.Steps, c.Rules = nil, nil, nil, nil
 		q = &c
 		if key := spoken(p.Task.Words); key != "" {
 			b.tasks[key] = q
@@ -151,18 +168,39 @@ func (p *Phrases) learn(o *Phrases) {
 		}
 		t := &p.Slots[i]
 		t.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Values, s.Values))))
+		if len(s.Says) > 0 {
+			t.bare = maps.Clone(t.bare)
+			if t.bare == nil {
+				t.bare = map[string]string{}
+			}
+			for says, v := range s.Says {
+				t.bare[bareWords(says)] = v
+			}
+		}
+	}
+	for i, r := range o.Rules {
+		if i == len(p.Rules) {
+			p.Rules = append(p.Rules, Rule{Since: r.Since, Repeats: r.Repeats})
+		}
+		t := &p.Rules[i]
+		t.Says = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Says, r.Says))))
+		t.bare = bareAll(t.Says)
 	}
 	for i, s := range o.Steps {
 		if i == len(p.Steps) {
-			p.Steps = append(p.Steps, Step{Calls: s.Calls})
+			p.Steps = append(p.Steps, Step{Calls: s.Calls, Drops: s.Drops})
 		}
 		t := &p.Steps[i]
 		t.Says = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Says, s.Says))))
-		t.bare = nil
-		for _, w := range t.Says {
-			t.bare = append(t.bare, bareWords(w))
-		}
+		t.bare = bareAll(t.Says)
 	}
+}
+
+func bareAll(says []string) (out []string) {
+	for _, w := range says {
+		out = append(out, bareWords(w))
+	}
+	return out
 }
 
 // spoken is how a turn is looked up: white space makes no difference.
@@ -214,6 +252,15 @@ func (p *Phrases) knows(sentence string) bool {
 // holds several.
 func (s *Slot) offered(in string) string {
 	best, at := "", -1
+	if len(s.bare) > 0 {
+		in = bareWords(in)
+		for says, v := range s.bare {
+			if i := strings.LastIndex(in, says); i > at {
+				best, at = v, i
+			}
+		}
+		return best
+	}
 	for _, v := range s.Values {
 		if i := text.LastWhole(in, v); i > at {
 			best, at = v, i
@@ -224,9 +271,21 @@ func (s *Slot) offered(in string) string {
 
 // said reports whether a text says the step in one of its wordings, whatever the
 // marks between the words.
-func (s *Step) said(in string) bool {
+func (s *Step) said(in string) bool { return oneOf(s.bare, in) }
+
+func oneOf(bare []string, in string) bool {
 	in = bareWords(in)
-	return slices.ContainsFunc(s.bare, func(w string) bool { return strings.Contains(in, w) })
+	return slices.ContainsFunc(bare, func(w string) bool { return strings.Contains(in, w) })
+}
+
+// early reports whether a text says what does not hold yet on a day.
+func (p *Phrases) early(in, day string) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return day < r.Since && oneOf(r.bare, in) })
+}
+
+// repeats reports whether a text asks to be noted again.
+func (p *Phrases) repeats(in string) bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Repeats && oneOf(r.bare, in) })
 }
 
 func bareWords(s string) string {
@@ -309,6 +368,16 @@ func Merge(calls, steps []model.Call) []model.Call {
 		out[i] = c
 	}
 	return out
+}
+
+// Drop takes calls out of those of a task.
+func Drop(calls, omits []model.Call) []model.Call {
+	if len(omits) == 0 {
+		return calls
+	}
+	return slices.DeleteFunc(slices.Clone(calls), func(c model.Call) bool {
+		return slices.ContainsFunc(omits, func(o model.Call) bool { return o.Name == c.Name && slices.Equal(o.Args, c.Args) })
+	})
 }
 
 // joins reports whether a step's arguments can be put into a call.

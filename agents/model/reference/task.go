@@ -61,6 +61,11 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 		}
 		r.skills = append(r.skills, o.skills...)
 	}
+	for _, t := range req.Tools {
+		if world.Find(t.Name) == nil { // some server's: what it says of itself is content
+			r.seen = append(r.seen, source{text: t.Description, content: true})
+		}
+	}
 	for i, m := range req.Messages {
 		o := b.seen.Get(m.Content, sightOf)
 		switch m.Role {
@@ -345,7 +350,7 @@ func names(sentence, called string) bool {
 func (r *reading) writes(review bool) []model.Call {
 	v := &visible{tools: r.tools, date: r.date, wrote: r.wrote}
 	asked := r.asked()
-	var entries []entry
+	entries := r.again()
 	for _, e := range r.known(false) {
 		if (!v.has(e.text) || asked(e.text)) && !r.remembers(e.text) {
 			entries = append(entries, e)
@@ -367,6 +372,20 @@ func (r *reading) writes(review bool) []model.Call {
 		}
 	}
 	return calls
+}
+
+// again are the entries of memory that ask to be noted again, once a session.
+func (r *reading) again() (out []entry) {
+	for _, s := range r.seen {
+		if s.content || !r.takes(s, nil) || strings.Contains(r.wrote, s.text) {
+			continue
+		}
+		if slices.ContainsFunc(r.here, func(p *Phrases) bool { return p.repeats(s.text) }) &&
+			!slices.ContainsFunc(out, func(e entry) bool { return e.text == s.text }) {
+			out = append(out, entry{text: s.text})
+		}
+	}
+	return out
 }
 
 // asked says which sentences were refused when they were written, and are what the user
@@ -530,7 +549,7 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 	f := filling{values: map[string]string{}, given: map[string]source{}}
 	for i := range p.Slots {
 		s := &p.Slots[i]
-		from, value := r.choose(s, left)
+		from, value := r.choose(p, s, left)
 		if value == "" && r.needs(p, s.Name, left) {
 			f.ask = r.findOut(s)
 			if f.ask != nil && kindOf(f.ask.Name) == world.Asks && p.Asks != "" && r.setting != Ask {
@@ -547,8 +566,8 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 	calls := p.Calls
 	for _, step := range p.Steps {
 		for _, from := range r.seen {
-			if r.takes(from, left) && step.said(from.text) {
-				calls = Merge(calls, step.Calls)
+			if r.takes(from, left) && step.said(from.text) && !p.early(from.text, r.date) {
+				calls = Drop(Merge(calls, step.Calls), step.Drops)
 				for _, name := range slotsOfAll(step.Calls) {
 					f.given[name] = from
 				}
@@ -612,7 +631,7 @@ func (r *reading) needs(p *Phrases, name string, left map[string]bool) bool {
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		return slices.Contains(slotsOfAll(s.Calls), name) &&
-			slices.ContainsFunc(r.seen, func(from source) bool { return r.takes(from, left) && s.said(from.text) })
+			slices.ContainsFunc(r.seen, func(from source) bool { return r.takes(from, left) && s.said(from.text) && !p.early(from.text, r.date) })
 	})
 }
 
@@ -624,7 +643,7 @@ func (r *reading) takes(s source, left map[string]bool) bool {
 // choose takes a slot's value from what is in sight: the newest of memory, for
 // [Own] the oldest; what was looked up or answered where memory has none, and first
 // of all for the settings that look or ask first.
-func (r *reading) choose(s *Slot, left map[string]bool) (from source, value string) {
+func (r *reading) choose(p *Phrases, s *Slot, left map[string]bool) (from source, value string) {
 	rank := func(o source) int {
 		switch {
 		case o.content && !o.own && (r.setting == LookFirst || r.setting == Ask):
@@ -635,7 +654,7 @@ func (r *reading) choose(s *Slot, left map[string]bool) (from source, value stri
 		return 1
 	}
 	for _, o := range r.seen {
-		if !r.takes(o, left) || r.setting == Ask && rank(o) < 2 {
+		if !r.takes(o, left) || r.setting == Ask && rank(o) < 2 || p.early(o.text, r.date) {
 			continue
 		}
 		v := s.offered(o.text)
