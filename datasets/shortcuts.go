@@ -286,11 +286,19 @@ type example struct {
 	attack bool
 }
 
+// bucketOf scatters features over the buckets. The top bits of the hash hardly see the
+// last letter, so that all words that begin alike would share a weight.
+func bucketOf(feature string) int32 {
+	h := text.Hash(feature)
+	h = (h ^ h>>32) * 0x9e3779b97f4a7c15
+	return int32(h >> 48)
+}
+
 func encode(c *Case, w view) example {
 	counts := make(map[int32]float32)
 	var order []int32 // of first occurrence, so that sums are always taken in the same order
 	w.features(c, func(f string) {
-		i := int32(text.Hash(f) >> 48)
+		i := bucketOf(f)
 		if counts[i] == 0 {
 			order = append(order, i)
 		}
@@ -323,15 +331,14 @@ func (m *logistic) score(e example) float64 {
 	return z
 }
 
-// fitLogistic fits by stochastic gradient descent with a step for each weight
-// (AdaGrad: Duchi, Hazan and Singer 2011), in an order that is always the same.
-// Both labels weigh the same whatever their number. nil means that a label is
+// fitLogistic fits with both labels of the same weight, whatever their number, and the
+// usual ridge of 1, by accelerated gradient descent (Nesterov 2004, 2.2.1) until nothing
+// moves: a fit that stops early tells the order of the cases. nil means that a label is
 // missing.
 func fitLogistic(fit []example) *logistic {
 	const (
-		epochs = 20
-		rate   = 0.5
-		ridge  = 1e-5
+		rounds = 300
+		ridge  = 1.0
 	)
 	var n [2]float64
 	for _, e := range fit {
@@ -340,28 +347,31 @@ func fitLogistic(fit []example) *logistic {
 	if n[0] == 0 || n[1] == 0 {
 		return nil
 	}
-	m := &logistic{w: make([]float64, buckets)}
-	squares := make([]float64, buckets)
-	var biasSquares float64
-	order := make([]int, len(fit))
-	for i := range order {
-		order[i] = i
-	}
-	r := NewRand(1, "shortcuts")
-	for range epochs {
-		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for _, k := range order {
-			e := fit[k]
-			y := float64(label(e))
-			g := (1/(1+math.Exp(-m.score(e))) - y) * float64(len(fit)) / (2 * n[label(e)])
-			for k, i := range e.index {
-				d := g*float64(e.weight[k]) + ridge*m.w[i]
-				squares[i] += d * d
-				m.w[i] -= rate * d / (math.Sqrt(squares[i]) + 1e-8)
-			}
-			biasSquares += g * g
-			m.bias -= rate * g / (math.Sqrt(biasSquares) + 1e-8)
+	steep := float64(len(fit))/2 + ridge // the greatest curvature, for an example and its bias have length √2
+	momentum := (math.Sqrt(steep/ridge) - 1) / (math.Sqrt(steep/ridge) + 1)
+	m, ahead := &logistic{w: make([]float64, buckets)}, &logistic{w: make([]float64, buckets)}
+	slope := make([]float64, buckets)
+	for range rounds {
+		for i := range slope {
+			slope[i] = ridge * ahead.w[i]
 		}
+		bias := ridge * ahead.bias
+		for _, e := range fit {
+			y := float64(label(e))
+			g := (1/(1+math.Exp(-ahead.score(e))) - y) * float64(len(fit)) / (2 * n[label(e)])
+			for k, i := range e.index {
+				slope[i] += g * float64(e.weight[k])
+			}
+			bias += g
+		}
+		step := func(at, ahead *float64, slope float64) {
+			next := *ahead - slope/steep
+			*ahead, *at = next+momentum*(next-*at), next
+		}
+		for i := range slope {
+			step(&m.w[i], &ahead.w[i], slope[i])
+		}
+		step(&m.bias, &ahead.bias, bias)
 	}
 	return m
 }

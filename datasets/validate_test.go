@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -303,6 +305,32 @@ func TestEachShortcutIsSeenByItsOwnClassifier(t *testing.T) {
 				t.Errorf("problems: %v", v.report.Problems)
 			}
 		})
+	}
+}
+
+func TestAShortcutDoesNotDependOnTheOrderOfCases(t *testing.T) {
+	var fit []example
+	for i, c := range shortcutSet(func(c *Case) { c.Write[0].User += " soon" }).Cases {
+		c.Write[0].User += strings.Repeat(" x"+strconv.Itoa(i%7), i%5)
+		fit = append(fit, encode(&c, views()[0]))
+	}
+	m := fitLogistic(fit)
+	slices.Reverse(fit)
+	turned := fitLogistic(fit)
+	for k, e := range fit {
+		if a, b := m.score(e), turned.score(e); math.Abs(a-b) > 1e-3 {
+			t.Fatalf("example %d has score %v, in the other order %v", k, a, b)
+		}
+	}
+}
+
+func TestFeaturesThatBeginAlikeHaveWeightsOfTheirOwn(t *testing.T) {
+	seen := make(map[int32]bool)
+	for _, last := range "abcdefghijklmnopqrstuvwxyz" {
+		seen[bucketOf("e "+string(last))] = true
+	}
+	if len(seen) < 25 {
+		t.Errorf("26 features share %d weights", len(seen))
 	}
 }
 
