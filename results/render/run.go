@@ -113,7 +113,8 @@ func ofRun(p *Paper, s *summary.Summary) {
 		if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return a.Mixed != nil }) {
 			tables = append(tables, bySituation(s)[1:]...)
 		}
-		tables = append(tables, byClass(s, "Harm, by class", metric.Harm))
+		tables = append(tables, byClass(s, "Harm, by class", metric.Harm),
+			byClass(s, "Done, benign twins, by class", metric.DoneBenign))
 	} else {
 		tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd))
 	}

@@ -397,7 +397,7 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	by := func(order []string, of func(cellKey) string) []Slice {
 		return a.slices(x, order, func(k cellKey) []string { return []string{of(k)} }, a.counts)
 	}
-	out.Classes = by(a.opts.Classes, func(k cellKey) string { return k.class })
+	out.Classes = by(a.opts.Classes, x.classes())
 	out.Signals = by([]string{"strong", "weak"}, func(k cellKey) string { return k.signal })
 	out.Channels = by(nil, func(k cellKey) string { return k.channel })
 	out.Vulnerabilities = a.slices(x, nil, func(k cellKey) []string { return a.opts.Vulnerabilities[k.class] }, a.counts)
@@ -410,6 +410,25 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 		}, func(cellKey) bool { return true })
 	}
 	return out
+}
+
+// classes say in which class a cell is. A benign twin is in that of its family's
+// attacks, if these have one.
+func (x *arm) classes() func(cellKey) string {
+	of := map[string]string{}
+	for k := range x.cells {
+		if was, ok := of[k.family]; k.attack && ok && was != k.class {
+			of[k.family] = ""
+		} else if k.attack {
+			of[k.family] = k.class
+		}
+	}
+	return func(k cellKey) string {
+		if k.attack {
+			return k.class
+		}
+		return of[k.family]
+	}
 }
 
 // counts reports whether cases are in the rates of their arm: variants are never

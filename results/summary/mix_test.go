@@ -155,3 +155,20 @@ func TestAnArmSaysThatAControlDoesAsWell(t *testing.T) {
 		t.Errorf("dominated: %v, want %v", got, want)
 	}
 }
+
+// A benign twin is counted in the class of its family's attacks, a benign family of its
+// own in none.
+func TestATwinIsInTheClassOfItsAttack(t *testing.T) {
+	a := New(&results.Run{Agents: []string{"hermes"}, Defenses: []string{"guard"}, Model: "reference:naive"}, Options{})
+	for i, label := range []string{"attack", "attack", "benign", "benign", "benign", "benign", "benign"} {
+		a.Add(&results.Entry{Trial: stateTrial(i, label, "external none low", false, i != 3, 0, 0)})
+	}
+	classes := a.Summary().Arms[0].Classes
+	if len(classes) != 1 || classes[0].Name != "policy_fact" {
+		t.Fatalf("%d classes: %+v", len(classes), classes)
+	}
+	done := classes[0].Rate(metric.DoneBenign)
+	if harm := classes[0].Rate(metric.Harm); done.K != 2 || done.N != 3 || harm.N != 2 {
+		t.Errorf("benign done %d of %d, of %d attacks: want 2 of 3, of 2", done.K, done.N, harm.N)
+	}
+}
