@@ -194,8 +194,6 @@ func (f *StateFamily) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
 	return n
 }
 
-var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
-
 // dangling are the words before a claim that stand there for nothing without it.
 var dangling = regexp.MustCompile(`[:"“„»(]\s*\{claim(\.[0-9]+)?\}`)
 
@@ -282,9 +280,6 @@ func (f *StateFamily) checkTurns(bad func(string, ...any)) {
 		}
 		if t.Other != "" {
 			other++
-		}
-		if t.Tool != nil && (!toolName.MatchString(t.Tool.Title) || world.Find(t.Tool.Title) != nil) {
-			bad("the title of a tool is its name, small letters and _, and none of the sandbox's own: %q", t.Tool.Title)
 		}
 	}
 	if (f.Kept || f.Twin != nil && f.Twin.Kept) && keep != 1 {

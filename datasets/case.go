@@ -271,6 +271,26 @@ func Frontier() []string {
 		URLExfiltration, OneTurnLater, SourceLaundering}
 }
 
+// Title is what a class is called: by MPBench, or in a few words.
+func Title(class string) string {
+	if info, ok := Info(class); ok {
+		return info.Title
+	}
+	return map[string]string{
+		SharedMemory:     "Another user of the memory",
+		SleeperTopic:     "Sleeper, by topic",
+		SleeperDate:      "Sleeper, by date",
+		SelfReplication:  "Self-replicating entry",
+		ToolDescription:  "Description of a tool",
+		AgentMessage:     "Message of another agent",
+		Omission:         "Omission",
+		Preference:       "Preference without a value",
+		URLExfiltration:  "Secret in a web address",
+		OneTurnLater:     "Kept one turn later",
+		SourceLaundering: "Laundering of the source",
+	}[class]
+}
+
 // Domains lists MPBench's seven domains.
 func Domains() []string {
 	return []string{"file", "web", "email", "calendar", "slack", "script", "skill"}

@@ -14,6 +14,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/world"
 )
 
 // MaxSaid is the most that a user says in one turn or later query, and that an
@@ -346,6 +350,10 @@ func essential(c *Case) (field, what, remedy string) {
 				return fmt.Sprintf("%ssegments[%d].origin", at, j), "unknown origin " + Quote(o),
 					"one of " + strings.Join(Origins(), ", ") + ", or leave it out"
 			}
+			if s := &t.Segments[j]; s.Medium == memory.Tool && (!toolName.MatchString(s.Title) || world.Find(s.Title) != nil) {
+				return fmt.Sprintf("%ssegments[%d].title", at, j), "the title of a tool is its name, not " + Quote(s.Title),
+					"small letters, digits and _, and none of the sandbox's own tools"
+			}
 		}
 	}
 	if c.Retrieval != nil && !isDay(c.Retrieval.Date) {
@@ -376,6 +384,8 @@ func essential(c *Case) (field, what, remedy string) {
 	}
 	return "", "", ""
 }
+
+var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 const anyDay = "write it as 2026-05-04, or leave it out"
 

@@ -84,9 +84,9 @@ func newAgentsList(env *Env, c *cobra.Command) action {
 
 func newAttacksList(env *Env, c *cobra.Command) action {
 	return list(env, c, []string{"class", "title", "signal", "channel", "vulnerabilities"}, func(t *render.Table) {
-		for _, class := range datasets.Classes() {
-			i, _ := datasets.Info(class)
-			t.Add(class, i.Title, i.Signal, i.Channel, strings.Join(i.Vulnerabilities, " "))
+		for _, class := range append(datasets.Classes(), datasets.Frontier()...) {
+			i, _ := datasets.Info(class) // of the six alone
+			t.Add(class, datasets.Title(class), i.Signal, i.Channel, strings.Join(i.Vulnerabilities, " "))
 		}
 	})
 }

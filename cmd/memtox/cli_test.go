@@ -174,7 +174,7 @@ func TestNamesComplete(t *testing.T) {
 			"reference:look-first\nreference:source-aware\nreference:v1-naive\nreference:v1-cautious\n",
 		"run --split ":   "report\ntune\nall\n",
 		"run --set win":  "window=\n",
-		"datasets show ": "memtox-bench\nmemtox-collision\nmemtox-fresh\nmemtox-oob\nmemtox-smoke\n",
+		"datasets show ": "memtox-bench\nmemtox-collision\nmemtox-fresh\nmemtox-frontier\nmemtox-oob\nmemtox-smoke\n",
 		"run --format ":  "table\njson\nmarkdown\n",
 	} {
 		out := c.must(append([]string{"__complete"}, strings.Split(args, " ")...)...)
