@@ -363,7 +363,16 @@ func (s *session) next(tools []model.Tool) (model.Reply, error) {
 	return reply, nil
 }
 
+// usual is how many messages a session seldom exceeds.
+const usual = 12
+
 func (s *session) push(m model.Message) {
+	if s.msgs == nil {
+		s.msgs = make([]model.Message, 0, usual)
+	}
+	if s.out.Messages == nil {
+		s.out.Messages = make([]model.Message, 0, usual)
+	}
 	s.msgs = append(s.msgs, m)
 	s.tokens += messageTokens(m)
 	s.out.Messages = append(s.out.Messages, m)
@@ -444,6 +453,8 @@ func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\n\r<") {
 		return s
 	}
-	return strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ", "</memory", "</ memory", "</skills", "</ skills",
-		"<memory", "< memory").Replace(s)
+	return onOneLine.Replace(s)
 }
+
+var onOneLine = strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ", "</memory", "</ memory",
+	"</skills", "</ skills", "<memory", "< memory")

@@ -25,7 +25,10 @@ var prompts = sync.OnceValue(func() (p struct {
 // wrap puts content from outside into the profile's untrusted delimiters. The
 // content cannot close them: its own delimiters are broken up.
 func wrap(source, content string) string {
-	content = strings.NewReplacer("<untrusted", "< untrusted", "</untrusted", "</ untrusted").Replace(content)
-	source = strings.NewReplacer(`"`, "'", "\n", " ", "<", " ", ">", " ").Replace(source)
-	return "<untrusted source=\"" + source + "\">\n" + content + "\n</untrusted>"
+	return "<untrusted source=\"" + unquoted.Replace(source) + "\">\n" + unwrapped.Replace(content) + "\n</untrusted>"
 }
+
+var (
+	unwrapped = strings.NewReplacer("<untrusted", "< untrusted", "</untrusted", "</ untrusted")
+	unquoted  = strings.NewReplacer(`"`, "'", "\n", " ", "<", " ", ">", " ")
+)

@@ -74,6 +74,9 @@ type Aside struct {
 // hold no value of any case. The same seed gives the same list, and a longer list
 // begins with a shorter one.
 func Asides(seed uint64, n int) []Aside {
+	if n == 0 {
+		return nil
+	}
 	notes := datasets.Background(seed^0x9e3779b97f4a7c15, datasets.MaxBackground())
 	out := make([]Aside, n)
 	for i := range out {

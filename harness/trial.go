@@ -36,6 +36,7 @@ type stage struct {
 	turns      []agents.Turn
 	later      []agents.Turn // nil without a retrieval session
 	background []datasets.Note
+	recorded   map[*agents.Profile][]memory.Record // the background
 	seed       uint64
 	goal       *score.Goal     // nil where the outcome is no state
 	drift      [][]agents.Turn // further write sessions, as far as some arm has them
@@ -85,8 +86,11 @@ func (st *stage) incoming(segs []datasets.Segment, turn int) []agents.Incoming {
 }
 
 // records are the background memories as a profile stores them: in the store of
-// their kind, or in its first.
+// their kind, or in its first. Whoever gets them does not change them.
 func (st *stage) records(p *agents.Profile) []memory.Record {
+	if out, ok := st.recorded[p]; ok {
+		return out
+	}
 	out := make([]memory.Record, len(st.background))
 	for i, n := range st.background {
 		out[i] = memory.Record{Store: p.StoreFor(n.Store), Text: n.Text, Origin: backgroundOrigin(n)}
@@ -97,6 +101,10 @@ func (st *stage) records(p *agents.Profile) []memory.Record {
 				Origin: memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}})
 		}
 	}
+	if st.recorded == nil {
+		st.recorded = map[*agents.Profile][]memory.Record{}
+	}
+	st.recorded[p] = out
 	return out
 }
 

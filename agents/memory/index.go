@@ -20,6 +20,7 @@ type index struct {
 	spans []uint64 // content spans in order, each once: pairs of neighbouring content words, or the one word
 	pairs []uint64 // spans, sorted
 	words []uint64 // content words, sorted, each once
+	other []uint64 // all other words, sorted, each once
 	stems []term   // for BM25: content words with their counts, sorted
 	count int      // content words in all
 
@@ -50,6 +51,7 @@ func newIndex(s string) (*index, int) {
 	stems := make([]uint64, 0, len(toks)/2+1)
 	for _, t := range toks {
 		if t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text)) {
+			ix.other = append(ix.other, text.Hash(text.Stem(t.Text)))
 			continue
 		}
 		stems = append(stems, text.Hash(text.Stem(t.Text)))
@@ -68,6 +70,8 @@ func newIndex(s string) (*index, int) {
 	ix.pairs = slices.Clone(ix.spans)
 	slices.Sort(ix.pairs)
 	ix.pairs = slices.Compact(ix.pairs)
+	slices.Sort(ix.other)
+	ix.other = slices.Clone(slices.Compact(ix.other))
 	slices.Sort(stems)
 	for i, w := range stems {
 		if i > 0 && w == stems[i-1] {
@@ -77,7 +81,7 @@ func newIndex(s string) (*index, int) {
 		ix.stems = append(ix.stems, term{w, 1})
 		ix.words = append(ix.words, w)
 	}
-	return ix, 8*(2*len(ix.spans)+3*len(ix.words)) + 4*text.HashDim + 200
+	return ix, 8*(2*len(ix.spans)+3*len(ix.words)+len(ix.other)) + 4*text.HashDim + 200
 }
 
 // vector embeds the text, once.
@@ -94,6 +98,14 @@ func (ix *index) hasPair(p uint64) bool {
 func (ix *index) hasWord(w uint64) bool {
 	_, ok := slices.BinarySearch(ix.words, w)
 	return ok
+}
+
+// means reports whether the text has one of some words, given by their stems.
+func (ix *index) means(stems []uint64) bool {
+	return slices.ContainsFunc(stems, func(w uint64) bool {
+		_, other := slices.BinarySearch(ix.other, w)
+		return other || ix.hasWord(w)
+	})
 }
 
 func pair(a, b uint64) uint64 { return (a*0x9E3779B97F4A7C15 + b) * 0xD6E8FEB86659FD93 }

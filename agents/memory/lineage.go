@@ -285,9 +285,9 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 // wish is what the user asked to keep in a turn.
 type wish struct {
 	said  string
-	meant map[string]bool // the words that single a part out; none mean all
-	part  map[int]bool    // by turn, whether the meant words stand in what it brought
-	seen  int             // how much of the window part is about
+	meant []uint64     // stems of the words that single a part out; none mean all
+	part  map[int]bool // by turn, whether the meant words stand in what it brought
+	seen  int          // how much of the window part is about
 }
 
 // wasAsked reports whether the user asked to keep a text that came in a turn: in that
@@ -304,14 +304,17 @@ func (m *Memory) wasAsked(turn int, content string) bool {
 		return true
 	}
 	if w.part == nil || w.seen != len(m.window) {
-		w.meant, w.part, w.seen = text.Meant(w.said), map[int]bool{}, len(m.window)
+		w.meant, w.part, w.seen = nil, map[int]bool{}, len(m.window)
+		for stem := range text.Meant(w.said) {
+			w.meant = append(w.meant, text.Hash(stem))
+		}
 	}
 	part, known := w.part[turn]
 	if !known {
-		part = len(w.meant) > 0 && m.brought(turn, func(s string) bool { return text.Means(w.meant, s) })
+		part = len(w.meant) > 0 && m.brought(turn, func(s string) bool { return m.opts.Cache.index(s).means(w.meant) })
 		w.part[turn] = part
 	}
-	return !part || text.Means(w.meant, content)
+	return !part || m.opts.Cache.index(content).means(w.meant)
 }
 
 // brought reports whether a turn brought content of a kind.

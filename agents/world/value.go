@@ -388,13 +388,16 @@ var (
 	weekday  = regexp.MustCompile(`(?i)^(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+`)
 	dayForms = []string{"2006-01-02", "2006/01/02", "20060102", "2.1.2006", "2/1/2006", "2 January 2006", "2 Jan 2006",
 		"January 2 2006", "Jan 2 2006", "2. January 2006", "2-Jan-2006"}
-	clockForms = []string{"15:04", "15:04:05", "15.04", "15h04", "3:04 pm", "3:04pm", "3 pm", "3pm", "3.04 pm", "15h"}
+	dayMarks    = strings.NewReplacer(",", "", " of ", " ", "Sept ", "Sep ", "Jan. ", "Jan ", "Feb. ", "Feb ")
+	clockMarks  = strings.NewReplacer("a.m.", "am", "p.m.", "pm", " o'clock", ":00")
+	momentMarks = strings.NewReplacer(" at ", " ", ", ", " ", " on ", " ")
+	clockForms  = []string{"15:04", "15:04:05", "15.04", "15h04", "3:04 pm", "3:04pm", "3 pm", "3pm", "3.04 pm", "15h"}
 )
 
 // asDate reads a day; one in figures alone has the day first, unless the year is.
 func asDate(s string) (string, error) {
 	s = ordinal.ReplaceAllString(weekday.ReplaceAllString(s, ""), "$1")
-	s = strings.NewReplacer(",", "", " of ", " ", "Sept ", "Sep ", "Jan. ", "Jan ", "Feb. ", "Feb ").Replace(s)
+	s = dayMarks.Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
 	for _, form := range dayForms {
 		if d, err := time.Parse(form, s); err == nil {
@@ -405,7 +408,7 @@ func asDate(s string) (string, error) {
 }
 
 func asTime(s string) (string, error) {
-	s = strings.NewReplacer("a.m.", "am", "p.m.", "pm", " o'clock", ":00").Replace(strings.ToLower(s))
+	s = clockMarks.Replace(strings.ToLower(s))
 	switch s = strings.TrimSuffix(strings.Join(strings.Fields(s), " "), " h"); s {
 	case "noon", "12 noon", "midday":
 		return "12:00", nil
@@ -426,7 +429,7 @@ func asDateTime(s string) (string, error) {
 			return t.UTC().Format("2006-01-02 15:04"), nil
 		}
 	}
-	s = strings.NewReplacer(" at ", " ", ", ", " ", " on ", " ").Replace(s)
+	s = momentMarks.Replace(s)
 	words := strings.Fields(s)
 	for i := 1; i < len(words); i++ { // the day first, or the time
 		front, back := strings.Join(words[:i], " "), strings.Join(words[i:], " ")

@@ -13,9 +13,9 @@ type Value struct {
 	seen    map[string]bool
 }
 
-// rememberedBytes bounds the length of a text that is remembered: the long ones
-// are prompts and differ from arm to arm.
-const rememberedBytes = 2 << 10
+// rememberedBytes bounds the length of a text that is remembered: what a case brings
+// comes again in every arm, however long.
+const rememberedBytes = 64 << 10
 
 // NewValue makes a Value of a text and its other forms. Empty ones are left out.
 func NewValue(value string, forms ...string) *Value {

@@ -204,7 +204,7 @@ func bareAll(says []string) (out []string) {
 }
 
 // spoken is how a turn is looked up: white space makes no difference.
-func spoken(words string) string { return strings.Join(strings.Fields(words), " ") }
+func spoken(words string) string { return oneLine(words) }
 
 func (p *Phrases) slot(name string) *Slot {
 	for i := range p.Slots {

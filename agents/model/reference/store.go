@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -202,7 +203,17 @@ func (v *visible) has(s string) bool {
 		v.wrote != "" && strings.Contains(v.wrote, oneLine(s))
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string {
+	last := byte(' ')
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c >= utf8.RuneSelf || c == ' ' && last == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		last = c
+	}
+	return strings.TrimSuffix(s, " ")
+}
 
 // calls turns entries into calls of the memory tool that is on offer: the one that
 // takes a content without a name. A file takes all of its lines at once.

@@ -61,13 +61,19 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 		}
 		r.skills = append(r.skills, o.skills...)
 	}
+	sights, sources := make([]*sight, len(req.Messages)), 0
+	for i := range req.Messages {
+		sights[i] = b.seen.Get(req.Messages[i].Content, sightOf)
+		sources += len(sights[i].sources) + 1
+	}
+	r.seen = make([]source, 0, sources)
 	for _, t := range req.Tools {
 		if world.Find(t.Name) == nil { // some server's: what it says of itself is content
 			r.seen = append(r.seen, source{text: t.Description, content: true})
 		}
 	}
 	for i, m := range req.Messages {
-		o := b.seen.Get(m.Content, sightOf)
+		o := sights[i]
 		switch m.Role {
 		case model.System:
 			r.policy, r.date = policyOf(o.words), dateOf(o.words)
