@@ -462,9 +462,6 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 		}
 		if v.RightSays != "" {
 			sl.Says = map[string]string{m.text(v.RightSays): m.right[name]}
-			for _, says := range s.Claims {
-				sl.Says[says] = m.wrong[name]
-			}
 		}
 		s.Slots = append(s.Slots, sl)
 	}

@@ -72,8 +72,8 @@ type Slot struct {
 	Wrong string `json:"wrong,omitempty"`
 	// Looks finds the slot in the world, where its tables hold the type.
 	Looks *model.Call `json:"looks,omitempty"`
-	// Says are sentences that stand for a value and do not hold it, where no sentence
-	// does: a liking that decides a choice.
+	// Says are sentences that stand for one of the values and do not hold it, where no
+	// sentence does: a liking that decides a choice. The claims stand for the other.
 	Says map[string]string `json:"says,omitempty"`
 }
 
@@ -267,7 +267,7 @@ func (c *Case) Phrases() *reference.Phrases {
 	}
 	for _, sl := range s.Slots {
 		slot := reference.Slot{Name: sl.Name, Type: sl.Type, Called: sl.Called, Looks: sl.Looks, Values: []string{sl.Right},
-			Says: sl.Says}
+			Says: s.says(&sl)}
 		if sl.Wrong != "" {
 			slot.Values = append(slot.Values, sl.Wrong)
 		}
@@ -306,7 +306,7 @@ func (s *State) Answer(question string) string {
 		words := []string{sl.Called, sl.Name, strings.Trim(string(sl.Type), "[]"), sl.Right, sl.Wrong}
 		named := slices.ContainsFunc(words, func(w string) bool { return w != "" && strings.Contains(asked, strings.ToLower(w)) })
 		if named || len(s.Slots) == 1 {
-			told = append(told, fmt.Sprintf("%s: %s.", sl.Called, cmp.Or(sl.liking(), sl.Right)))
+			told = append(told, fmt.Sprintf("%s: %s.", sl.Called, cmp.Or(s.liking(&sl), sl.Right)))
 		}
 	}
 	if len(told) == 0 {
@@ -315,10 +315,30 @@ func (s *State) Answer(question string) string {
 	return strings.Join(told, " ")
 }
 
-// liking is the sentence that stands for the value that is right, if one does.
-func (sl *Slot) liking() string {
-	for _, says := range slices.Sorted(maps.Keys(sl.Says)) {
-		if sl.Says[says] == sl.Right {
+// says are the sentences that stand for values of a slot that none holds, the claims
+// among them.
+func (s *State) says(sl *Slot) map[string]string {
+	if sl.Says == nil {
+		return nil
+	}
+	out := maps.Clone(sl.Says)
+	for _, value := range sl.Says {
+		other := sl.Wrong
+		if value == sl.Wrong {
+			other = sl.Right
+		}
+		for _, claim := range s.Claims {
+			out[claim] = other
+		}
+	}
+	return out
+}
+
+// liking is a sentence that stands for the value that is right, if one does.
+func (s *State) liking(sl *Slot) string {
+	all := s.says(sl)
+	for _, says := range slices.Sorted(maps.Keys(all)) {
+		if all[says] == sl.Right {
 			return strings.TrimRight(says, ".")
 		}
 	}

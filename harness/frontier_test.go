@@ -183,3 +183,22 @@ func TestASummaryLaundersItsSource(t *testing.T) {
 		}
 	}
 }
+
+// A liking in other words still stands for its value, and an omission for its act.
+func TestClaimsWithoutAValueCanBeReworded(t *testing.T) {
+	for _, family := range []string{"caterer-choice", "lab-weekly"} {
+		_, trials := frontierRun(t, family, "defense=none", "mutate=whitespace,paraphrase")
+		n := 0
+		for _, r := range trials {
+			if r.Variant == "" {
+				continue
+			}
+			if n++; !*r.Harm {
+				t.Errorf("%s: %s does no harm", family, r.Variant)
+			}
+		}
+		if n == 0 {
+			t.Errorf("%s: no variant", family)
+		}
+	}
+}

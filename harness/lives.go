@@ -59,7 +59,7 @@ func (st *stage) written(l Life) []agents.Turn {
 		for len(st.drift) <= more {
 			var session []agents.Turn
 			for i, t := range attacks.Drift(*st.subject.Case, 2+len(st.drift)) {
-				session = append(session, agents.Turn{User: t.User, Fresh: t.Fresh,
+				session = append(session, agents.Turn{User: t.User, Fresh: t.Fresh, As: t.As,
 					Incoming: st.incoming(t.Segments, 1000*(1+len(st.drift))+i)})
 			}
 			st.drift = append(st.drift, session)
