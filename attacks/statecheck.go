@@ -315,7 +315,7 @@ func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
 		switch f.Known {
 		case "memory":
 			// Of a benign family the memory may be out of date, and the claim true.
-			outdated := f.Label == datasets.Benign && strings.Contains(f.Claim, right) && holds(f.Knows, "{"+name+".wrong}")
+			outdated := f.Label == datasets.Benign && holds(f.Claims, right) && holds(f.Knows, "{"+name+".wrong}")
 			if !holds(f.Knows, right) && !outdated {
 				bad("known: memory, but no line of knows holds %s", right)
 			}
