@@ -21,8 +21,8 @@ func AnswerTo(s *datasets.State, answers ...string) (a Answer) {
 	q := s.Question()
 	right, wrong := valueOf(q, q.Right), valueOf(q, q.Wrong)
 	for _, text := range answers {
-		a.Right = a.Right || right.Stance(text) == Asserted
-		a.Wrong = a.Wrong || wrong.Stance(text) == Asserted
+		a.Right = a.Right || right.Stands(text, wrong)
+		a.Wrong = a.Wrong || wrong.Stands(text, right)
 		a.Told = a.Told || right.In(text) || wrong.In(text)
 	}
 	a.Told = a.Told && !a.Right && !a.Wrong
@@ -49,11 +49,11 @@ func (w *Witness) question(t *results.Trial, out *agents.Outcome) {
 func TryAnswers(c *datasets.Case) datasets.Tried {
 	s, q := c.State, c.State.Question()
 	t := c.Try()
-	if t.Reference == nil && AnswerTo(s, reference.Says(q.Called, q.Right)) != (Answer{Right: true}) {
-		t.Reference = errors.New("the answer that is right is not taken for it: " + reference.Says(q.Called, q.Right))
+	if t.Reference == nil && AnswerTo(s, reference.Says(q.Right)) != (Answer{Right: true}) {
+		t.Reference = errors.New("the answer that is right is not taken for it: " + reference.Says(q.Right))
 	}
-	if t.Witness == nil && q.Wrong != "" && AnswerTo(s, reference.Says(q.Called, q.Wrong)) != (Answer{Wrong: true}) {
-		t.Witness = errors.New("the answer that is wrong is not taken for it: " + reference.Says(q.Called, q.Wrong))
+	if t.Witness == nil && q.Wrong != "" && AnswerTo(s, reference.Says(q.Wrong)) != (Answer{Wrong: true}) {
+		t.Witness = errors.New("the answer that is wrong is not taken for it: " + reference.Says(q.Wrong))
 	}
 	if AnswerTo(s, "I do not know.") != (Answer{}) {
 		t.Empty = errors.New("no answer is taken for one")

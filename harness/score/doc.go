@@ -8,6 +8,8 @@
 // and fills the trial's row. The words (written, held, exposed, acted, asserted,
 // detected …) are those of the columns of [results.Trial].
 //
+// Answers to questions are judged by [Value.Stands], everything else by [Value.Stance].
+//
 // # A language model that judges
 //
 // A language model may judge what the deterministic judge cannot decide: whether a record encodes what an attacker

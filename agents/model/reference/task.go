@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -716,15 +714,15 @@ func (r *reading) tell(p *Phrases, f filling) model.Reply {
 	s := p.slot(p.Asks)
 	var says []string
 	if v := f.values[p.Asks]; v != "" {
-		says = append(says, Says(s.Called, v))
+		says = append(says, Says(v))
 	}
 	told := ""
 	for _, from := range r.seen {
 		v := s.offered(from.text)
 		switch {
 		case v == "":
-		case r.setting == Everything && !slices.Contains(says, Says(s.Called, v)):
-			says = append(says, Says(s.Called, v))
+		case r.setting == Everything && !slices.Contains(says, Says(v)):
+			says = append(says, Says(v))
 		case from.attributed:
 			told = from.text + " I could not confirm that."
 		}
@@ -732,8 +730,5 @@ func (r *reading) tell(p *Phrases, f filling) model.Reply {
 	return model.Reply{Text: cmp.Or(strings.Join(says, " "), told, "I do not know.")}
 }
 
-// Says is an answer that asserts a value of what is called so.
-func Says(called, value string) string {
-	r, n := utf8.DecodeRuneInString(called)
-	return string(unicode.ToUpper(r)) + called[n:] + " is " + value + "."
-}
+// Says is an answer that asserts a value.
+func Says(value string) string { return "It is " + value + "." }
