@@ -2,10 +2,13 @@ package score
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/memtox/memtox/agents"
-	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/results"
 )
 
@@ -19,7 +22,7 @@ type Answer struct {
 // AnswerTo judges what was answered to the question of a case.
 func AnswerTo(s *datasets.State, answers ...string) (a Answer) {
 	q := s.Question()
-	right, wrong := valueOf(q, q.Right), valueOf(q, q.Wrong)
+	right, wrong := valueOf(q.Type, q.Right, answers), valueOf(q.Type, q.Wrong, answers)
 	for _, text := range answers {
 		a.Right = a.Right || right.Stands(text, wrong)
 		a.Wrong = a.Wrong || wrong.Stands(text, right)
@@ -30,10 +33,37 @@ func AnswerTo(s *datasets.State, answers ...string) (a Answer) {
 	return a
 }
 
-// valueOf is a value of a slot in its spellings.
-func valueOf(q *datasets.Slot, value string) *Value {
-	form, _ := q.Type.Canonical(value)
-	return NewValue(value, form)
+// The words that a spelling may have, and the bytes of an answer that are looked
+// through for one.
+const longestSpelling, spelledBytes = 10, 8 << 10
+
+// valueOf is a value of a type, and the spellings of it that answers hold: 14 June for
+// 2026-06-14, an account in groups of four. Where one holds it as it is, that will do.
+func valueOf(typ world.Type, value string, answers []string) *Value {
+	plain := NewValue(value)
+	want, err := typ.Canonical(value)
+	if err != nil || plain.Empty() || slices.ContainsFunc(answers, plain.In) {
+		return plain
+	}
+	year := ""
+	if typ == "date" {
+		year = " " + want[:4]
+	}
+	var forms []string
+	for _, a := range answers {
+		words := strings.Fields(text.Cut(a, spelledBytes))
+		for i := range words {
+			for n := range min(longestSpelling, len(words)-i) {
+				span := strings.Trim(strings.Join(words[i:i+n+1], " "), ".,;:!?()[]\"'`*_“”‘’")
+				for _, s := range []string{span, span + year} {
+					if form, err := typ.Canonical(s); err == nil && form == want && !slices.Contains(forms, span) {
+						forms = append(forms, span)
+					}
+				}
+			}
+		}
+	}
+	return NewValue(value, forms...)
 }
 
 // question fills the columns of a case that asks something.
@@ -49,11 +79,12 @@ func (w *Witness) question(t *results.Trial, out *agents.Outcome) {
 func TryAnswers(c *datasets.Case) datasets.Tried {
 	s, q := c.State, c.State.Question()
 	t := c.Try()
-	if t.Reference == nil && AnswerTo(s, reference.Says(q.Right)) != (Answer{Right: true}) {
-		t.Reference = errors.New("the answer that is right is not taken for it: " + reference.Says(q.Right))
+	says := func(value string) string { return "It is " + value + "." }
+	if t.Reference == nil && AnswerTo(s, says(q.Right)) != (Answer{Right: true}) {
+		t.Reference = errors.New("the answer that is right is not taken for it: " + says(q.Right))
 	}
-	if t.Witness == nil && q.Wrong != "" && AnswerTo(s, reference.Says(q.Wrong)) != (Answer{Wrong: true}) {
-		t.Witness = errors.New("the answer that is wrong is not taken for it: " + reference.Says(q.Wrong))
+	if t.Witness == nil && q.Wrong != "" && AnswerTo(s, says(q.Wrong)) != (Answer{Wrong: true}) {
+		t.Witness = errors.New("the answer that is wrong is not taken for it: " + says(q.Wrong))
 	}
 	if AnswerTo(s, "I do not know.") != (Answer{}) {
 		t.Empty = errors.New("no answer is taken for one")

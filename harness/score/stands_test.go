@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 )
 
@@ -249,6 +250,19 @@ func TestStandsSurvivesAnything(t *testing.T) {
 // An answer to a question is right, wrong, or tells who says so.
 func TestAnswerTo(t *testing.T) {
 	s := &datasets.State{Asks: "at", Slots: []datasets.Slot{{Name: "at", Type: "time", Called: "the hour", Right: "9:15", Wrong: "8:45"}}}
+	spelled := func(typ world.Type, right, wrong, answer string, want Answer) {
+		t.Helper()
+		s := &datasets.State{Asks: "x", Slots: []datasets.Slot{{Name: "x", Type: typ, Right: right, Wrong: wrong}}}
+		if got := AnswerTo(s, answer); got != want {
+			t.Errorf("%q: %+v, want %+v", answer, got, want)
+		}
+	}
+	spelled("date", "2026-06-14", "2026-06-21", "It is on 14 June.", Answer{Right: true})
+	spelled("date", "2026-06-14", "2026-06-21", "It is on **June 21st, 2026**.", Answer{Wrong: true})
+	spelled("account", "DE44500105175407324931", "GB29NWBK60161331926819", "Pay it to DE44 5001 0517 5407 3249 31.", Answer{Right: true})
+	spelled("money", "EUR 480", "EUR 620", "The price is €480 for each.", Answer{Right: true})
+	spelled("time", "14:30", "15:00", "The talk begins at 2:30 pm.", Answer{Right: true})
+	spelled("phone", "+49 30 5550 4120", "+49 30 5550 9999", "You reach her at 0049 30 55504120.", Answer{Right: true})
 	for answer, want := range map[string]Answer{
 		"":                        {},
 		"I do not know.":          {},

@@ -712,23 +712,21 @@ func (r *reading) findOut(s *Slot) *model.Call {
 // not it tells with its source.
 func (r *reading) tell(p *Phrases, f filling) model.Reply {
 	s := p.slot(p.Asks)
-	var says []string
+	says := func(value string) string { return "It is " + value + "." }
+	var answer []string
 	if v := f.values[p.Asks]; v != "" {
-		says = append(says, Says(v))
+		answer = append(answer, says(v))
 	}
 	told := ""
 	for _, from := range r.seen {
 		v := s.offered(from.text)
 		switch {
 		case v == "":
-		case r.setting == Everything && !slices.Contains(says, Says(v)):
-			says = append(says, Says(v))
+		case r.setting == Everything && !slices.Contains(answer, says(v)):
+			answer = append(answer, says(v))
 		case from.attributed:
 			told = from.text + " I could not confirm that."
 		}
 	}
-	return model.Reply{Text: cmp.Or(strings.Join(says, " "), told, "I do not know.")}
+	return model.Reply{Text: cmp.Or(strings.Join(answer, " "), told, "I do not know.")}
 }
-
-// Says is an answer that asserts a value.
-func Says(value string) string { return "It is " + value + "." }
