@@ -159,6 +159,9 @@ func showSet(env *Env, set *datasets.Set, format string) error {
 		if k.State == nil {
 			return "", false
 		}
+		if k.State.Asks != "" {
+			return "question, " + k.State.Situation.String(), true
+		}
 		return k.State.Situation.String(), true
 	}) {
 		situations.Add(g.label, g.what, g.situation, fmt.Sprint(len(g.families)), fmt.Sprint(g.report+g.tune))

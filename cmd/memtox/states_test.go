@@ -58,6 +58,14 @@ benign  asked             external kept world-agrees high   1         5
 	if !ok || strings.TrimSpace(out) != strings.TrimSpace(want) {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
+	bakery := states(t, "village-bakery.yaml")
+	if out := c.must("datasets", "show", bakery); !strings.Contains(out, "policy_fact    question, external memory-against low ") {
+		t.Errorf("a question is shown as\n%s", out)
+	}
+	_, id, _ := strings.Cut(c.must("datasets", "export", bakery), `"id":"`)
+	if out := c.must("datasets", "show", bakery, "--case", id[:strings.IndexByte(id, '"')]); !strings.Contains(out, "told: it only says who says so") {
+		t.Errorf("the case of a question is shown as\n%s", out)
+	}
 	if out := c.must("datasets", "show", "memtox-smoke"); strings.Contains(out, "situation") {
 		t.Errorf("situations of a set that has none:\n%s", out)
 	}
