@@ -120,6 +120,7 @@ type group struct {
 	began time.Time
 	rows  [][]results.Decision
 	lines []byte
+	older []byte // lines that were handed on, of which a trial may share the last
 }
 
 // spare is a list of decisions that is done with; an empty one where there is none.
@@ -132,12 +133,12 @@ func (g *group) spare() (list []results.Decision) {
 
 // line writes a transcript behind those of the group. Whoever runs single trials hands
 // no group on, and keeps what he gets.
-func (g *group) line(t *results.Transcript) []byte {
+func (g *group) line(write func([]byte) []byte) []byte {
 	if len(g.lines) >= groupBytes {
 		g.lines = nil
 	}
 	from := len(g.lines)
-	g.lines = t.Append(g.lines)
+	g.lines = write(g.lines)
 	return g.lines[from:len(g.lines):len(g.lines)]
 }
 
@@ -163,7 +164,7 @@ func (g *group) hand(sink Sink, progress *Progress) error {
 			g.rows = append(g.rows, f.Decisions[:0])
 		}
 	}
-	if g.lines = g.lines[:0]; cap(g.lines) > 4*groupBytes { // one huge trial should not be remembered
+	if g.lines, g.older = g.older[:0], g.lines; cap(g.lines) > 4*groupBytes { // one huge trial should not be remembered
 		g.lines = nil
 	}
 	clear(g.batch)
@@ -236,7 +237,8 @@ type Runner struct {
 	of     *datasets.Case // of the stage
 	stage  *stage
 	script script
-	kept   []*textMemory // by arm, of texts
+	done   *memory.Memory // of the trial before
+	kept   []*textMemory  // by arm, of texts
 	group  group
 	last   held // that the next trial may share
 }

@@ -117,7 +117,7 @@ func (d *Detection) open(ctx context.Context, arm int, stored []memory.Record, o
 
 // show shows a text to the gate. Each is a session of its own, at the same time.
 func (m *textMemory) show(ctx context.Context, u *unit) error {
-	if m.Window() != nil {
+	if len(m.Window()) > 0 {
 		m.NextSession()
 		m.Tick(-24 * time.Hour)
 	}

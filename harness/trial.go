@@ -160,13 +160,14 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	ctx, depends := reference.Noting(ctx)
 	began := time.Now()
 	w := st.subject.Watch(r.group.spare())
-	s := &sessions{witness: w, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
+	s := &sessions{witness: w, before: r.done, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
 	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
 		within, done = context.WithTimeoutCause(ctx, limit,
 			fmt.Errorf("the trial took longer than trial_timeout (%v) allows", limit))
 	}
+	r.done = nil
 	err = s.run(within, x, r.cache, st, t)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = context.Cause(within)
@@ -206,13 +207,17 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 			return f, cmp.Or(ctx.Err(), err) // interrupted, or a limit on calls, tokens or cost
 		}
 	}
+	if _, loop := x.drivers[drives{x.Plan.Arms[t.Arm].Profile, x.Plan.Arms[t.Arm].Model}].(*agents.Loop); loop &&
+		row.Status == results.Scored { // an agent elsewhere may not have noticed yet that its trial is over
+		r.done = s.mem
+	}
 	row.Digest = results.OutcomeDigest(row, f.Decisions)
 	if x.Config.Transcripts == "all" {
-		f.Transcript = r.group.line(&told)
+		f.Transcript = r.group.line(told.Append)
 	}
 	r.last = held{}
 	if x.ends(t.Arm) && !*depends && row.Status == results.Scored && row.Judge == "" {
-		r.last = held{r.of, t, f, told}
+		r.last = held{r.of, t, f}
 	}
 	return f, nil
 }
@@ -223,7 +228,6 @@ type held struct {
 	of    *datasets.Case
 	trial Trial
 	done  results.Finished
-	told  results.Transcript
 }
 
 // ends reports whether the next arm is the same at the other end of compliance.
@@ -253,9 +257,10 @@ func (r *Runner) shared(t Trial, own *results.Trial) (f results.Finished, ok boo
 	for i := range f.Decisions {
 		f.Decisions[i].Trial = row.ID
 	}
-	if last.done.Transcript != nil {
-		last.told.Trial, last.told.Model = row.ID, row.Model
-		f.Transcript = r.group.line(&last.told)
+	if line := last.done.Transcript; line != nil {
+		f.Transcript = r.group.line(func(b []byte) []byte {
+			return results.AppendTranscriptOf(b, line, last.done.Trial, &row)
+		})
 	}
 	r.last = held{}
 	return f, true
@@ -284,6 +289,7 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 // sessions are the two sessions of one trial.
 type sessions struct {
 	witness *score.Witness
+	before  *memory.Memory // of the trial before, which is over
 	mem     *memory.Memory
 	write   *agents.Outcome
 	later   *agents.Outcome
@@ -310,6 +316,8 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if err != nil {
 		return fmt.Errorf("trial id: %w", err)
 	}
+	after := s.before
+	s.before = nil // or every trial would keep the one before it
 	s.mem = memory.New(memory.Options{
 		Stores: arm.Profile.Stores, Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
 		Observer: func(e *memory.Event) {
@@ -321,7 +329,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		},
 		Meter: s.meter, Cache: cache, Embed: x.embed, Start: trialStart, Seed: st.seed + uint64(t.Epoch),
 		// A hash: it says nothing of the case, not even its place in the set.
-		Trial: name, WholeTurns: st.subject.Case.State == nil,
+		After: after, Trial: name, WholeTurns: st.subject.Case.State == nil,
 		Lineage: memory.LineageMode(x.Config.Lineage), Truth: st.subject.Truth,
 	})
 	gate, closed, err := x.guard(ctx, t.Arm, s.mem)

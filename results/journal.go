@@ -34,7 +34,7 @@ var (
 
 // Defaults of Options.
 const (
-	DefaultPartRows  = 50_000
+	DefaultPartRows  = 200_000
 	DefaultSyncEvery = time.Second
 )
 

@@ -162,9 +162,15 @@ func (j *journalFile) entries(want Want) entries {
 		var e Entry
 		var buf []byte
 		d := newDecoder()
-		for _, s := range slices.SortedFunc(slices.Values(j.slots), func(a, b slot) int {
-			return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id))
-		}) {
+		order := make([]int32, len(j.slots))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortFunc(order, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(j.slots[a].index, j.slots[b].index), cmp.Compare(j.slots[a].id, j.slots[b].id))
+		})
+		for _, i := range order {
+			s := &j.slots[i]
 			buf = resize(buf, int(s.length))
 			_, err := j.f.ReadAt(buf, s.offset)
 			if err == nil && crc32.Checksum(buf[recordHeader:], castagnoli) != binary.LittleEndian.Uint32(buf[4:]) {

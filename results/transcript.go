@@ -238,6 +238,18 @@ var transcriptFormat = json.JoinOptions(jsontext.EscapeForHTML(true), jsontext.E
 // three times as long, a twentieth of a run.
 func (t *Transcript) Append(b []byte) []byte { return appendTranscript(b, reflect.ValueOf(t).Elem()) }
 
+// AppendTranscriptOf appends a line that [Transcript.Append] wrote of a trial as that of
+// another, which differs in its id and its model alone.
+func AppendTranscriptOf(b, line []byte, was, is *Trial) []byte {
+	for _, m := range [...]struct{ key, was, is string }{{`"trial":`, was.ID, is.ID}, {`"model":`, was.Model, is.Model}} {
+		// In a text the quotes would be escaped, and calls with their arguments come later.
+		old := appendQuoted([]byte(m.key), m.was)
+		before, after, _ := bytes.Cut(line, old)
+		b, line = appendQuoted(append(append(b, before...), m.key...), m.is), after
+	}
+	return append(b, line...)
+}
+
 var appendTranscript = appenderOf(reflect.TypeFor[Transcript]())
 
 // appenderOf makes what appends values of a type as JSON, by the tags of its fields.

@@ -86,6 +86,13 @@ func TestTranscriptsAreReadAsTheyWereWritten(t *testing.T) {
 		if d := cmp.Diff(&want, nilled(got)); d != "" {
 			rt.Fatalf("(-want +got):\n%s", d)
 		}
+		was := &Trial{ID: want.Trial, Model: want.Model}
+		is := &Trial{ID: rapid.String().Draw(rt, "trial"), Model: rapid.String().Draw(rt, "model")}
+		again := AppendTranscriptOf(head, line, was, is)
+		want.Trial, want.Model = is.ID, is.Model
+		if whole := want.Append(head); !bytes.Equal(again, whole) {
+			rt.Fatalf("of another trial\n%q, want\n%q", again, whole)
+		}
 	})
 }
 

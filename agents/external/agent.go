@@ -599,6 +599,6 @@ func (t *Trial) exposed(box *agents.Sandbox, prompts [][]model.Message) {
 				text = strings.ReplaceAll(text, s.Text, " ")
 			}
 		}
-		box.Shown(memory.RouteInject, memory.Recalled{Text: text}, text)
+		box.Shown(memory.RouteInject, memory.Recalled{Record: &memory.Record{}, Text: text}, text)
 	}
 }

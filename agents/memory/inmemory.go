@@ -13,6 +13,7 @@ type inMemory struct {
 	byID    map[string]int32
 	byKey   map[storeKey][]int32 // records of a key that are not retired, oldest first
 	ids     int
+	shown   []Record // that look has returned
 }
 
 type storeKey struct{ store, key string }
@@ -23,6 +24,13 @@ func NewStore() Store {
 	const usual = 16 // records that a trial holds
 	return &inMemory{byID: make(map[string]int32, usual), byKey: make(map[storeKey][]int32, usual),
 		records: make([]Record, 0, usual)}
+}
+
+// empty forgets everything but the room that it took.
+func (s *inMemory) empty() {
+	clear(s.byID)
+	clear(s.byKey)
+	s.records, s.shown, s.ids = again(s.records), again(s.shown), 0
 }
 
 func (s *inMemory) Close() error { return nil }
@@ -60,25 +68,18 @@ func precedence(s State) int {
 }
 
 func (s *inMemory) Visible(_ context.Context, stores ...string) ([]Record, error) {
-	shown := func(r *Record) bool {
-		return r.State.Visible() && (len(stores) == 0 || slices.Contains(stores, r.Store))
-	}
-	n := 0
+	return slices.Clone(s.look(stores)), nil
+}
+
+// look is Visible for those who are done with the list before the next call.
+func (s *inMemory) look(stores []string) []Record {
+	s.shown = s.shown[:0]
 	for i := range s.records {
-		if shown(&s.records[i]) {
-			n++
+		if r := &s.records[i]; r.State.Visible() && (len(stores) == 0 || slices.Contains(stores, r.Store)) {
+			s.shown = append(s.shown, *r)
 		}
 	}
-	if n == 0 {
-		return nil, nil
-	}
-	out := make([]Record, 0, n)
-	for i := range s.records {
-		if shown(&s.records[i]) {
-			out = append(out, s.records[i])
-		}
-	}
-	return out, nil
+	return s.shown
 }
 
 func (s *inMemory) Each(_ context.Context, yield func(*Record) bool) error {

@@ -71,6 +71,9 @@ type Options struct {
 	// Store keeps the records; nil is a new one in memory. A store that is not
 	// empty is taken up with Resume.
 	Store Store
+	// After is a Memory that nobody uses any more, nor anything that it handed out by
+	// reference; this one takes over its room. nil is none.
+	After *Memory
 	// Clock tells the time; nil is the trial's own clock, which begins at Start
 	// and moves with Tick and NextSession.
 	Clock func() time.Time
@@ -126,11 +129,34 @@ func New(opts Options) *Memory {
 	if opts.Lineage == "" {
 		opts.Lineage = Overlap
 	}
+	after := opts.After
+	opts.After = nil
 	if opts.Store == nil {
 		opts.Store = NewStore()
+		if after != nil {
+			if s, ok := after.store.(*inMemory); ok {
+				s.empty()
+				opts.Store = s
+			}
+		}
 	}
 	journal, _ := opts.Store.(Journal)
-	return newMemory(opts, &core{store: opts.Store, journal: journal, gate: Open{}})
+	m := newMemory(opts, &core{store: opts.Store, journal: journal, gate: Open{}})
+	if a := after; a != nil {
+		m.window, m.said, m.inbox, m.recalled = again(a.window), again(a.said), again(a.inbox), again(a.recalled)
+		m.srcs, m.past, m.batch.Records = again(a.srcs), again(a.past), again(a.batch.Records)
+	}
+	return m
+}
+
+// again is an empty list in the place of one that is done with. One huge session
+// should not be remembered.
+func again[T any](s []T) []T {
+	if cap(s) > 1<<10 {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 func newMemory(opts Options, c *core) *Memory {
@@ -223,8 +249,8 @@ func (m *Memory) NextSession() {
 		}
 	}
 	m.session++
-	m.window, m.said, m.recalled, m.inbox = nil, nil, nil, nil
-	m.srcs, m.heard, m.distinct = nil, 0, 0
+	m.window, m.said, m.recalled, m.inbox = again(m.window), again(m.said), again(m.recalled), again(m.inbox)
+	m.srcs, m.heard, m.distinct = again(m.srcs), 0, 0
 	m.risk = "session start"
 	clear(m.asked)
 	m.Tick(24 * time.Hour)

@@ -364,6 +364,33 @@ func TestInjectedRecordIsSeenByTheReadGateOnly(t *testing.T) {
 
 // A backup is signed like a seeded record, is nowhere until it is restored, and
 // comes back as it was.
+// A Memory in the room of another has nothing of it.
+func TestAMemoryAfterAnotherIsAsANewOne(t *testing.T) {
+	live := func(after *memory.Memory) (*memory.Memory, string) {
+		m := newMemory(memory.Options{Transcripts: true, After: after})
+		if err := m.Seed(ctx, []memory.Record{{Store: "memory", Text: "The door code is 4711.", Origin: fromUser}}); err != nil {
+			t.Fatal(err)
+		}
+		take(t, m, fromMail, 1, "The billing contact is dana@norvik.example.")
+		var said strings.Builder
+		fmt.Fprintln(&said, write(t, m, add("The billing contact is dana@norvik.example.")))
+		m.NextSession()
+		recs, err := m.Search(ctx, memory.Query{Text: "billing contact code"})
+		past, err2 := m.SearchTranscript(ctx, memory.Query{Text: "billing contact"})
+		if err := errors.Join(err, err2, m.Err()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range append(recs, past...) {
+			fmt.Fprintln(&said, r.Record, r.Text, r.Score)
+		}
+		return m, said.String()
+	}
+	first, want := live(nil)
+	if _, got := live(first); got != want {
+		t.Errorf("after another it has\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestABackupComesBackAsItWas(t *testing.T) {
 	m := newMemory(memory.Options{})
 	m.Guard(signing{})

@@ -14,7 +14,7 @@ import (
 
 // Recalled is one record that passed the read gate, as the prompt shows it.
 type Recalled struct {
-	Record     Record
+	Record     *Record
 	Text       string // what the prompt holds
 	Score      float64
 	Attributed bool
@@ -23,7 +23,7 @@ type Recalled struct {
 // Snapshot recalls every visible record of a store, in order, as it is injected
 // into the prompt.
 func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Recalled, error) {
-	recs := m.visible(ctx, storeName)
+	recs := m.look(ctx, storeName)
 	cands := make([]Candidate, len(recs))
 	for i, r := range recs {
 		cands[i] = Candidate{Record: r}
@@ -35,7 +35,15 @@ func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Rec
 // to the query. The gate sees every candidate above the floor, before the cut to
 // q.K, so that a flood of records cannot starve it.
 func (m *Memory) Search(ctx context.Context, q Query, stores ...string) ([]Recalled, error) {
-	return m.search(ctx, q, m.visible(ctx, stores...))
+	return m.search(ctx, q, m.look(ctx, stores...))
+}
+
+// look is visible for those who are done with the list before the store is asked again.
+func (m *Memory) look(ctx context.Context, stores ...string) []Record {
+	if s, ok := m.store.(*inMemory); ok {
+		return s.look(stores)
+	}
+	return m.visible(ctx, stores...)
 }
 
 // SearchTranscript recalls past turns of earlier sessions.
@@ -96,7 +104,7 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 	var origins [4]Origin
 	for _, i := range order {
 		r := &cands[i].Record
-		shown := Recalled{Record: *r, Text: r.Text, Score: cands[i].Score}
+		shown := Recalled{Record: r, Text: r.Text, Score: cands[i].Score}
 		entry := entered{id: r.ID, text: r.Text}
 		if ds[i].Action == Redact {
 			shown.Text = ds[i].Text
