@@ -373,7 +373,7 @@ func TestAMemoryAfterAnotherIsAsANewOne(t *testing.T) {
 		}
 		take(t, m, fromMail, 1, "The billing contact is dana@norvik.example.")
 		var said strings.Builder
-		fmt.Fprintln(&said, write(t, m, add("The billing contact is dana@norvik.example.")))
+		fmt.Fprintln(&said, *write(t, m, add("The billing contact is dana@norvik.example."))[0].Committed)
 		m.NextSession()
 		recs, err := m.Search(ctx, memory.Query{Text: "billing contact code"})
 		past, err2 := m.SearchTranscript(ctx, memory.Query{Text: "billing contact"})
@@ -381,7 +381,7 @@ func TestAMemoryAfterAnotherIsAsANewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range append(recs, past...) {
-			fmt.Fprintln(&said, r.Record, r.Text, r.Score)
+			fmt.Fprintln(&said, *r.Record, r.Text, r.Score)
 		}
 		return m, said.String()
 	}
