@@ -156,7 +156,11 @@ func (p *passage) everywhere(add func(...string)) {
 		if strings.HasPrefix(place, "clause") {
 			add("w", p.shown(i), place)
 		}
+		if i+2 < to {
+			add("w3", p.shown(i)+" "+p.shown(i+1)+" "+p.shown(i+2))
+		}
 		if i+1 < to {
+			add("w2", where, p.shown(i)+" "+p.shown(i+1))
 			add("w2", p.shown(i)+" "+p.shown(i+1))
 		}
 	}
