@@ -57,7 +57,7 @@ func TestSignedStopsWhateverComesAroundTheGate(t *testing.T) {
 }
 
 func TestTheSmallSetsBehave(t *testing.T) {
-	for _, name := range []string{"memtox-collision", "memtox-oob"} {
+	for _, name := range []string{"memtox-collision", "memtox-frontier", "memtox-oob"} {
 		set, err := datasets.Open(context.Background(), name)
 		if err != nil {
 			t.Fatal(err)
