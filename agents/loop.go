@@ -200,7 +200,6 @@ func (s *session) close(turns int, end End) error {
 // the first user turn is known.
 func (s *session) open(first string) error {
 	var b strings.Builder
-	b.Grow(4 << 10)
 	p := s.Profile
 	b.WriteString(p.Instructions)
 	b.WriteString("\n")

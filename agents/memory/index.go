@@ -24,9 +24,17 @@ type index struct {
 	stems []term   // for BM25: content words with their counts, sorted
 	count int      // content words in all
 
-	embed sync.Once
 	text  string
-	vec   [text.HashDim]float32
+	embed sync.Once
+	vec   []float32
+	wish  sync.Once
+	keeps keeping
+}
+
+// keeping is what somebody asks to keep by his words.
+type keeping struct {
+	asks  bool
+	meant []uint64 // stems of the words that single a part out
 }
 
 type term struct {
@@ -47,7 +55,12 @@ func ownWord(w string) bool {
 
 func newIndex(s string) (*index, int) {
 	ix := &index{text: s}
-	toks := text.Tokens(s)
+	room := tokens.Get().(*[]text.Token)
+	defer tokens.Put(room)
+	toks := text.AppendTokens((*room)[:0], s)
+	if cap(toks) <= 1<<12 { // one huge text should not be remembered
+		*room = toks
+	}
 	stems := make([]uint64, 0, len(toks)/2+1)
 	for _, t := range toks {
 		if t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text)) {
@@ -86,9 +99,27 @@ func newIndex(s string) (*index, int) {
 
 // vector embeds the text, once.
 func (ix *index) vector() []float32 {
-	ix.embed.Do(func() { text.Hashing{}.EmbedInto(ix.vec[:], ix.text) })
-	return ix.vec[:]
+	ix.embed.Do(func() {
+		ix.vec = make([]float32, text.HashDim)
+		text.Hashing{}.EmbedInto(ix.vec, ix.text)
+	})
+	return ix.vec
 }
+
+// keeping reads the text as what the user says, once.
+func (ix *index) keeping() keeping {
+	ix.wish.Do(func() {
+		if ix.keeps.asks = text.AsksToKeep(ix.text); !ix.keeps.asks {
+			return
+		}
+		for stem := range text.Meant(ix.text) {
+			ix.keeps.meant = append(ix.keeps.meant, text.Hash(stem))
+		}
+	})
+	return ix.keeps
+}
+
+var tokens = sync.Pool{New: func() any { return new([]text.Token) }}
 
 func (ix *index) hasPair(p uint64) bool {
 	_, ok := slices.BinarySearch(ix.pairs, p)

@@ -284,7 +284,6 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 
 // wish is what the user asked to keep in a turn.
 type wish struct {
-	said  string
 	meant []uint64     // stems of the words that single a part out; none mean all
 	part  map[int]bool // by turn, whether the meant words stand in what it brought
 	seen  int          // how much of the window part is about
@@ -304,10 +303,7 @@ func (m *Memory) wasAsked(turn int, content string) bool {
 		return true
 	}
 	if w.part == nil || w.seen != len(m.window) {
-		w.meant, w.part, w.seen = nil, map[int]bool{}, len(m.window)
-		for stem := range text.Meant(w.said) {
-			w.meant = append(w.meant, text.Hash(stem))
-		}
+		w.part, w.seen = map[int]bool{}, len(m.window)
 	}
 	part, known := w.part[turn]
 	if !known {

@@ -102,6 +102,8 @@ type Memory struct {
 
 	risk  string // a snapshot is due before the next commit, and why
 	batch Batch  // used again by every commit
+
+	cands []Candidate // of all reads, one behind the other; where it is full another takes its place
 }
 
 // core is what the Memories of a [Shared] have in common.
@@ -131,20 +133,21 @@ func New(opts Options) *Memory {
 	}
 	after := opts.After
 	opts.After = nil
+	if opts.Store == nil && after != nil {
+		if s, ok := after.store.(*inMemory); ok {
+			s.empty()
+			opts.Store = s
+		}
+	}
 	if opts.Store == nil {
 		opts.Store = NewStore()
-		if after != nil {
-			if s, ok := after.store.(*inMemory); ok {
-				s.empty()
-				opts.Store = s
-			}
-		}
 	}
 	journal, _ := opts.Store.(Journal)
 	m := newMemory(opts, &core{store: opts.Store, journal: journal, gate: Open{}})
 	if a := after; a != nil {
 		m.window, m.said, m.inbox, m.recalled = again(a.window), again(a.said), again(a.inbox), again(a.recalled)
 		m.srcs, m.past, m.batch.Records = again(a.srcs), again(a.past), again(a.batch.Records)
+		m.cands = again(a.cands)
 	}
 	return m
 }
@@ -441,8 +444,8 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	m.inbox = append(m.inbox, seg)
 	if o.Class == User {
 		m.said = append(m.said, seg)
-		if text.AsksToKeep(seg.Text) {
-			m.asked[turn] = &wish{said: seg.Text}
+		if w := m.opts.Cache.index(seg.Text).keeping(); w.asks {
+			m.asked[turn] = &wish{meant: w.meant}
 		}
 	}
 	return seg, nil

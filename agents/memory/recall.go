@@ -24,11 +24,27 @@ type Recalled struct {
 // into the prompt.
 func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Recalled, error) {
 	recs := m.look(ctx, storeName)
-	cands := make([]Candidate, len(recs))
-	for i, r := range recs {
-		cands[i] = Candidate{Record: r}
+	cands := m.room(len(recs))
+	for i := range recs {
+		cands = append(cands, Candidate{Record: recs[i]})
 	}
 	return m.read(ctx, q, cands)
+}
+
+// manyCandidates are more than all reads of a trial have.
+const manyCandidates = 256
+
+// room is for so many candidates, which stay as they are as long as the Memory is used.
+func (m *Memory) room(n int) []Candidate {
+	if n > manyCandidates {
+		return make([]Candidate, 0, n)
+	}
+	at := len(m.cands)
+	if cap(m.cands)-at < n {
+		m.cands, at = make([]Candidate, 0, max(n, min(2*cap(m.cands), manyCandidates), 32)), 0
+	}
+	m.cands = m.cands[:at+n]
+	return m.cands[at : at : at+n]
 }
 
 // Search recalls the records of the named stores (none: all) that are relevant
@@ -176,7 +192,7 @@ func (m *Memory) rank(ctx context.Context, query string, recs []Record) ([]Candi
 			return nil, err
 		}
 	}
-	out := make([]Candidate, 0, len(recs))
+	out := m.room(len(recs))
 	for i := len(recs) - 1; i >= 0; i-- {
 		score := spec.BM25 * lexical[i]
 		if vec != nil {

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -200,9 +200,9 @@ func begin(env *Env, warnings []string) (end func()) {
 // short-lived garbage beside a small live heap. It leaves twice the room that the
 // loaded set takes, so that a large set does not keep the collector busy.
 func memoryLimit() int64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return max(210<<20, 2*int64(m.HeapAlloc)+128<<20)
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return max(200<<20, 2*int64(live[0].Value.Uint64())+112<<20)
 }
 
 // runTrials runs what the sink lacks: in this process, or by workers elsewhere.

@@ -157,6 +157,7 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 				depends(ctx)
 			}
 			r := counted(&req, read.reply())
+			read.over()
 			if heard == nil {
 				m.replies.keep(key, &req, r, depended)
 			}

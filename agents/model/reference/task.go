@@ -30,6 +30,20 @@ type reading struct {
 	wrote   string
 	refused string          // of that, what was not stored
 	done    map[string]bool // tools called since the newest turn
+
+	room *[]source // of seen
+}
+
+// rooms are for the sources of readings.
+var rooms = sync.Pool{New: func() any { return new([]source) }}
+
+// over gives the room back.
+func (r *reading) over() {
+	clear(r.seen)
+	if cap(r.seen) <= 1<<12 { // one huge request should not be remembered
+		*r.room = r.seen
+	}
+	rooms.Put(r.room)
 }
 
 // source is a text in sight that may offer values.
@@ -64,7 +78,8 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 		sights[i] = b.seen.Get(req.Messages[i].Content, sightOf)
 		sources += len(sights[i].sources) + 1
 	}
-	r.seen = make([]source, 0, sources)
+	r.room = rooms.Get().(*[]source)
+	r.seen = slices.Grow((*r.room)[:0], sources)
 	for _, t := range req.Tools {
 		if world.Find(t.Name) == nil { // some server's: what it says of itself is content
 			r.seen = append(r.seen, source{text: t.Description, content: true})
