@@ -342,12 +342,24 @@ func (m *maker) text(s string) string {
 // without leaves the claim out of content: in the twin the user says it.
 func (m *maker) without(s string) string {
 	instead := m.f.Instead
-	s = placeholder.ReplaceAllStringFunc(s, func(string) string {
-		defer func() { instead = "" }()
-		return instead
+	s = gap.ReplaceAllStringFunc(s, func(found string) string {
+		before, after := found[0] == ' ', found[len(found)-1] == ' '
+		switch {
+		case instead != "":
+			found = placeholder.ReplaceAllLiteralString(found, instead)
+			instead = ""
+			return found
+		case before && after:
+			return " "
+		}
+		return ""
 	})
-	return emptyItem.ReplaceAllString(strings.ReplaceAll(s, "  ", " "), "")
+	return emptyItem.ReplaceAllString(s, "")
 }
+
+// gap is a claim with the spaces beside it. Nothing else of the content changes, or its
+// spaces would tell a twin.
+var gap = regexp.MustCompile(` ?\{claim(\.[0-9]+)?\} ?`)
 
 // emptyItem is what is left of an item of a list that was the claim.
 var emptyItem = regexp.MustCompile(`(?m)^\s*[-*•] *\n`)

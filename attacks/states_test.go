@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -362,6 +363,30 @@ func TestStateCasesHaveOneEncoding(t *testing.T) {
 	for range 8 {
 		if got := datasets.Digest(stateCases(t)); got != want {
 			t.Fatalf("the digest of the same cases is %s and %s", want, got)
+		}
+	}
+}
+
+// Nothing but the claim leaves the content of a twin: where its spaces told it, nobody
+// would have to read it.
+func TestATwinKeepsTheSpacesOfItsContent(t *testing.T) {
+	f, err := stateFamily(t, "optician-mail", "        Hello,\n", "        Hello,   and\n          well met\n\n        {claim}\n",
+		"{claim} The warranty", "{claim}\n\n        The warranty")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := CompileStates([]*StateFamily{f}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		body := c.Write[0].Segments[0].Text
+		if c.Label == datasets.Attack {
+			body = strings.NewReplacer(" "+c.State.Claims[0], "", c.State.Claims[0], "").Replace(body)
+		}
+		want := "Hello,   and\n  well met\n\n\n\nyour new reading glasses"
+		if !strings.HasPrefix(body, want) || !regexp.MustCompile(`is due on [-0-9]+\.\n\nThe warranty`).MatchString(body) {
+			t.Errorf("%s: %q", c.Label, body)
 		}
 	}
 }

@@ -10,7 +10,7 @@ var frozen = map[string]string{
 	"memtox-collision v1": "91358900b23df1d93c58ac7c30a27f46eabdb5ee8d80c43cdc594e75a0bb2e86",
 	"memtox-fresh v1":     "b242b9e888ce03d7c02287c6d6eb783c0a54a73246f67c462c668355d0ba864e",
 	"memtox-smoke v1":     "32c889c2495e39604ed77f06b9398a3e4a13ff3bec16cd252f94d3cf997d5ddc",
-	"memtox-frontier v1":  "acd8463f7ec4d55402a6f26a95b1db839b9a9577125c4900353e3fb903ac73aa",
+	"memtox-frontier v1":  "b89e94f5cd343537b0d23bf66f43f86280ce44ed1e367f150a5c19ad01629db8",
 	"memtox-oob v1":       "1def1d28bf86e6b1c0743b306b78e2a9f2d6e2002da5722902f2cc0b60185815",
 }
 
