@@ -231,7 +231,10 @@ func (m *Memory) sources() []source {
 		m.srcs, m.heard = slices.Grow(m.srcs[:0], n+len(m.recalled)), n
 		for i := range m.window {
 			s := &m.window[i]
-			m.srcs = append(m.srcs, source{Link{Segment: s.ID, Origin: s.Origin}, m.opts.Cache.index(s.Text)})
+			if i == len(m.indexes) {
+				m.indexes = append(m.indexes, m.opts.Cache.index(s.Text))
+			}
+			m.srcs = append(m.srcs, source{Link{Segment: s.ID, Origin: s.Origin}, m.indexes[i]})
 		}
 		for i := range m.recalled {
 			r := &m.recalled[i]

@@ -90,6 +90,7 @@ type Memory struct {
 	messages  int // of the session, as Mark was told
 	session   int
 	window    []Segment     // what entered the context in this session
+	indexes   []*index      // of window, as far as sources were asked for
 	said      []Segment     // what the user said in this session
 	asked     map[int]*wish // by turn, what the user asks to keep
 	recalled  []entered     // what recall brought into the context in this session
@@ -147,7 +148,7 @@ func New(opts Options) *Memory {
 	if a := after; a != nil {
 		m.window, m.said, m.inbox, m.recalled = again(a.window), again(a.said), again(a.inbox), again(a.recalled)
 		m.srcs, m.past, m.batch.Records = again(a.srcs), again(a.past), again(a.batch.Records)
-		m.cands = again(a.cands)
+		m.cands, m.indexes = again(a.cands), again(a.indexes)
 	}
 	return m
 }
@@ -253,7 +254,7 @@ func (m *Memory) NextSession() {
 	}
 	m.session++
 	m.window, m.said, m.recalled, m.inbox = again(m.window), again(m.said), again(m.recalled), again(m.inbox)
-	m.srcs, m.heard, m.distinct = again(m.srcs), 0, 0
+	m.srcs, m.indexes, m.heard, m.distinct = again(m.srcs), again(m.indexes), 0, 0
 	m.risk = "session start"
 	clear(m.asked)
 	m.Tick(24 * time.Hour)
