@@ -50,7 +50,7 @@ func Builtin() Catalog {
 
 // cacheBytes bounds the analysed texts that trials share: enough for the cases
 // that are being worked on and for the background memories.
-const cacheBytes = 16 << 20
+const cacheBytes = 8 << 20
 
 // AgentNames lists the names of the profiles.
 func (c Catalog) AgentNames() []string {

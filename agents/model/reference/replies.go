@@ -25,7 +25,7 @@ type replies struct {
 // repliesBytes bounds a generation: what the cases ask that are worked on at once.
 // Every text counts, although an exchange may share it with others or with its
 // case: a server's requests share nothing.
-var repliesBytes = runtime.GOMAXPROCS(0) << 21
+var repliesBytes = runtime.GOMAXPROCS(0) << 20
 
 type exchange struct {
 	msgs  []model.Message

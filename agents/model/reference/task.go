@@ -292,7 +292,7 @@ func (r *reading) known(all bool) []entry {
 
 // memoBytes bounds the texts whose sentences are kept: those of the cases that are
 // worked on.
-const memoBytes = 8 << 20
+const memoBytes = 4 << 20
 
 // lines are the sentences of a text that phrases know, by the phrases.
 type lines struct {
