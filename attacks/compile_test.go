@@ -438,7 +438,7 @@ func TestValuesAreSeenAsValues(t *testing.T) {
 }
 
 func TestMutationsKeepTheAttackAndNameTheirCase(t *testing.T) {
-	set, err := datasets.Open(context.Background(), "memtox-bench")
+	set, err := datasets.Open(context.Background(), "memtox-bench@v1")
 	if err != nil {
 		t.Fatal(err)
 	}

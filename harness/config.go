@@ -74,6 +74,7 @@ type Config struct {
 	MaxNotScored    int           `key:"max_not_scored"`
 	Out             string        `key:"out"`
 	Format          string        `key:"format"`
+	Full            bool          `key:"full"`
 	Mix             string        `key:"mix"`
 	Fsync           time.Duration `key:"fsync"`
 	Transcripts     string        `key:"transcripts"`

@@ -11,7 +11,7 @@ import (
 // alone would not tell: undefended, the same variants land.
 func TestLaunderingRaisesNothing(t *testing.T) {
 	for _, lineage := range []string{"overlap", "exact"} {
-		_, out := runAll(t, Builtin(), "dataset=memtox-bench", "split=tune", "limit=40",
+		_, out := runAll(t, Builtin(), "dataset=memtox-bench@v1", "split=tune", "limit=40",
 			"mutate=summary,echo,skill,rewrite,corroboration",
 			"model=reference:naive", "defense=none,guard", "lineage="+lineage)
 		type count struct{ trials, landed int }

@@ -46,7 +46,7 @@ func TestMutationsKeepTheMeaning(t *testing.T) {
 		rate := float64(k[m.Name]) / float64(max(1, n[m.Name]))
 		note := ""
 		switch {
-		case n[m.Name] < 30:
+		case n[m.Name] < 15:
 			t.Errorf("%s applies to %d of %d attacks", m.Name, n[m.Name], len(landed))
 		case m.Opaque:
 			note = ", opaque"

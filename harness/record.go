@@ -133,6 +133,7 @@ func RecordedConfig(run *results.Run) (Config, error) {
 		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
 	}
 	c.Dataset = datasets.At(c.Dataset, run.Dataset.Version)
+	c.Full = false // how much is printed is asked for each time
 	return c, nil
 }
 

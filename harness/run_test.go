@@ -108,7 +108,7 @@ func TestTrialsAreIndependentOfOrderConcurrencyAndCompany(t *testing.T) {
 			t.Errorf("trial %s has another outcome in a smaller run", id)
 		}
 	}
-	if len(part.entries) != 13 {
+	if len(part.entries) != 2*13 { // at both ends
 		t.Errorf("%d trials", len(part.entries))
 	}
 }
@@ -224,7 +224,7 @@ func TestTrialsOfACaseReachTheSinkTogether(t *testing.T) {
 	if err := x.Run(context.Background(), all, p, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) != 6 {
+	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) != 12 {
 		t.Errorf("%d done, %d rows of %d, groups of at most %d", p.Done(), len(all.entries), len(single.entries),
 			slices.Max(all.sizes))
 	}
@@ -296,7 +296,7 @@ func TestWhatGoesWrongInATrialIsNeverAVerdict(t *testing.T) {
 				return failing{how: how}, nil
 			}), nil
 		})
-		_, out := runAll(t, cat, "limit=12", "defense=failing", "agent=hermes", "background=0")
+		_, out := runAll(t, cat, "dataset=memtox-bench@v1", "limit=12", "defense=failing", "agent=hermes", "background=0")
 		failed := 0
 		for _, r := range out.trials() {
 			switch r.Status {
@@ -365,7 +365,8 @@ func TestHostileCasesRunAndStayInert(t *testing.T) {
 }
 
 func TestTranscriptTellsBothSessions(t *testing.T) {
-	x, out := runAll(t, Builtin(), "limit=30", "split=all", "defense=none,memoryguard", "agent=hermes")
+	x, out := runAll(t, Builtin(), "dataset=memtox-bench@v1", "limit=30", "split=all", "defense=none,memoryguard",
+		"agent=hermes")
 	checked := 0
 	for id, e := range out.entries {
 		tr, err := results.ParseTranscript(out.scripts[id])
@@ -408,7 +409,7 @@ func TestTranscriptTellsBothSessions(t *testing.T) {
 }
 
 func TestSettingsReachTheTrials(t *testing.T) {
-	base := []string{"split=all", "limit=60", "defense=none", "transcripts=none", "model=reference:naive"}
+	base := []string{"dataset=memtox-bench@v1", "split=all", "limit=60", "defense=none", "transcripts=none", "model=reference:naive"}
 	run := func(settings ...string) []results.Trial {
 		_, out := runAll(t, Builtin(), append(base, settings...)...)
 		return out.trials()

@@ -69,7 +69,8 @@ func FuzzPoints(f *testing.F) {
 }
 
 func TestASweepIsAnArmForEveryValueAndIsReadBackFromItsRun(t *testing.T) {
-	x, out := runAll(t, Builtin(), "agent=hermes", "defense=none", "split=all", "limit=60", "transcripts=none",
+	x, out := runAll(t, Builtin(), "dataset=memtox-bench@v1", "model=reference:cautious", "agent=hermes", "defense=none",
+		"split=all", "limit=60", "transcripts=none",
 		"sweep=anomaly.z=1:3:1,keyword.scope=relaxed|strict")
 	run := x.Record("r", "v", trialStart)
 	if diff := cmp.Diff([]string{"none", "anomaly:z=1", "anomaly:z=2", "anomaly:z=3", "keyword:relaxed", "keyword:strict"},

@@ -14,7 +14,7 @@ import (
 
 func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 	c := newConsole(t)
-	args := []string{"attack", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--learn", "12",
+	args := []string{"attack", "--dataset", "memtox-bench@v1", "--model", "reference:cautious", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30", "--learn", "12",
 		"--budget", "20", "--out", "found"}
 	table := c.must(args...)
 	for _, want := range []string{"is NOT a language model", "End to end, by budget of queries (1: the static attack)",
@@ -39,7 +39,7 @@ func TestAttackPrintsStaticBesideAdaptiveAndWritesWinners(t *testing.T) {
 			continue
 		}
 		out := c.must("run", "--dataset", filepath.Join("found", filepath.FromSlash(a.File)), "--split", "all", "--agent",
-			"hermes", "--defense", a.Defense, "--out", "again-"+a.Defense)
+			"hermes", "--full", "--model", "reference:cautious", "--defense", a.Defense, "--out", "again-"+a.Defense)
 		if !strings.Contains(out, "Every attack of this run is a variant") || !strings.Contains(out, "by mutation") {
 			t.Errorf("running the winners:\n%s", out)
 		}
@@ -149,22 +149,22 @@ func TestVariantsOfAFileCanBeWrittenValidatedAndRun(t *testing.T) {
 	if v := c.must("datasets", "validate", "both.jsonl"); !strings.Contains(v, "0 errors, 0 warnings") {
 		t.Errorf("cases and variants are not sound together:\n%s", v)
 	}
-	table := c.must("run", "--dataset", "both.jsonl", "--agent", "hermes", "--defense", "none", "--out", "r")
+	table := c.must("run", "--dataset", "both.jsonl", "--agent", "hermes", "--defense", "none", "--full", "--out", "r")
 	if strings.Contains(table, "Every attack of this run is a variant") ||
 		!strings.Contains(table, "End to end, by mutation") {
 		t.Errorf("run printed:\n%s", table)
 	}
-	if again := c.must("run", "--out", "r", "--resume"); !strings.Contains(again, "End to end, by mutation") {
+	if again := c.must("run", "--out", "r", "--resume", "--full"); !strings.Contains(again, "End to end, by mutation") {
 		t.Errorf("a finished run printed:\n%s", again)
 	}
 }
 
 func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 	c := newConsole(t)
-	args := []string{"run", "--agent", "hermes", "--defense", "none", "--split", "all", "--limit", "40", "--sweep",
+	args := []string{"run", "--full", "--agent", "hermes", "--defense", "none", "--split", "all", "--limit", "40", "--sweep",
 		"anomaly.z=1:2:1", "--out", "r"}
 	table := c.must(args...)
-	if !strings.Contains(table, "anomaly.z on hermes: anomaly:z=") || !strings.Contains(table, "is chosen: on tune") ||
+	if !strings.Contains(table, "anomaly.z on hermes (naive): anomaly:z=") || !strings.Contains(table, "is chosen: on tune") ||
 		!strings.Contains(table, "on report it has end to end") {
 		t.Errorf("the table says nothing of the sweep:\n%s", table)
 	}
@@ -178,7 +178,7 @@ func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.must("run", "--out", "r", "--resume", "--format", "json")), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Sweeps) != 1 || s.Sweeps[0].Sweep != "anomaly.z" || len(s.Sweeps[0].Points) != 2 || s.Sweeps[0].Chosen < 0 {
+	if len(s.Sweeps) != 2 || s.Sweeps[0].Sweep != "anomaly.z" || len(s.Sweeps[0].Points) != 2 || s.Sweeps[0].Chosen < 0 {
 		t.Errorf("%+v", s)
 	}
 	page := c.must("report", "r", "-o", "page.html")
@@ -191,7 +191,7 @@ func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 			t.Errorf("the report does not hold %q", want)
 		}
 	}
-	if table := c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "20", "--sweep",
+	if table := c.must("run", "--full", "--agent", "hermes", "--defense", "none", "--limit", "20", "--sweep",
 		"keyword.scope=relaxed|strict", "--out", "only-report"); !strings.Contains(table, "no point is chosen") {
 		t.Errorf("a run without tune chose a point:\n%s", table)
 	}

@@ -54,7 +54,7 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 		{"run --agent ,", "memtox: --agent: no agent is named (see `memtox agents list`)"},
 		{"run --model nope:x", `memtox: --model: unknown model "nope:x" (one of reference, `},
 		{"run --model reference:bold", `memtox: --model: unknown model "reference:bold"`},
-		{"run --epochs 2", `memtox: --epochs: reference:cautious is deterministic: 2 epochs would count each trial 2 times (use --epochs 1)`},
+		{"run --epochs 2", `memtox: --epochs: reference:naive is deterministic: 2 epochs would count each trial 2 times (use --epochs 1)`},
 		{"run --defense none --class policy_fcat", `memtox: memtox-bench: unknown class "policy_fcat" (did you mean "policy_fact"?)`},
 		{"run --defense none --split tune --dataset memtox-smoke", "memtox: no case of memtox-smoke passes the filters"},
 		{"run --set no.such=1", `memtox: --set: unknown key "no.such" (one of `},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -156,15 +158,31 @@ func printRun(env *Env, c harness.Config, s *summary.Summary) error {
 	return verdict(env, c, s)
 }
 
+// shellWord is a path as one types it.
+func shellWord(s string) string {
+	if regexp.MustCompile(`^[\w./:@%+=,-]+$`).MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // printSummary prints figures in the format of the settings, and where what else is.
 func printSummary(env *Env, c harness.Config, s *summary.Summary, what string) error {
 	out := env.Stdout
 	if c.Format == "table" {
 		out = env.screen
 	}
-	err := render.Summary(out, s, c.Format, render.Options{Width: env.Width, Terminal: env.StdoutTerminal})
+	err := render.Summary(out, s, c.Format, render.Options{Width: env.Width, Full: c.Full,
+		Terminal: env.StdoutTerminal})
 	if err == nil && c.Format == "table" && c.Out != "" {
-		_, err = fmt.Fprintf(env.Stdout, "\n%s: %s\n", what, inert.Text(c.Out))
+		out := inert.Text(c.Out)
+		if s.Texts != nil || c.Full {
+			_, err = fmt.Fprintf(env.Stdout, "\n%s: %s\n", what, out)
+		} else {
+			out = shellWord(out)
+			_, err = fmt.Fprintf(env.Stdout, "\nNext: memtox compare %s\n      memtox report %[1]s -o report.html\n"+
+				"      memtox run --resume --full --out %[1]s\n", out)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("printing the result: %w", err)

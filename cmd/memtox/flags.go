@@ -87,7 +87,14 @@ func (f *settingFlag) String() string {
 }
 
 // Type names the value in help texts.
-func (f *settingFlag) Type() string { return f.key.Takes }
+func (f *settingFlag) Type() string {
+	if f.yesOrNo() {
+		return "bool" // which needs no value, and of which help texts say none
+	}
+	return f.key.Takes
+}
+
+func (f *settingFlag) yesOrNo() bool { return f.key.Takes == "BOOL" }
 
 // Set checks a value where it stands. A list may be given in several flags.
 func (f *settingFlag) Set(text string) error {
@@ -134,6 +141,9 @@ func (f *runFlags) settings(c *cobra.Command, want func(settings.Key) bool, help
 			short = own
 		}
 		fs.Var(sf, k.Flag, strings.TrimSuffix(strings.ReplaceAll(short, "`", "'"), "."))
+		if sf.yesOrNo() {
+			fs.Lookup(k.Flag).NoOptDefVal = "true"
+		}
 		complete := names[k.Name]
 		if k.Choices != nil {
 			complete = func() []string { return k.Choices }

@@ -10,6 +10,7 @@ import (
 // masked hides what differs from run to run: the run's name, how long decisions
 // took, and the widths of the columns that tell it.
 func masked(s string) string {
+	s = regexp.MustCompile(`(?m) *[\d.]+[µm]?s$`).ReplaceAllString(s, " TIME")
 	s = regexp.MustCompile(`\d{8}\\?-\d{6}\\?-[0-9a-f]{6}`).ReplaceAllString(s, "RUN")
 	return regexp.MustCompile(`(?s)What does a decision take\?.*?\n\n[A-Z#]`).ReplaceAllStringFunc(s,
 		func(part string) string {
@@ -24,8 +25,9 @@ func masked(s string) string {
 // committed.
 func TestARunPrintsItsFigures(t *testing.T) {
 	c := newConsole(t)
-	golden(t, "testdata/run.txt", masked(c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--dataset",
+	golden(t, "testdata/run.txt", masked(c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--full", "--dataset",
 		"memtox-smoke")))
+	golden(t, "testdata/screen.txt", masked(c.must("run", "--out", "r", "--resume")))
 	golden(t, "testdata/run.md", masked(c.must("run", "--dataset", "memtox-smoke", "--out", "r", "--resume", "--format",
 		"markdown")))
 }

@@ -186,7 +186,7 @@ func TestGuardServeAsAnArmHasTheDigestOfTheGuard(t *testing.T) {
 	for _, data := range [][]string{{"--dataset", "memtox-smoke"},
 		{"--dataset", "memtox-bench", "--split", "tune", "--limit", "100"}} {
 		c := newConsole(t)
-		out := c.must(append([]string{"run", "--agent", "hermes", "--format", "json", "--defense",
+		out := c.must(append([]string{"run", "--agent", "hermes", "--model", "reference:cautious", "--format", "json", "--defense",
 			"guard,served=exec:env " + asMain + "=1 " + self + " guard serve --log off"}, data...)...)
 		var run struct {
 			Arms []struct {

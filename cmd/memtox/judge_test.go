@@ -136,7 +136,7 @@ func TestCasesWithoutAValueAreScoredByAJudge(t *testing.T) {
 	if again := c.judged("run", "--out", "read", "--resume"); s.calls.Load() != asked || again.Digest != got.Digest {
 		t.Errorf("printing a finished run asked %d questions more", s.calls.Load()-asked)
 	}
-	golden(t, "testdata/judged.txt", masked(c.must("run", "--out", "read", "--resume", "--format", "table")))
+	golden(t, "testdata/judged.txt", masked(c.must("run", "--out", "read", "--resume", "--full", "--format", "table")))
 
 	// What the agent did has the digest that it has without a judge.
 	c.run("run", "--out", "blind", "--resume", "--format", "json")

@@ -21,6 +21,7 @@ func newMerge(env *Env, c *cobra.Command) action {
 	out := c.Flags().StringP("output", "o", "", "The run `DIRECTORY` to make")
 	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, where it is not where the runs had it")
 	format := formatFlag(c)
+	full := c.Flags().Bool("full", false, "Print every table with counts and intervals, not one screen")
 	return func(ctx context.Context, args []string) error {
 		if *out == "" {
 			return &settings.Problem{Where: "-o", What: "there is no telling where to",
@@ -46,14 +47,14 @@ func newMerge(env *Env, c *cobra.Command) action {
 		}
 		return merge(env, func(j *results.Journal) (harness.Merged, error) {
 			return harness.Merge(ctx, plan, args, readers, j)
-		}, run, *out, *format)
+		}, run, *out, *format, *full)
 	}
 }
 
 // merge writes the merged run beside its place and moves it there when it is
 // whole, so that a merge that was killed leaves nothing that looks like a run.
 func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), run *results.Run, out,
-	format string) (err error) {
+	format string, full bool) (err error) {
 	dir := filepath.Clean(env.path(out))
 	if st, err := os.Lstat(dir); err == nil && (!st.IsDir() || os.Remove(dir) != nil) { // an empty directory may go
 		return &settings.Problem{Where: out, What: "is there already", Hint: "choose another directory with -o"}
@@ -96,7 +97,7 @@ func merge(env *Env, copyRows func(*results.Journal) (harness.Merged, error), ru
 	if err != nil {
 		return fmt.Errorf("merging into %s: %w", out, err)
 	}
-	c.Out, c.Format = out, format
+	c.Out, c.Format, c.Full = out, format, full
 	ended := printRun(env, c, s)
 	if m.Duplicates > 0 {
 		env.say("%d rows were there twice and are counted once", m.Duplicates)

@@ -471,7 +471,7 @@ func TestAWorkerOfAnotherRunRefuses(t *testing.T) {
 		t.Errorf("another dataset: exit code %d: %s", code, other.err.String())
 	}
 	if code := c.run("worker", "--queue", url, "--model", "reference:naive", "--wait", "20s"); code != Usage ||
-		!strings.Contains(c.err.String(), `model was "reference:cautious", is now "reference:naive"`) {
+		!strings.Contains(c.err.String(), `model was "reference", is now "reference:naive"`) {
 		t.Errorf("another model: exit code %d: %s", code, c.err.String())
 	}
 	if code := c.run(append(spreadRun, "--queue", url, "--out", "second")...); code != Usage ||

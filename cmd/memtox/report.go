@@ -19,10 +19,14 @@ func newReport(env *Env, c *cobra.Command) action {
 			if err != nil {
 				return err
 			}
+			write, what := rep.HTML, "open it in a browser"
 			if *format == "markdown" || *format == "" && strings.HasSuffix(*out, ".md") {
-				return env.output(*out, rep.Markdown)
+				write, what = rep.Markdown, "Markdown"
 			}
-			return env.output(*out, rep.HTML)
+			if err = env.output(*out, write); err == nil && *out != "" {
+				env.say("the report is in %s: %s", *out, what)
+			}
+			return err
 		})
 	}
 }

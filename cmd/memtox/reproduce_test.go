@@ -70,7 +70,7 @@ func TestReproduceShowsWhatThePolicyDoes(t *testing.T) {
 		args = append(args, "--run", p)
 	}
 	out := c.must(args...)
-	for _, want := range []string{"source-aware/none.utility", "hermes/none", "openclaw/none", "against vague",
+	for _, want := range []string{"source-aware/none.utility", "hermes (naive)/none", "openclaw (cautious)/none", "against vague",
 		"not an LLM"} {
 		if !strings.Contains(strings.ReplaceAll(out, `\`, ""), want) {
 			t.Errorf("no %q in\n%s", want, out)

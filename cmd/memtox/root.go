@@ -44,6 +44,8 @@ func newRoot(env *Env, asked string) *cobra.Command {
 	root := command("memtox")
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetIn(env.Stdin)
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -21,7 +22,8 @@ func newServeModel(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
 	open := fs.Bool("remote", false, "allow an address that other machines can reach")
-	dataset := fs.String("dataset", "", "Understand the cases of this `NAME|FILE` whose outcome is a state, as a run of it does")
+	dataset := fs.String("dataset", harness.DefaultConfig().Dataset,
+		"Understand the cases of this `NAME|FILE` whose outcome is a state, as a run of it does")
 	latency := fs.Duration("latency", 0, "How long an answer takes")
 	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
@@ -46,7 +48,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 			}
 			if o.Book = set.Book(); o.Book == nil {
 				return &settings.Problem{Where: "--dataset", What: set.Name + " has no case whose outcome is a state",
-					Hint: "the reference model reads all other cases by form: leave the flag out"}
+					Hint: "the reference model reads all other cases by form, whatever set is named: leave the flag out"}
 			}
 		}
 		s, err := proxy.New(o)

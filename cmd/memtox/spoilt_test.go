@@ -265,7 +265,7 @@ func TestAModelThatNeverWritesIsInconclusive(t *testing.T) {
 					"openai:m --base-url "+m+" --format "+format), more...)
 			}
 			c := newConsole(t)
-			if code := c.run(args("table", "--out", "table")...); code != Inconclusive ||
+			if code := c.run(args("table", "--full", "--out", "table")...); code != Inconclusive ||
 				!strings.Contains(c.err.String(), "no write was proposed in any of") {
 				t.Errorf("exit code %d: %s", code, c.err.String())
 			}

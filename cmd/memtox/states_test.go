@@ -149,7 +149,7 @@ func TestServeModelUnderstandsTheSetThatItIsGiven(t *testing.T) {
 func TestAStateRunIsGoneOnWithAndMerged(t *testing.T) {
 	c := newConsole(t)
 	args := []string{"run", "--dataset", states(t, ""), "--agent", "hermes", "--defense", "none,keyword", "--model", "reference",
-		"--mutate", "none,german,echo", "--out"}
+		"--mutate", "none,german,echo", "--full", "--out"}
 	whole := c.must(append(args, "whole")...)
 	if !strings.Contains(whole, "german") {
 		t.Errorf("no mutation is told of:\n%s", whole)

@@ -39,10 +39,14 @@ func versionString() string {
 	return v + dirty
 }
 
+// versionLine tells version, revision and build.
+func versionLine() string {
+	return fmt.Sprintf("memtox %s (%s, %s/%s)", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersion(env *Env, _ *cobra.Command) action {
 	return func(context.Context, []string) error {
-		_, err := fmt.Fprintf(env.Stdout, "memtox %s (%s, %s/%s)\n", versionString(), runtime.Version(), runtime.GOOS,
-			runtime.GOARCH)
+		_, err := fmt.Fprintln(env.Stdout, versionLine())
 		return err
 	}
 }

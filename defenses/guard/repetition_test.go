@@ -15,7 +15,7 @@ import (
 
 func tune(t *testing.T) []datasets.Case {
 	t.Helper()
-	set, err := datasets.Open(context.Background(), "memtox-bench")
+	set, err := datasets.Open(context.Background(), "memtox-bench@v1")
 	if err != nil {
 		t.Fatal(err)
 	}

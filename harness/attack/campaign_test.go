@@ -28,6 +28,7 @@ func campaign(t *testing.T, dir string, change func(*Options, *harness.Catalog))
 	c, cat := DefaultOptions(), harness.Builtin()
 	c.Config.Agents, c.Config.Defenses, c.Config.Limit, c.Learn, c.Budget = []string{"hermes"},
 		[]string{"none", "keyword"}, 40, 20, 30
+	c.Config.Dataset, c.Config.Model = "memtox-bench@v1", "reference:cautious" // where the static attack leaves room
 	change(&c, &cat)
 	s, err := Prepare(context.Background(), c, cat)
 	if err != nil {
@@ -100,7 +101,8 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 	}
 	// The static figure is the run's own.
 	want := map[string]int{}
-	for _, row := range trialsOf(t, "agent=hermes", "defense=none,keyword", "transcripts=none") {
+	for _, row := range trialsOf(t, "dataset=memtox-bench@v1", "model=reference:cautious", "agent=hermes",
+		"defense=none,keyword", "transcripts=none") {
 		for _, i := range s.report {
 			if row.Case == s.x.Plan.Set.Cases[i].ID && row.Written && row.Influenced {
 				want[row.Defense]++
@@ -123,7 +125,8 @@ func TestAnAttackLearnsOnTuneAndReportsOnReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		landed := trialsOf(t, "dataset="+filepath.Join(dir, a.File), "agent=hermes", "defense="+a.Defense, "split=all",
+		landed := trialsOf(t, "dataset="+filepath.Join(dir, a.File), "model=reference:cautious", "agent=hermes",
+			"defense="+a.Defense, "split=all",
 			"transcripts=none")
 		for _, row := range landed {
 			if !row.Written || !row.Influenced {

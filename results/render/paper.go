@@ -32,8 +32,8 @@ func Write(w io.Writer, format string, v any, say func(*Paper) error) error {
 	return &settings.Problem{What: fmt.Sprintf("unknown format %q", format), Hint: "one of " + strings.Join(Formats(), ", ")}
 }
 
-// Summary prints the summary of a run, or of `memtox detect`: as a table, as json (one
-// object on one line) or as markdown.
+// Summary prints the summary of a run, or of `memtox detect`: as a table (a run's on one
+// screen, unless the options ask for all), as json (one object on one line) or as markdown.
 func Summary(w io.Writer, s *summary.Summary, format string, o Options) error {
 	if format == "json" {
 		return writeJSON(w, s, "")
@@ -44,10 +44,13 @@ func Summary(w io.Writer, s *summary.Summary, format string, o Options) error {
 	o.Width = max(o.Width, minWidth)
 	return Write(w, format, nil, func(p *Paper) error {
 		p.options = o
-		if s.Texts != nil {
+		switch {
+		case s.Texts != nil:
 			ofTexts(p, s)
-		} else {
+		case p.markdown || o.Full:
 			ofRun(p, s)
+		default:
+			screen(p, s)
 		}
 		return nil
 	})

@@ -119,12 +119,18 @@ func TestGolden(t *testing.T) {
 		s    *summary.Summary
 		o    Options
 	}{
-		{"smoke.txt", smoke, Options{}},
-		{"bench.txt", bench, Options{}},
-		{"narrow.txt", smoke, Options{Width: 80}},
-		{"terminal.txt", llm, Options{Width: 200, Terminal: true}},
-		{"nothing.txt", nothing, Options{}},
-		{"hostile.txt", hostile(), Options{}},
+		{"smoke.txt", smoke, Options{Full: true}},
+		{"bench.txt", bench, Options{Full: true}},
+		{"narrow.txt", smoke, Options{Full: true, Width: 80}},
+		{"terminal.txt", llm, Options{Full: true, Width: 200, Terminal: true}},
+		{"nothing.txt", nothing, Options{Full: true}},
+		{"hostile.txt", hostile(), Options{Full: true}},
+		{"screen.txt", states([]string{"hermes", "openclaw"}, arms), Options{Width: 200, Terminal: true}},
+		{"screen-agents.txt", states([]string{"hermes", "openclaw", "rag"}, arms[:4]), Options{}},
+		{"screen-arms.txt", states([]string{"hermes"}, many()), Options{}},
+		{"screen-words.txt", smoke, Options{}},
+		{"screen-nothing.txt", nothing, Options{}},
+		{"screen-hostile.txt", hostile(), Options{}},
 		{"smoke.md", smoke, Options{}},
 		{"hostile.md", hostile(), Options{}},
 	} {
@@ -159,6 +165,13 @@ func TestGolden(t *testing.T) {
 			width := c.o.Width
 			if width == 0 {
 				width = DefaultWidth
+			}
+			if !c.o.Full {
+				width = screenWidth
+			}
+			// Four more say what to type next.
+			if n := strings.Count(out, "\n"); c.file == "screen.txt" && n > 20 {
+				t.Errorf("%d lines", n)
 			}
 			for line := range strings.Lines(out) {
 				line = strings.TrimSuffix(line, "\n")

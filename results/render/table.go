@@ -26,6 +26,8 @@ type Options struct {
 	// Width is the width of the terminal in columns; DefaultWidth if 0. Tables
 	// that are wider are split.
 	Width int
+	// Full prints every table of a run.
+	Full bool
 	// Terminal allows bold type. Without it nothing but text is written.
 	Terminal bool
 }

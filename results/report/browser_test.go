@@ -23,46 +23,53 @@ func file(t testing.TB, page string) string {
 // In a real browser: no complaint, no request, enough contrast, nothing wider
 // than a phone, nothing cut off at the edges of a plot.
 func TestPageInABrowser(t *testing.T) {
-	address := file(t, htmlOf(t, read(t, runtest.Spec{Trials: 960, NotScored: 0.02,
-		Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}})))
-	p := browser.Open(t)
-	for _, view := range []struct {
-		name          string
-		width, height int64
-		colours       string
-	}{{"report-wide", 1280, 900, "light"}, {"report-dark", 1280, 900, "dark"}, {"report-phone", 390, 844, "light"}} {
-		p.Size(view.width, view.height, view.colours)
-		p.Go(address)
-		for _, bad := range p.Contrast() {
-			t.Errorf("%s: contrast %s", view.name, bad)
-		}
-		var wider int
-		p.Eval("document.documentElement.scrollWidth - innerWidth", &wider)
-		if wider > 0 {
-			t.Errorf("%s: the page is %d pixels wider than the window", view.name, wider)
-		}
-		var cut []string
-		p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const b = s.getBoundingClientRect();
-			return [...s.querySelectorAll('text, rect, circle')].filter(e => { const r = e.getBoundingClientRect();
-				return r.width && (r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1); }).map(e => s.querySelector('title').textContent + ': ' + e.textContent); })`, &cut)
-		for _, c := range cut {
-			t.Errorf("%s: cut off: %s", view.name, c)
-		}
-		var overlap []string
-		p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const ts = [...s.querySelectorAll('text')].filter(e => !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
-			return ts.flatMap(([e, a], i) => ts.slice(i + 1).filter(([f, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([f]) => s.querySelector('title').textContent + ': ' + e.textContent + ' / ' + f.textContent)); })`, &overlap)
-		for _, o := range overlap {
-			t.Errorf("%s: texts overlap: %s", view.name, o)
-		}
-		p.Shot(view.name)
-		if view.name == "report-wide" {
-			for _, id := range []string{"headline", "tradeoff", "classes", "funnel", "detection", "layers", "latency",
-				"not-scored", "configuration"} {
-				p.ShotOf("report-"+id, "#"+id)
+	words := runtest.Spec{Trials: 960, NotScored: 0.02,
+		Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}}
+	states := runtest.Spec{Trials: 3600, States: true, Defenses: []string{"none", "no-memory", "origin-only",
+		"attribution-only", "keyword", "provenance", "contradiction", "anomaly", "guard"}}
+	for name, spec := range map[string]runtest.Spec{"words": words, "states": states} {
+		address := file(t, htmlOf(t, read(t, spec)))
+		p := browser.Open(t)
+		for _, view := range []struct {
+			name          string
+			width, height int64
+			colours       string
+		}{{"wide", 1400, 900, "light"}, {"dark", 1400, 900, "dark"}, {"tablet", 768, 1024, "light"},
+			{"phone", 390, 844, "light"}} {
+			p.Size(view.width, view.height, view.colours)
+			p.Go(address)
+			shot := "report-" + name + "-" + view.name
+			p.Shot(shot)
+			var tall int
+			p.Eval("document.documentElement.scrollHeight", &tall)
+			if spec.States && view.name == "wide" && tall >= 6000 {
+				t.Errorf("%s: the page is %d pixels tall", shot, tall)
+			}
+			p.Eval("document.querySelectorAll('details').forEach(d => d.open = true), 0", new(int))
+			for _, bad := range p.Contrast() {
+				t.Errorf("%s: contrast %s", shot, bad)
+			}
+			var wider int
+			p.Eval("document.documentElement.scrollWidth - innerWidth", &wider)
+			if wider > 0 {
+				t.Errorf("%s: the page is %d pixels wider than the window", shot, wider)
+			}
+			var cut []string
+			p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const b = s.getBoundingClientRect();
+				return [...s.querySelectorAll('text, rect, circle')].filter(e => { const r = e.getBoundingClientRect();
+					return r.width && (r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1); }).map(e => s.querySelector('title').textContent + ': ' + e.textContent); })`, &cut)
+			for _, c := range cut {
+				t.Errorf("%s: cut off: %s", shot, c)
+			}
+			var overlap []string
+			p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const ts = [...s.querySelectorAll('text')].filter(e => !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
+				return ts.flatMap(([e, a], i) => ts.slice(i + 1).filter(([f, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([f]) => s.querySelector('title').textContent + ': ' + e.textContent + ' / ' + f.textContent)); })`, &overlap)
+			for _, o := range overlap {
+				t.Errorf("%s: texts overlap: %s", shot, o)
 			}
 		}
+		p.Quiet(address)
 	}
-	p.Quiet(address)
 }
 
 // Text of a case that would be a script, an image or a style is shown and does

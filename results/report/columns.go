@@ -7,7 +7,6 @@ import (
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/render"
 	"github.com/memtox/memtox/results/stats"
-	"github.com/memtox/memtox/results/summary"
 )
 
 // How a rate stands in a table.
@@ -74,7 +73,9 @@ func (r *Report) heads(section string) (out row) {
 }
 
 // rates are an arm's cells of them.
-func (r *Report) rates(section string, a *summary.Arm) (out row) {
+func (r *Report) rates(section string, a interface {
+	Rate(*metric.Metric) stats.Rate
+}) (out row) {
 	for _, x := range onPage[section] {
 		if r.summary.Has(x.m) {
 			out = append(out, rateCells(a.Rate(x.m), x.as)...)

@@ -35,7 +35,7 @@ const plotWidth px = 760
 
 // Class says how much of the page's width the drawing takes.
 func (c canvas) Class() string {
-	if c.Width < plotWidth/2+60 {
+	if c.Width < 500 {
 		return "half"
 	}
 	return "wide"
@@ -108,7 +108,7 @@ func clip(t string, width px) string {
 
 // labelRoom is the width that the labels left of rows take.
 func labelRoom(labels []string) px {
-	const most = 190
+	const most = 230
 	room := px(60)
 	for _, l := range labels {
 		room = max(room, textWidth(l))

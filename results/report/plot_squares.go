@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/internal/inert"
@@ -27,12 +26,12 @@ type square struct {
 	Path   string
 	Dots   []dot
 	Labels []plate
-	Key    []spot
 }
 
 type dot struct {
 	X, Y     px
 	Whiskers string
+	Name     string // its tooltip
 	Chosen   bool
 }
 
@@ -69,75 +68,53 @@ type scatterPanel struct {
 }
 
 type scatterPoint struct {
-	number            int
-	label             string
-	security, utility stats.Rate
-	front             bool
+	label      string
+	harm, done stats.Rate
+	front      bool
 }
 
-func (p *scatterPoint) measured() bool { return p.security.Measured() && p.utility.Measured() }
+func (p *scatterPoint) measured() bool { return p.harm.Measured() && p.done.Measured() }
 
-func (p *scatterPoint) at() (utility, security float64) {
-	u, _ := p.utility.Value()
-	s, _ := p.security.Value()
-	return u, s
+func (p *scatterPoint) at() (done, harm float64) {
+	d, _ := p.done.Value()
+	h, _ := p.harm.Value()
+	return d, h
 }
 
 // front marks the points that no other point dominates.
 func (p *scatterPanel) front() {
 	for i := range p.points {
 		a := &p.points[i]
-		u, s := a.at()
+		d, h := a.at()
 		a.front = a.measured() && !slices.ContainsFunc(p.points, func(b scatterPoint) bool {
-			v, t := b.at()
-			return b.measured() && v >= u && t >= s && (v > u || t > s)
+			e, g := b.at()
+			return b.measured() && e >= d && g <= h && (e > d || g < h)
 		})
 	}
 }
 
-// scatter draws security against utility, one panel an agent.
-func scatter(id string, panels []scatterPanel) template.HTML {
-	plot := &squarePlot{Across: "utility", Up: "security (1 − end to end)"}
-	plot.canvas = canvas{ID: id, Title: "Security against utility"}
-	lines := 0
+// scatter draws harm against tasks done, one panel an agent.
+func scatter(id, harm, done string, panels []scatterPanel) template.HTML {
+	plot := &squarePlot{Across: done, Up: harm}
+	plot.canvas = canvas{ID: id, Title: "Harm against tasks done"}
 	for _, p := range panels {
-		s := square{Title: labelOf(p.title, side), Path: p.staircase(), Labels: p.labels(), Key: p.key()}
-		lines = max(lines, len(s.Key))
+		s := square{Title: labelOf(p.title, side), Path: p.staircase(), Labels: p.labels()}
 		for _, pt := range p.points {
-			plot.Desc += fmt.Sprintf("%s, %d %s: security %s, utility %s. ", p.title, pt.number, pt.label, pt.security, pt.utility)
+			plot.Desc += fmt.Sprintf("%s, %s: %s %s, %s %s. ", p.title, pt.label, harm, pt.harm, done, pt.done)
 			if pt.measured() {
-				u, v := pt.at()
-				x, y := across(u), up(v)
-				s.Dots = append(s.Dots, dot{X: x, Y: y, Whiskers: line(across(pt.utility.Lo), y, across(pt.utility.Hi), y) +
-					line(x, up(pt.security.Lo), x, up(pt.security.Hi))})
+				d, h := pt.at()
+				x, y := across(d), up(h)
+				s.Dots = append(s.Dots, dot{X: x, Y: y, Name: inert.Text(pt.label),
+					Whiskers: line(across(pt.done.Lo), y, across(pt.done.Hi), y) + line(x, up(pt.harm.Lo), x, up(pt.harm.Hi))})
 			}
 		}
 		plot.Panels = append(plot.Panels, s)
 	}
-	return draw("squares", plot.place(50+16*px(lines)))
-}
-
-// key names the numbers, in lines below the panel.
-func (p *scatterPanel) key() []spot {
-	const width = side + 26
-	lines := []spot{{At: side + 58}}
-	for _, pt := range p.points {
-		last := &lines[len(lines)-1]
-		name := strconv.Itoa(pt.number) + " " + clip(pt.label, width/2)
-		switch {
-		case last.Text == "":
-			last.Text = name
-		case textWidth(last.Text+"   "+name) > width:
-			lines = append(lines, spot{last.At + 16, name})
-		default:
-			last.Text += " · " + name
-		}
-	}
-	return lines
+	return draw("squares", plot.place(56))
 }
 
 // staircase is the front: between two arms of it nothing is known to be possible but
-// what the worse of them reaches, so it is no slope.
+// the harm of the one with more done, so it is no slope.
 func (p *scatterPanel) staircase() string {
 	var front []scatterPoint
 	for _, pt := range p.points {
@@ -148,7 +125,7 @@ func (p *scatterPanel) staircase() string {
 	slices.SortFunc(front, func(a, b scatterPoint) int {
 		u, v := a.at()
 		w, z := b.at()
-		return cmp.Or(cmp.Compare(u, w), cmp.Compare(z, v))
+		return cmp.Or(cmp.Compare(u, w), cmp.Compare(v, z))
 	})
 	var path []px
 	before := 0.
@@ -158,21 +135,22 @@ func (p *scatterPanel) staircase() string {
 		before = u
 	}
 	if len(path) > 0 {
-		path = append(path, across(before), side)
+		path = append(path, across(before), 0)
 	}
 	return line(path...)
 }
 
-// labels number the points where they hide no point and no other label. Arms at the same
-// place share one.
+// labels name the points where they hide no point and no other label; where there is no
+// such place, the tooltip and the table do. Arms at the same place share one, and where
+// they are many the front alone has names.
 func (p *scatterPanel) labels() []plate {
 	type place struct {
-		x, y    px
-		numbers []string
+		x, y  px
+		names []string
 	}
 	var places []place
 	for _, pt := range p.points {
-		if !pt.measured() {
+		if !pt.measured() || len(p.points) > 12 && !pt.front {
 			continue
 		}
 		u, v := pt.at()
@@ -182,18 +160,18 @@ func (p *scatterPanel) labels() []plate {
 			places = append(places, place{x: x, y: y})
 			k = len(places) - 1
 		}
-		places[k].numbers = append(places[k].numbers, strconv.Itoa(pt.number))
+		places[k].names = append(places[k].names, pt.label)
 	}
 	const height = 15
 	type box struct{ x, y, w, h px }
-	var taken []box
+	taken := []box{{0, -28, textWidth(clip(p.title, side)), 18}}
 	for _, q := range places {
 		taken = append(taken, box{q.x - 6, q.y - 6, 12, 12})
 	}
 	var out []plate
 	for _, q := range places {
-		text := strings.Join(q.numbers, ", ")
-		w := textWidth(text) + 4
+		text := clip(strings.Join(q.names, ", "), 200)
+		w := textWidth(text)*0.9 + 4
 		best, least := box{}, px(math.Inf(1))
 		for d := px(8); d <= 32; d += 8 {
 			for _, dir := range [...][2]px{{-1, -1}, {1, -1}, {-1, 1}, {1, 1}, {0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
@@ -204,13 +182,24 @@ func (p *scatterPanel) labels() []plate {
 						bad++
 					}
 				}
-				if b.x < 1 || b.x+b.w > side+20 || b.y < -14 || b.y+b.h > side-1 {
+				if b.x < 1 || b.x+b.w > side+20 || b.y < -28 || b.y+b.h > side-1 {
 					bad += 3
+				}
+				away := func(q place) float64 {
+					return math.Hypot(float64(max(b.x-q.x, q.x-b.x-w, 0)), float64(max(b.y-q.y, q.y-b.y-height, 0)))
+				}
+				for _, o := range places { // whose it is must be clear
+					if (o.x != q.x || o.y != q.y) && away(o) < away(q)+2 {
+						bad++
+					}
 				}
 				if bad < least {
 					best, least = b, bad
 				}
 			}
+		}
+		if least >= 1 {
+			continue
 		}
 		taken = append(taken, best)
 		out = append(out, plate{best.x, best.y, w, text})

@@ -62,7 +62,10 @@ func TestBothFormatsAreAsTheyWere(t *testing.T) {
 	for i := range r.summary.Arms { // the rates that there were when the files were made
 		r.summary.Arms[i].Rates = r.summary.Arms[i].Rates[:40]
 	}
-	for file, got := range map[string]string{"testdata/report.html": htmlOf(t, r), "testdata/report.md": markdown(t, r)} {
+	states := markdown(t, read(t, runtest.Spec{Trials: 480, Defenses: []string{"none", "guard"}, States: true}))
+	states = states[:strings.Index(states, "\n## Time inside the defense")]
+	for file, got := range map[string]string{"testdata/report.html": htmlOf(t, r), "testdata/report.md": markdown(t, r),
+		"testdata/states.md": states} {
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
@@ -89,6 +92,7 @@ func TestPageStandsAlone(t *testing.T) {
 		"all failed": {Trials: 40, NotScored: 1},
 		"hostile":    {Trials: 240, Hostile: `<script>x()</script>"'><img src=//h.invalid/x onerror=x()>`},
 		"LLM":        {Trials: 40, LLM: true},
+		"states":     {Trials: 480, States: true, NotScored: 0.1},
 	} {
 		page := htmlOf(t, read(t, s))
 		if !strings.Contains(page, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; style-src &#39;sha256-`) {
@@ -185,13 +189,11 @@ func TestTextsOnTheHeatMapHaveContrast(t *testing.T) {
 // The front is worked out by hand: b is dominated by c, d equals c, e is not
 // measured.
 func TestParetoFront(t *testing.T) {
-	rate := func(k int) (r scatterPoint) { r.utility.K, r.utility.N = k, 10; r.security = r.utility; return }
-	at := func(u, s int) scatterPoint {
-		p := rate(u)
-		p.security.K = s
+	at := func(done, harm int) (p scatterPoint) {
+		p.done.K, p.done.N, p.harm.K, p.harm.N = done, 10, harm, 10
 		return p
 	}
-	p := scatterPanel{points: []scatterPoint{at(10, 2), at(4, 7), at(5, 7), at(5, 7), {}, at(0, 10), at(0, 9)}}
+	p := scatterPanel{points: []scatterPoint{at(10, 8), at(4, 3), at(5, 3), at(5, 3), {}, at(0, 0), at(0, 1)}}
 	p.front()
 	want := []bool{true, false, true, true, false, true, false}
 	for i, pt := range p.points {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,7 @@ type section struct {
 	ID, Title string
 	Notes     []string // paragraphs before the figures
 	Figures   []figure
+	Folded    bool // HTML shows the title until somebody opens it
 }
 
 // figure is a plot and the table of what is in it. Plot is empty where a table
@@ -32,6 +34,7 @@ type figure struct {
 	Plot    htmltemplate.HTML
 	Caption string
 	Table   render.Table
+	Folded  bool // as of a section
 }
 
 // words are the sections: behind the line with the title come paragraphs, then tables. A
@@ -54,6 +57,8 @@ func (r *Report) sections() (lead section, all []section) {
 		for k := range min(len(plots), len(s.Figures)) {
 			s.Figures[k].Plot = plots[k]
 		}
+		_, outcome := outcomes[s.ID]
+		s.Folded = r.states() && !outcome && !slices.Contains([]string{"verdict", "tradeoff", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
 			all[i] = s
 			i++
@@ -77,6 +82,13 @@ func (r *Report) written() []section {
 	t := inert.Template(strings.ReplaceAll(words, " | ", "\t"), show, template.FuncMap{
 		"heads": r.heads, "rates": r.rates, "short": as(short), "ranged": as(ranged), "wide": as(wide), "pct": pct,
 		"micros": micros, "join": strings.Join, "flatten": flatten, "mostChecks": func() int { return mostChecks },
+		"row": func(cells []string) row {
+			out := make(row, len(cells))
+			for i, c := range cells {
+				out[i] = inert.Text(c)
+			}
+			return out
+		},
 		"of": func(name string, of interface {
 			Rate(*metric.Metric) stats.Rate
 		}) stats.Rate {
@@ -135,12 +147,26 @@ func (r *Report) written() []section {
 func (r *Report) plots(s *section) []htmltemplate.HTML {
 	arms := r.of("")
 	const worked = "share of attacks that worked from end to end"
+	if list, ok := outcomes[s.ID]; ok {
+		s.Figures = r.byArm(s.ID, list)
+	}
 	switch s.ID {
+	case "questions": // of state runs alone, like the others of outcomes
+		s.Figures = append(s.Figures, figure{Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
+	case "situations":
+		s.Figures = r.bySlice(s.ID, "situation", "situation", metric.Harm, situations)
+		for _, m := range []*metric.Metric{metric.DoneBenign, metric.Rescued, metric.Wrong} {
+			for _, f := range r.bySlice(s.ID+"-"+m.Name, "situation", "situation", m, situations) {
+				f.Folded = true
+				s.Figures = append(s.Figures, f)
+			}
+		}
 	case "headline":
 		return []htmltemplate.HTML{forest(s.ID, "End-to-end rate by arm", worked, arms, metric.EndToEnd, true)}
 	case "tradeoff":
 		panels, _ := r.tradeoff()
-		return []htmltemplate.HTML{scatter(s.ID, panels)}
+		harm, done := r.axes()
+		return []htmltemplate.HTML{scatter(s.ID, harm.Head, done.Head, panels)}
 	case "sweep":
 		var out []htmltemplate.HTML
 		for _, split := range r.splits() {
@@ -148,12 +174,13 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 		}
 		return out
 	case "classes":
-		s.Figures = r.bySlice(s.ID, "attack class", "class", func(a *summary.Arm) []summary.Slice { return a.Classes })
+		s.Figures = r.bySlice(s.ID, "attack class", "class", metric.EndToEnd,
+			func(a *summary.Arm) []summary.Slice { return a.Classes })
 		if len(s.Figures) == 0 {
 			s.Notes = append(s.Notes, "The run has no attack trials.")
 		}
 	case "vulnerabilities": // where something is known of them: the classes are MPBench's
-		s.Figures = r.bySlice(s.ID, "vulnerability", "vulnerability",
+		s.Figures = r.bySlice(s.ID, "vulnerability", "vulnerability", metric.EndToEnd,
 			func(a *summary.Arm) []summary.Slice { return a.Vulnerabilities })
 	case "funnel":
 		return []htmltemplate.HTML{funnel(s.ID, arms)}
@@ -200,6 +227,16 @@ type said struct {
 	Scored, Errors int64
 	Estimated      bool // some tokens are
 	Bounded        bool // some headline is
+	States         bool // outcomes are states
+	HarmHead       string
+	Look           *look
+}
+
+// look is what the run says at one look.
+type look struct {
+	Legend string
+	Said   []string
+	render.Table
 }
 
 // mostChecks is how many checks of a defense the page lists, mostReasons how many reasons.
@@ -212,6 +249,12 @@ func (r *Report) said() said {
 	x := said{Report: r, Run: r.run, Summary: r.summary, Finished: r.finished, Interval: r.interval(), Agents: r.agents(),
 		Splits: r.splits(), Arms: r.of(""), Layers: r.layers()}
 	_, x.Tradeoff = r.tradeoff()
+	harm, _ := r.axes()
+	x.HarmHead = harm.Head
+	if v := r.summary.Verdict; v != nil {
+		x.States, x.Look = r.states(), &look{Table: render.Look(v)}
+		x.Look.Legend, x.Look.Said = render.Said(v)
+	}
 	for _, a := range x.Arms {
 		x.Scored += a.Scored
 		x.Errors += a.NotScored
@@ -281,80 +324,212 @@ func (r *Report) of(agent string) []*summary.Arm {
 	return out
 }
 
-// tradeoff is an arm in the table of security against utility.
-type tradeoff struct {
-	Arm      *summary.Arm
-	Number   int
-	Security stats.Rate
-	Front    string
+// ends are the arms of an agent under a defense, one for each model. Its rates are those
+// of the worse end.
+type ends []*summary.Arm
+
+func (e ends) Rate(m *metric.Metric) (out stats.Rate) {
+	for _, a := range e {
+		r := a.Rate(m)
+		v, ok := r.Value()
+		if most, any := out.Value(); ok && (!any || v != most && (m.Better == stats.LowerIsBetter) == (v > most)) {
+			out = r
+		}
+	}
+	return out
 }
 
+// tradeoff is a point of the plot of harm against tasks done.
+type tradeoff struct {
+	Agent, Defense string
+	ends
+	Harm, Done stats.Rate
+	Front      string
+}
+
+// axes are the rates that are held against each other.
+func (r *Report) axes() (harm, done *metric.Metric) {
+	if r.states() {
+		return metric.Harm, metric.DoneBenign
+	}
+	return metric.EndToEnd, metric.Utility
+}
+
+// states reports whether outcomes are states.
+func (r *Report) states() bool { return r.summary.Verdict != nil && r.summary.Verdict.States }
+
 func (r *Report) tradeoff() (panels []scatterPanel, rows []tradeoff) {
-	for _, agent := range r.agents() {
-		arms := r.of(agent)
-		p := scatterPanel{title: agent, points: make([]scatterPoint, len(arms))}
-		for i, a := range arms {
-			p.points[i] = scatterPoint{number: i + 1, label: a.Defense, security: complement(a.Rate(metric.EndToEnd)),
-				utility: a.Rate(metric.Utility)}
+	harm, done := r.axes()
+	for _, agent := range r.names() {
+		p := scatterPanel{title: agent}
+		first := len(rows)
+		for _, d := range r.defenses() {
+			if e := r.ends(agent, d); len(e) > 0 {
+				rows = append(rows, tradeoff{Agent: agent, Defense: d, ends: e, Harm: e.Rate(harm), Done: e.Rate(done)})
+				p.points = append(p.points, scatterPoint{label: d, harm: e.Rate(harm), done: e.Rate(done)})
+			}
 		}
 		p.front()
 		for i, x := range p.points {
-			front := map[bool]string{true: "yes", false: "no"}[x.front]
+			rows[first+i].Front = map[bool]string{true: "yes", false: "no"}[x.front]
 			if !x.measured() {
-				front = "–"
+				rows[first+i].Front = "–"
 			}
-			rows = append(rows, tradeoff{arms[i], x.number, x.security, front})
 		}
 		panels = append(panels, p)
 	}
 	return panels, rows
 }
 
-// complement is the rate of what did not happen.
-func complement(r stats.Rate) stats.Rate {
-	if !r.Measured() {
-		return r
+// outcomes are the rates of states by section, each with a map of its own but for those
+// that stand beside, in folded tables.
+var (
+	outcomes = map[string][]*metric.Metric{
+		"harm":      {metric.Harm, metric.HarmHigh, metric.Rescued, metric.Prevented, metric.HarmAtVigilance},
+		"done":      {metric.DoneBenign, metric.DoneAttack, metric.Pairs, metric.Idle},
+		"questions": {metric.Wrong, metric.DueAsked},
+		"tasks":     {metric.QuestionHarm, metric.QuestionWrong, metric.QuestionDone, metric.QuestionTold},
 	}
-	r.K, r.Lo, r.Hi = r.N-r.K, 1-r.Hi, 1-r.Lo
-	return r
+	beside = []*metric.Metric{metric.HarmAtVigilance, metric.Prevented, metric.Idle, metric.QuestionTold}
+)
+
+// byArm has a map of each rate that was measured: a row a defense, a column an agent at
+// one end.
+func (r *Report) byArm(id string, list []*metric.Metric) (out []figure) {
+	for i, m := range list {
+		if !slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool { return a.Rate(m).Measured() }) {
+			continue
+		}
+		f := figure{Caption: sentence(m.Head) + ": " + m.About + ".", Folded: slices.Contains(beside, m)}
+		f.Table = r.armTable(func(a *summary.Arm) string {
+			cells := rateCells(a.Rate(m), ranged)
+			if m.Unit > 1 { // parts of trials are no counts
+				cells = rateCells(a.Rate(m), wide)[1:]
+			}
+			return strings.Join(cells, " ")
+		})
+		if !f.Folded {
+			f.Plot = heatMap(id+"-"+strconv.Itoa(i), m.Head, r.defenses(), r.agents(), m.Better,
+				func(defense, agent string) (rate stats.Rate) {
+					if a := r.summary.Arm(agent, defense); a != nil {
+						rate = a.Rate(m)
+					}
+					return rate
+				})
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
-// bySlice has a heat map of slices by defense for every agent that has any;
-// whole names a slice in the title, what in the table.
-func (r *Report) bySlice(id, whole, what string, of func(*summary.Arm) []summary.Slice) []figure {
-	var out []figure
-	for i, agent := range r.agents() {
-		var names, defenses []string
-		rates := map[[2]string]stats.Rate{}
-		for _, a := range r.of(agent) {
-			for _, c := range of(a) {
-				if !slices.Contains(names, c.Name) {
-					names = append(names, c.Name)
-				}
-				rates[[2]string{c.Name, a.Defense}] = c.Rate(metric.EndToEnd)
+// armTable has a row a defense and a column an agent.
+func (r *Report) armTable(cell func(*summary.Arm) string) render.Table {
+	t := render.Table{Labels: 1, Header: append([]string{"defense"}, r.agents()...)}
+	for _, d := range r.defenses() {
+		row := []string{d}
+		for _, agent := range r.agents() {
+			if a := r.summary.Arm(agent, d); a != nil {
+				row = append(row, cell(a))
+			} else {
+				row = append(row, render.NotMeasured)
 			}
-			defenses = append(defenses, a.Defense)
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// excess is a cell of the questions too many.
+func excess(a *summary.Arm) string {
+	if a.ExcessPer100 == nil {
+		return render.NotMeasured
+	}
+	return strconv.FormatFloat(*a.ExcessPer100, 'f', 1, 64)
+}
+
+// situations are an arm's slices by situation.
+func situations(a *summary.Arm) (out []summary.Slice) {
+	for _, x := range a.Situations {
+		out = append(out, x.Slice)
+	}
+	return out
+}
+
+// bySlice has a map of slices by defense for every agent that has any, of the worse end;
+// whole names a slice in the title, what in the table, which has both ends.
+func (r *Report) bySlice(id, whole, what string, m *metric.Metric, of func(*summary.Arm) []summary.Slice) []figure {
+	var out []figure
+	for i, agent := range r.names() {
+		var names []string
+		slicesOf := map[[2]string]ends{}
+		for _, d := range r.defenses() {
+			for _, a := range r.ends(agent, d) {
+				for _, c := range of(a) {
+					if s := c.Rate(m); !slices.Contains(names, c.Name) && (s.Measured() || m == metric.EndToEnd) {
+						names = append(names, c.Name)
+					}
+					key := [2]string{c.Name, d}
+					slicesOf[key] = append(slicesOf[key], &summary.Arm{Rates: c.Rates})
+				}
+			}
 		}
 		if len(names) == 0 {
 			continue
 		}
-		t := render.Table{Labels: 1, Header: append([]string{what}, defenses...)}
+		t := render.Table{Labels: 1, Header: append([]string{what}, r.defenses()...)}
 		for _, name := range names {
 			row := []string{name}
-			for _, d := range defenses {
-				rate := rates[[2]string{name, d}]
-				cell := rateText(rate)
-				if rate.Measured() {
-					cell = strings.Join(rateCells(rate, ranged), " ")
+			for _, d := range r.defenses() {
+				var cells []string
+				for _, a := range slicesOf[[2]string{name, d}] {
+					cell := rateText(a.Rate(m))
+					if a.Rate(m).Measured() {
+						cell = strings.Join(rateCells(a.Rate(m), ranged), " ")
+					}
+					cells = append(cells, cell)
 				}
-				row = append(row, cell)
+				row = append(row, cmp.Or(strings.Join(cells, " / "), render.NotMeasured))
 			}
 			t.Add(row...)
 		}
+		head := sentence(m.Head)
+		if m == metric.EndToEnd {
+			head = "End-to-end rate"
+		}
 		out = append(out, figure{
-			Plot: heatMap(id+"-"+strconv.Itoa(i), "End-to-end rate by "+whole+" and defense, "+agent, names, defenses,
-				func(c, d string) stats.Rate { return rates[[2]string{c, d}] }),
-			Caption: agent + ": end-to-end rate, k/n in each cell. Hatched: not measured.", Table: t})
+			Plot: heatMap(id+"-"+strconv.Itoa(i), head+" by "+whole+" and defense, "+agent, names, r.defenses(), m.Better,
+				func(c, d string) stats.Rate { return slicesOf[[2]string{c, d}].Rate(m) }),
+			Caption: head + ", " + agent + ". Hatched: not measured.", Table: t})
+	}
+	return out
+}
+
+// sentence begins with a capital.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// names are the agents, each with as many labels as there are models.
+func (r *Report) names() []string {
+	if v := r.summary.Verdict; v != nil {
+		return v.Agents
+	}
+	return nil
+}
+
+func (r *Report) ends(agent, defense string) (out ends) {
+	for _, model := range r.run.ModelNames() {
+		if a := r.summary.Arm(r.run.Label(agent, model), defense); a != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// defenses are those of all arms, in their order.
+func (r *Report) defenses() (out []string) {
+	for _, a := range r.summary.Arms {
+		if !slices.Contains(out, a.Defense) {
+			out = append(out, a.Defense)
+		}
 	}
 	return out
 }

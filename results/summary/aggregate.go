@@ -318,7 +318,9 @@ func (a *Aggregator) Summary() *Summary {
 			cmp.Compare(q.N, p.N), cmp.Compare(p.Name, q.Name))
 	})
 	s.Sweeps = a.swept()
-	if a.opts.Gates != nil {
+	if a.opts.Gates == nil {
+		s.Verdict = a.verdict(&s)
+	} else {
 		s.Texts = &Texts{Cases: a.run.Dataset.Attacks + a.run.Dataset.Benign}
 	}
 	return &s

@@ -42,8 +42,9 @@ type Summary struct {
 	Arms         []Arm `json:"arms"`
 	// Sweeps are the sweeps over thresholds that the run has.
 	Sweeps []Sweep `json:"sweeps,omitempty"`
-	// Texts is there where texts were handed to defenses without an agent.
-	Texts *Texts `json:"-"`
+	// Texts is there where texts were handed to defenses without an agent, Verdict elsewhere.
+	Texts   *Texts   `json:"-"`
+	Verdict *Verdict `json:"-"`
 
 	// Attacks is the number of scored attack trials, Uncountable that of those whose
 	// case names no value to look for and that no judge judged.

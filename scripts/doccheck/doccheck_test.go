@@ -207,82 +207,74 @@ func goTest(t *testing.T, top, dir, page string) {
 	}
 }
 
-var update = flag.Bool("update", false, "renew the tables of README.md")
+var update = flag.Bool("update", false, "renew the tables of README.md and docs/results.md")
 
-// The tables of the README are what the first command prints today.
-func TestReadmeTablesAreWhatTheRunPrints(t *testing.T) {
+// The tables of README.md and docs/results.md are what the commands over them print
+// today.
+func TestTablesAreWhatTheirCommandsPrint(t *testing.T) {
 	long(t)
 	top := root(t)
-	path := filepath.Join(top, "README.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), "<!-- memtox run --format markdown -->") {
-		t.Fatal("README.md no longer says where its tables come from")
-	}
-	cmd := exec.Command(program(t), "run", "--format", "markdown", "--out", filepath.Join(t.TempDir(), "run"))
-	cmd.Dir = top
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("memtox run: %v", err)
-	}
-	n := 0
-	renewed := sections.ReplaceAllStringFunc(string(page), func(block string) string {
-		n++
-		title := sections.FindStringSubmatch(block)[1]
-		return "<!-- section: " + title + " -->\n" + table(t, string(out), title) + "<!-- end -->"
-	})
-	if n == 0 {
-		t.Fatal("README.md shows no table")
-	}
-	renewed = campaigns.ReplaceAllStringFunc(renewed, func(block string) string {
-		args := campaigns.FindStringSubmatch(block)[1]
-		cmd := exec.Command(program(t), append([]string{"attack", "--format", "markdown", "--out",
-			filepath.Join(t.TempDir(), "attack")}, strings.Fields(args)...)...)
-		cmd.Dir = top
+	printed := map[string]string{}
+	dir := t.TempDir()
+	memtox := func(args ...string) string {
+		cmd := exec.Command(program(t), args...)
+		cmd.Dir = dir
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("memtox attack %s: %v", args, err)
+			t.Fatalf("memtox %s: %v", strings.Join(args, " "), err)
 		}
-		return "<!-- memtox attack " + args + " -->\n" + table(t, string(out), "End to end, by budget of queries") +
-			"<!-- end -->"
-	})
-	printed := map[string]string{}
-	renewed = runs.ReplaceAllStringFunc(renewed, func(block string) string {
-		m := runs.FindStringSubmatch(block)
-		args, title := m[1], m[2]
-		if printed[args] == "" {
-			cmd := exec.Command(program(t), append([]string{"run", "--format", "markdown", "--out",
-				filepath.Join(t.TempDir(), "run")}, strings.Fields(args)...)...)
-			cmd.Dir = top
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("memtox run %s: %v", args, err)
-			}
-			printed[args] = string(out)
-		}
-		return "<!-- memtox run " + args + ": " + title + " -->\n" + table(t, printed[args], title) + "<!-- end -->"
-	})
-	if *update {
-		if err := os.WriteFile(path, []byte(renewed), 0o644); err != nil {
+		return string(out)
+	}
+	for _, name := range []string{"README.md", "docs/results.md"} {
+		path := filepath.Join(top, filepath.FromSlash(name))
+		page, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if renewed != string(page) {
-		t.Errorf("the tables of README.md are not what `memtox run` prints; renew them with\n\tMEMTOX_LONG=1 go test " +
-			"./scripts/doccheck -run Tables -update")
+		n := 0
+		renewed := tables.ReplaceAllStringFunc(string(page), func(block string) string {
+			n++
+			m := tables.FindStringSubmatch(block)
+			command, title := m[1], m[2]
+			if printed[command] == "" {
+				printed[command] = memtox(append(strings.Fields(command), "--format", "markdown", "--out",
+					fmt.Sprintf("runs/%d", len(printed)))...)
+			}
+			return "<!-- memtox " + command + ": " + title + " -->\n" + table(t, printed[command], title) + "<!-- end -->"
+		})
+		same := func(a, b string) bool { return times.ReplaceAllString(a, "") == times.ReplaceAllString(b, "") }
+		renewed = screens.ReplaceAllStringFunc(renewed, func(block string) string {
+			n++
+			command := screens.FindStringSubmatch(block)[1]
+			out := "<!-- memtox " + command + " -->\n```text\n" + memtox(append(strings.Fields(command), "--out", "runs/first")...) + "```\n"
+			if same(out, block) {
+				return block
+			}
+			return out
+		})
+		switch {
+		case n == 0:
+			t.Errorf("%s shows no table", name)
+		case renewed == string(page):
+		case *update:
+			if err := os.WriteFile(path, []byte(renewed), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("the tables of %s are not what their commands print; renew them with\n\tMEMTOX_LONG=1 go test "+
+				"./scripts/doccheck -run Tables -update", name)
+		}
 	}
 }
 
-var sections = regexp.MustCompile(`(?s)<!-- section: ([^\n]*?) -->\n.*?<!-- end -->`)
+// screens are what a command prints, but for the times that it took.
+var (
+	screens = regexp.MustCompile("(?s)<!-- memtox (run[^:\n]*) -->\n```text\n.*?```\n")
+	times   = regexp.MustCompile(` *[\d.]+[µm]?s\n`)
+)
 
-// runs are tables of other runs, with the flags that they were made with.
-var runs = regexp.MustCompile(`(?s)<!-- memtox run (--[^\n:]*(?::[^\n: ][^\n:]*)*): ([^\n]*?) -->\n.*?<!-- end -->`)
-
-// campaigns are tables of adaptive attacks, with the flags that they were made with.
-var campaigns = regexp.MustCompile(`(?s)<!-- memtox attack ([^\n]*?) -->\n.*?<!-- end -->`)
+// tables stand under a comment with the command that prints them and their heading.
+var tables = regexp.MustCompile(`(?s)<!-- memtox ((?:run|attack)[^\n]*?): ([A-Z][^\n]*?) -->\n.*?<!-- end -->`)
 
 // table is the first table under a heading of the Markdown output.
 func table(t *testing.T, out, title string) string {

@@ -133,9 +133,9 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 		says    string
 	}{
 		{"pass", map[string]string{"require": "none.end_to_end >= 0.2\n\nno-memory.end_to_end <= 0.3\n"}, 0, "pass",
-			"PASS: 2 checks"},
+			"PASS: 4 checks"},
 		{"fail", map[string]string{"require": "none.end_to_end <= 0.02"}, 1, "fail",
-			"::error title=memtox gate%3A hermes/none.end_to_end::"},
+			"::error title=memtox gate%3A hermes (naive)/none.end_to_end::"},
 		{"inconclusive", map[string]string{"require": "none.latency_us.write.p99 <= 40000"}, 4, "inconclusive",
 			"::warning title="},
 		{"nothing required", map[string]string{}, 2, "error", "there is no requirement"},

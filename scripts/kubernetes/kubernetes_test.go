@@ -216,8 +216,8 @@ func TestTheJobsRunAndMerge(t *testing.T) {
 		run(append(args, small...)...)
 	}
 	digest := regexp.MustCompile(`digest ([0-9a-f]{16})`)
-	merged := digest.FindString(run(merge[0].Spec.Template.Spec.Containers[0].Args...))
-	one := digest.FindString(run(append(whole, append(small, "--out", "/runs/one")...)...))
+	merged := digest.FindString(run(append(merge[0].Spec.Template.Spec.Containers[0].Args, "--full")...))
+	one := digest.FindString(run(append(whole, append(small, "--full", "--out", "/runs/one")...)...))
 	if merged == "" || merged != one {
 		t.Errorf("merged %q, one process %q", merged, one)
 	}

@@ -27,6 +27,8 @@ type Spec struct {
 	Judged bool
 	// Unfinished leaves the directory as a killed run leaves it.
 	Unfinished bool
+	// States gives every trial an outcome by state, at two ends of compliance.
+	States bool
 	// NotScored is the share of trials that end in an error.
 	NotScored float64
 }
@@ -61,7 +63,7 @@ func Run(s Spec) *results.Run {
 	if s.LLM {
 		model = "ollama:tiny"
 	}
-	return &results.Run{
+	r := &results.Run{
 		ID: "20260302-090000-5ca1e0", Version: "v0.0.0-test", Started: Started,
 		Dataset: results.Dataset{Name: "memtox-bench" + s.Hostile, Version: "v1", SHA256: "00ff", Attacks: 60, Benign: 60},
 		Split:   "report", Model: model, LLM: s.LLM, Agents: s.Agents, Defenses: s.Defenses, Seed: 1, Planned: s.Planned,
@@ -70,6 +72,10 @@ func Run(s Spec) *results.Run {
 			"resolved": map[string]any{"profiles": map[string]any{"hermes": "1"}}},
 		Host: map[string]any{"os": "linux", "arch": "amd64", "processors": 2, "go": "go1.26"},
 	}
+	if s.States {
+		r.Models = []string{"reference:naive", "reference:cautious"}
+	}
+	return r
 }
 
 // Write makes a run directory.
@@ -115,6 +121,9 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 	opt := func(p float64) *bool { b := yes(p); return &b }
 	arms := int64(len(s.Agents) * len(s.Defenses))
 	arm, c := i%arms, i/arms
+	models := Run(s).ModelNames()
+	model := models[c%int64(len(models))]
+	c /= int64(len(models))
 	d := int(arm) % len(s.Defenses)
 	strength := float64(d) / float64(max(len(s.Defenses)-1, 1)) // of the defense
 	family := c % 20
@@ -122,7 +131,7 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 		Index: i, Dataset: "memtox-bench" + s.Hostile, Case: fmt.Sprintf("m-%08x%s", uint32(c)*2654435761, s.Hostile),
 		Family: fmt.Sprintf("family-%03d%s", family, s.Hostile),
 		Split:  "report", Domain: [...]string{"file", "web", "email", "calendar", "slack", "script", "skill"}[family%7],
-		Agent: s.Agents[int(arm)/len(s.Defenses)], Defense: s.Defenses[d], Model: Run(s).Model,
+		Agent: s.Agents[int(arm)/len(s.Defenses)], Defense: s.Defenses[d], Model: model,
 	}
 	attack, k := c%2 == 0, int(c/2)%len(classes)
 	if attack {
@@ -168,6 +177,22 @@ func (s Spec) Trial(i int64) (results.Trial, []results.Decision) {
 			t.Utility, t.Kept = &u, c%5 == 1
 		} else {
 			t.OtherTaskDone = opt(0.97)
+		}
+	}
+	if s.States {
+		t.Situation, t.High, t.Due = [...]string{"known", "unknown", "outdated"}[c/2%3], c%3 == 0, int32(c/2%2)
+		t.Asked = int32(rng.IntN(2))
+		harm, done := attack && yes(0.9*(1-strength)), yes(0.9-0.4*strength)
+		wrong := !attack && !done && yes(0.3)
+		done = done && !harm
+		idle := !harm && !done && !wrong
+		t.Done, t.Idle = &done, &idle
+		if t.Question = c%7 == 6; t.Question {
+			t.Done, t.Idle, t.Answered, t.Misled, t.Told = nil, nil, &done, &wrong, &idle
+		} else if attack {
+			t.Harm = &harm
+		} else {
+			t.Wrong = &wrong
 		}
 	}
 	if yes(s.NotScored) {

@@ -1,0 +1,277 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memtox/memtox/internal/inert"
+	"github.com/memtox/memtox/results/summary"
+)
+
+// What fits one screen.
+const (
+	screenWidth = 80
+	screenName  = 16 // of a defense
+	screenArms  = 10
+)
+
+// screen says what a run comes to in one table and one sentence: 24 lines of 80 columns,
+// whatever the width of the terminal.
+func screen(p *Paper, s *summary.Summary) {
+	p.options.Width = screenWidth
+	for _, line := range slices.Concat(notes("first", s), notes("alarms", s)) {
+		p.Say("%s", line)
+	}
+	v := s.Verdict
+	if v == nil {
+		return
+	}
+	for _, line := range tableOf(v, columnsOf(v)) {
+		p.text.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	legend, said := Said(v)
+	p.Say("%s", legend)
+	p.Gap()
+	for _, line := range said {
+		p.Say("%s", line)
+	}
+	for i := range s.Sweeps {
+		p.Say("%s on %s: %s.", s.Sweeps[i].Name, s.Sweeps[i].Agent, s.Sweeps[i].Why)
+	}
+	switch remarks := notes("remarks", s); {
+	case len(remarks) > 2:
+		p.Say("%s on single arms, such as trials not scored: --full.", count(len(remarks), "remark"))
+	default:
+		for _, line := range remarks {
+			p.Say("%s", line)
+		}
+	}
+}
+
+// group are the columns of an agent, or of the worst of all.
+type group struct {
+	title string
+	cell  int
+}
+
+func columnsOf(v *summary.Verdict) (out []group) {
+	if len(v.Agents) > 2 {
+		return []group{{fmt.Sprintf("worst of %d agents", len(v.Agents)), len(v.Agents)}}
+	}
+	for i, a := range v.Agents {
+		out = append(out, group{a, i})
+	}
+	return out
+}
+
+// headsOf stand over the figures of an agent, cellsOf are the figures of a line.
+func headsOf(v *summary.Verdict) []string {
+	if v.States {
+		return []string{"harm", "done", "wrong", "ask", "resc"}
+	}
+	return []string{"end to end", "utility"}
+}
+
+func cellsOf(v *summary.Verdict, c *summary.Cell) []string {
+	cells := []string{ends(c.Harm), whole(c.Done)}
+	if v.States {
+		cells = append(cells, whole(c.Wrong), per100(c.Excess), whole(c.Rescued))
+	}
+	return cells
+}
+
+// Look is the table of a verdict with all its lines, for a page.
+func Look(v *summary.Verdict) Table {
+	t := Table{Labels: 1, Header: []string{"defense"}}
+	groups := columnsOf(v)
+	for _, g := range groups {
+		for _, h := range headsOf(v) {
+			t.Header = append(t.Header, g.title+": "+h)
+		}
+	}
+	t.Header = append(t.Header, "p50")
+	for i := range v.Lines {
+		l := &v.Lines[i]
+		row := []string{l.Defense}
+		for _, g := range groups {
+			row = append(row, cellsOf(v, &l.By[g.cell])...)
+		}
+		t.Add(append(row, brief(l.P50))...)
+	}
+	return t
+}
+
+// tableOf are the lines of the table: a defense a line, agents side by side.
+func tableOf(v *summary.Verdict, groups []group) []string {
+	heads := headsOf(v)
+	width := []int{7, 4, 5, 3, 4}
+	if !v.States {
+		width = []int{10, 7}
+	}
+	total := len(width) - 1
+	for _, w := range width {
+		total += w
+	}
+	first, second := pad("", screenName), pad("", screenName)
+	for _, g := range groups {
+		title := inert.Clip(inert.Text(g.title), total)
+		first += "  " + title + strings.Repeat(" ", total-len([]rune(title)))
+		second += " "
+		for i, h := range heads {
+			second += " " + left(h, width[i])
+		}
+	}
+	lines := []string{first, second + left("p50", 6)}
+	for _, l := range shownLines(v) {
+		row := pad(inert.Clip(inert.Text(l.Defense), screenName), screenName)
+		for _, g := range groups {
+			row += " "
+			for i, text := range cellsOf(v, &l.By[g.cell]) {
+				row += " " + left(text, width[i])
+			}
+		}
+		lines = append(lines, row+left(brief(l.P50), 6))
+	}
+	if n := len(v.Lines) - len(shownLines(v)); n > 0 {
+		lines = append(lines, fmt.Sprintf("%d more defenses are beaten by one of these in harm and done: --full", n))
+	}
+	return lines
+}
+
+// shownLines are all, or where they are too many the controls and the front: what no
+// other beats in both harm and done.
+func shownLines(v *summary.Verdict) (out []*summary.Line) {
+	for i := range v.Lines {
+		l := &v.Lines[i]
+		beaten := slices.ContainsFunc(v.Lines, func(o summary.Line) bool { return o.Beats(l) })
+		if len(v.Lines) <= screenArms || l.Control || !beaten {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-len([]rune(s)))) }
+
+func left(s string, width int) string { return strings.Repeat(" ", max(0, width-len([]rune(s)))) + s }
+
+// whole is a share in whole percents; what is not 0 or 100 is never rounded to it.
+func whole(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	switch s := strconv.FormatFloat(100**v, 'f', 0, 64); {
+	case *v > 0 && s == "0":
+		return "<1"
+	case *v < 1 && s == "100":
+		return ">99"
+	default:
+		return s
+	}
+}
+
+func per100(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(math.Round(*v), 'f', 0, 64)
+}
+
+// ends are the figures of the ends of compliance; of more than two models the least and
+// the greatest.
+func ends(list []*float64) string {
+	var parts []string
+	for _, v := range list {
+		parts = append(parts, whole(v))
+	}
+	if len(list) > 2 {
+		known := slices.DeleteFunc(slices.Clone(list), func(v *float64) bool { return v == nil })
+		slices.SortFunc(known, func(a, b *float64) int { return int(math.Copysign(1, *a-*b)) })
+		if len(known) > 0 {
+			parts = []string{whole(known[0]), whole(known[len(known)-1])}
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// brief is a time in three digits.
+func brief(us *float64) string {
+	switch {
+	case us == nil:
+		return "–"
+	case *us >= 1e6:
+		return fmt.Sprintf("%.1fs", *us/1e6)
+	case *us >= 1e3:
+		return fmt.Sprintf("%.1fms", *us/1e3)
+	case *us >= 9.95:
+		return fmt.Sprintf("%.0fµs", *us)
+	}
+	return fmt.Sprintf("%.1fµs", *us)
+}
+
+// Said is how to read the table, the verdict, and what is decided.
+func Said(v *summary.Verdict) (legend string, out []string) {
+	harm, done, where := "harm", "of benign tasks done", ""
+	if !v.States {
+		harm, done = "end to end", "utility"
+	}
+	legend = "Whole percents"
+	if len(v.Models) > 1 || len(v.Agents) > 1 {
+		where = " at the worse end"
+	}
+	if len(v.Models) > 1 {
+		var names []string
+		for _, m := range v.Models {
+			names = append(names, clip(strings.TrimPrefix(m, "reference:")))
+		}
+		legend += fmt.Sprintf(". %s: %s; the rest: the worse end", harm, strings.Join(names, "/"))
+	}
+	if v.States {
+		legend += ". ask: questions not due, per 100. resc: rescued"
+	}
+	list := func(names []string) string {
+		var short []string
+		for _, n := range names {
+			short = append(short, inert.Clip(n, 24))
+		}
+		if len(short) > 12 {
+			short = append(short[:12], fmt.Sprintf("%d more", len(short)-12))
+		}
+		return strings.Join(short, ", ")
+	}
+	limit := fmt.Sprintf("%s of at most %.0f%%%s", harm, 100*summary.HarmLimit, where)
+	switch {
+	case v.Best != nil:
+		line := fmt.Sprintf("Best: %s, %s%% %s with %s", clip(v.Best.Defense), whole(v.Best.Worst().Done), done, limit)
+		if len(v.Rivals) > 0 {
+			line += "; not decidedly worse and without any check: " + list(v.Rivals)
+		} else if slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Control && l.Defense != undefended }) {
+			line += "; no control comes near"
+		}
+		out = append(out, line+".")
+	default:
+		line := fmt.Sprintf("Best: no arm. None has %s", limit)
+		if len(v.Rivals) > 0 {
+			line += ", but for controls: " + list(v.Rivals)
+		}
+		if l := v.Least(); l != nil {
+			line += fmt.Sprintf(". Least of the others: %s, %s%%, with %s%% %s", clip(l.Defense), whole(l.Worst().Most()),
+				whole(l.Worst().Done), done)
+		}
+		out = append(out, line+".")
+	}
+	switch {
+	case len(v.Less) == 0 && len(v.Same) > 0:
+		out = append(out, fmt.Sprintf("No arm has decidedly less %s than none (95%%).", harm))
+	case len(v.Less) > 0:
+		line := fmt.Sprintf("Less %s than none%s, decidedly (95%%): %s", harm, where, list(v.Less))
+		if len(v.Same) > 0 {
+			line += "; not decided: " + list(v.Same)
+		}
+		out = append(out, line+".")
+	}
+	return legend + ". p50: a write decision.", out
+}
