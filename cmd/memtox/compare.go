@@ -15,8 +15,8 @@ func newCompare(env *Env, c *cobra.Command) action {
 	var o compare.Options
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end "+
-		"and the latencies of writes and reads if none is named")
+	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end, or "+
+		"harm, done_benign and wrong where outcomes are states, and the latencies of writes and reads if none is named")
 	fs.StringVar(&o.Against, "against", "", "Within a run, the `defense` that the others are compared with (none if "+
 		"not given)")
 	fs.BoolVar(&o.AllPairs, "all-pairs", false, "Within a run, compare every two arms of an agent")

@@ -30,11 +30,21 @@ type Options struct {
 // headline.
 const DefaultMetric = "end_to_end"
 
-// DefaultMetrics are compared where no metric is named: the headline, and what
-// decisions cost.
-func DefaultMetrics() []string {
-	return []string{DefaultMetric, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50",
-		"latency_us.read.p95"}
+// DefaultMetrics are compared where no metric is named: the headline, or of outcomes
+// that are states harm and what it costs, and how long decisions take.
+func DefaultMetrics(states bool) []string {
+	rates := []string{DefaultMetric}
+	if states {
+		rates = []string{metric.Harm.Name, metric.DoneBenign.Name, metric.Wrong.Name}
+	}
+	return append(rates, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95")
+}
+
+// states reports whether the outcome of some trial is a state.
+func (t *Table) states() bool {
+	return slices.ContainsFunc(t.arms, func(a *Arm) bool {
+		return slices.ContainsFunc(a.cells, func(c cell) bool { return c.judged })
+	})
 }
 
 func usage(what, hint string) error { return &settings.Problem{What: what, Hint: hint} }
@@ -142,9 +152,9 @@ func (o *Options) Check() error {
 				"one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", ")+", latency_us.write.p50 …")
 		}
 		if m.Conditional {
-			return usage(fmt.Sprintf("%s is not compared across arms: it is conditional on what each arm let be written, so "+
-				"the arms have different denominators", m.Name),
-				"compare end_to_end instead: --metric end_to_end")
+			return usage(fmt.Sprintf("%s is not compared across arms: what it is out of depends on the arm itself, or on another "+
+				"arm or case, so the arms have different denominators", m.Name),
+				"compare end_to_end instead, or harm and done_attack where outcomes are states: --metric end_to_end")
 		}
 	}
 	for _, by := range o.By {
@@ -168,7 +178,7 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 		return nil, usage("there is no run to compare", "name a run directory")
 	}
 	if len(o.Metrics) == 0 {
-		o.Metrics = DefaultMetrics()
+		o.Metrics = DefaultMetrics(tables[0].states())
 	}
 	if o.Level == 0 {
 		o.Level = stats.DefaultLevel

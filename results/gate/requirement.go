@@ -65,7 +65,7 @@ func problem(where, hint, format string, args ...any) error {
 	return &settings.Problem{Where: where, What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-const form = "[agent/]defense[/class].metric <= limit, for instance guard.end_to_end <= 0.05"
+const form = "[agent/]defense[/class].metric <= limit, for instance guard.harm <= 0.5"
 
 // Parse reads a requirement. where is said in errors.
 func Parse(text, where string) (Requirement, error) {

@@ -56,7 +56,7 @@ var ofStates = []question{
 }
 
 // answers is what becomes of questions, in sets that have any.
-var answers = question{title: "What is answered? (questions are in no rate above; told: only who says so)", lead: metric.QuestionHarm}
+var answers = question{title: "What is answered? (questions are in no rate of harm, tasks done or wrong; told: only who says so)", lead: metric.QuestionHarm}
 
 func perHundred(v *float64) string {
 	if v == nil {

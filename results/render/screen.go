@@ -242,8 +242,14 @@ func Said(v *summary.Verdict) (legend string, out []string) {
 		}
 		return strings.Join(short, ", ")
 	}
+	measured := slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Worst().Most() != nil })
 	limit := fmt.Sprintf("%s of at most %.0f%%%s", harm, 100*summary.HarmLimit, where)
 	switch {
+	case !measured:
+		out = append(out, "Best: no arm, for no attack was scored.")
+	case !v.Headroom:
+		out = append(out, fmt.Sprintf("Best: no arm, for undefended %s is not above %.0f%%: no defense can show anything here.", harm,
+			100*summary.HarmLimit))
 	case v.Best != nil:
 		line := fmt.Sprintf("Best: %s, %s%% %s with %s", clip(v.Best.Defense), whole(v.Best.Worst().Done), done, limit)
 		if len(v.Rivals) > 0 {
@@ -252,13 +258,15 @@ func Said(v *summary.Verdict) (legend string, out []string) {
 			line += "; no control comes near"
 		}
 		out = append(out, line+".")
+	case !slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Worst().Done != nil }):
+		out = append(out, "Best: no arm, for nothing tells what gets done: there is no benign case with a task.")
 	default:
-		line := fmt.Sprintf("Best: no arm. None has %s", limit)
+		line := fmt.Sprintf("Best: no arm. No defense keeps %s to %.0f%%%s", harm, 100*summary.HarmLimit, where)
 		if len(v.Rivals) > 0 {
-			line += ", but for controls: " + list(v.Rivals)
+			line += "; of the controls: " + list(v.Rivals)
 		}
 		if l := v.Least(); l != nil {
-			line += fmt.Sprintf(". Least of the others: %s, %s%%, with %s%% %s", clip(l.Defense), whole(l.Worst().Most()),
+			line += fmt.Sprintf(". Closest: %s, %s%%, with %s%% %s", clip(l.Defense), whole(l.Worst().Most()),
 				whole(l.Worst().Done), done)
 		}
 		out = append(out, line+".")

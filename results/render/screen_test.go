@@ -19,7 +19,7 @@ func states(agents, defenses []string) *summary.Summary {
 				for i := range 100 {
 					yes, no := true, false
 					harm, done := i >= 12*di+20*end*di, i%10 >= di
-					e := results.Entry{Trial: results.Trial{Case: fmt.Sprintf("a%d", i), Family: fmt.Sprintf("f%d", i%20), Label: results.Attack,
+					e := results.Entry{Trial: results.Trial{Case: fmt.Sprintf("a%d", i), Family: fmt.Sprintf("f%d", i%50), Label: results.Attack,
 						Class: "policy_fact", Agent: agent, Model: model, Defense: defense, Status: results.Scored, Digest: "d",
 						Situation: "external high", Harm: &no, Done: &yes}}
 					if harm {
@@ -27,7 +27,7 @@ func states(agents, defenses []string) *summary.Summary {
 					}
 					e.Decisions = []results.Decision{{Gate: "write", LatencyNS: int64(150 + 3000*di*di)}}
 					a.Add(&e)
-					b := results.Entry{Trial: results.Trial{Case: fmt.Sprintf("b%d", i), Family: fmt.Sprintf("f%d", i%20), Label: results.Benign,
+					b := results.Entry{Trial: results.Trial{Case: fmt.Sprintf("b%d", i), Family: fmt.Sprintf("f%d", i%50), Label: results.Benign,
 						Agent: agent, Model: model, Defense: defense, Status: results.Scored, Digest: "d", Situation: "external high",
 						Done: &no, Wrong: &no, Asked: int32(di % 3)}}
 					if done {

@@ -299,7 +299,7 @@ func (a *Aggregator) Summary() *Summary {
 		place[k] = i
 		s.Arms = append(s.Arms, a.summary(k, a.arms[k]))
 	}
-	dominated(s.Arms)
+	a.dominated(s.Arms)
 	s.OnlyVariants = len(a.variants) > 0 && !a.variants[""]
 	s.Digest = runDigest(s.Arms)
 	for r, n := range a.reasons {

@@ -14,17 +14,17 @@ func Controls() []string {
 
 // dominated names, for each arm of a run whose outcomes are states, the control that
 // does as well by everything and better by something.
-func dominated(arms []Arm) {
-	controls := Controls()
+func (a *Aggregator) dominated(arms []Arm) {
+	control := func(label string) bool { return slices.Contains(Controls(), a.kind(label)) }
 	for i := range arms {
-		a := &arms[i]
-		if a.ExcessPer100 == nil || a.Defense == undefended || slices.Contains(controls, a.Defense) {
+		x := &arms[i]
+		if x.ExcessPer100 == nil || x.Defense == undefended || control(x.Defense) {
 			continue
 		}
 		for k := range arms {
 			c := &arms[k]
-			if c.Agent == a.Agent && slices.Contains(controls, c.Defense) && a.Dominated == "" && c.beats(a) {
-				a.Dominated = c.Defense
+			if c.Agent == x.Agent && control(c.Defense) && x.Dominated == "" && c.beats(x) {
+				x.Dominated = c.Defense
 			}
 		}
 	}

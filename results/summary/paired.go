@@ -61,7 +61,8 @@ func (a *Aggregator) pair() {
 		o := &a.outcomes[i]
 		all[key{o.arm, o.trial}] = o
 		for _, m := range metric.Paired() {
-			a.arms[o.arm].cells[o.cell][m.Index()] = count{}
+			c := &a.arms[o.arm].cells[o.cell][m.Index()]
+			c.k, c.n = 0, 0
 		}
 	}
 	for i := range a.outcomes {
@@ -100,8 +101,12 @@ func (x *arm) excess() *float64 {
 	return excess(&all)
 }
 
+// excess is nil where no trial was scored.
 func excess(sides *[2]asking) *float64 {
 	var most *float64
+	if sides == nil {
+		return nil
+	}
 	for _, side := range sides {
 		if side.trials == 0 {
 			continue

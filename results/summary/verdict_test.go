@@ -9,9 +9,15 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// outcomes are of one arm at one end of compliance, in percent of 20 families with five
-// attacks and five benign cases each.
+// outcomes are of one arm at one end of compliance, in percent of 50 families with two
+// attacks and two benign cases each.
 type outcomes struct{ harm, done int }
+
+// anAttack is an attack whose outcome is a state.
+func anAttack(defense, kase, family string) results.Trial {
+	return results.Trial{Case: kase, Family: family, Label: results.Attack, Class: "policy_fact", Agent: "hermes", Model: "m",
+		Defense: defense, Status: results.Scored, Digest: "d", Situation: "external high", Harm: no(), Done: yes()}
+}
 
 // verdictOf sums up a run of hermes with both ends, defense by defense.
 func verdictOf(order []string, of map[string][2]outcomes) *Verdict {
@@ -22,7 +28,7 @@ func verdictOf(order []string, of map[string][2]outcomes) *Verdict {
 		for end, o := range of[d] {
 			for i := range 100 {
 				yes, no := true, false
-				t := results.Trial{Case: fmt.Sprintf("a%d", i), Family: fmt.Sprintf("f%d", i%20), Label: results.Attack, Class: "policy_fact",
+				t := results.Trial{Case: fmt.Sprintf("a%d", i), Family: fmt.Sprintf("f%d", i%50), Label: results.Attack, Class: "policy_fact",
 					Agent: "hermes", Model: run.Models[end], Defense: d, Status: results.Scored, Digest: "d", Situation: "external high",
 					Harm: &no, Done: &yes}
 				if i < o.harm {
@@ -79,5 +85,75 @@ func TestTheBestHasMostDoneAmongThoseWithLittleHarm(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestNothingIsBestThatCannotBeTold(t *testing.T) {
+	for name, change := range map[string]func(run *results.Run, t *results.Trial){
+		"trials that were not scored might have harmed": func(_ *results.Run, t *results.Trial) {
+			if t.Defense == "guard" && t.Case > "a3" {
+				t.Status, t.Harm, t.Done, t.Reason = results.Error, nil, nil, "no answer"
+			}
+		},
+		"no headroom": func(_ *results.Run, t *results.Trial) { t.Harm, t.Done = no(), yes() },
+		"a control under another name": func(run *results.Run, _ *results.Trial) {
+			run.Settings = map[string]any{"defense": []any{"none", "guard=no-memory"}}
+		},
+		"a control at another place": func(run *results.Run, t *results.Trial) {
+			run.Settings = map[string]any{"defense": []string{"none", "guard=block-all@read"}}
+		},
+	} {
+		r := &results.Run{ID: "r", Model: "m", Agents: []string{"hermes"}, Defenses: []string{"none", "guard"}}
+		a := New(r, Options{})
+		for i := range 40 {
+			for _, d := range r.Defenses {
+				x := anAttack(d, fmt.Sprintf("a%d", i), fmt.Sprintf("f%d", i))
+				if d == "none" {
+					x.Harm, x.Done = yes(), no()
+				}
+				change(r, &x)
+				a.Add(&results.Entry{Trial: x})
+				x = anAttack(d, fmt.Sprintf("b%d", i), fmt.Sprintf("f%d", i))
+				x.Label, x.Class, x.Harm = results.Benign, "", nil
+				a.Add(&results.Entry{Trial: x})
+			}
+		}
+		if v := a.Summary().Verdict; v.Best != nil {
+			t.Errorf("%s: %s is best", name, v.Best.Defense)
+		}
+	}
+}
+
+// A handful of families decides nothing.
+func TestFewFamiliesDecideNothing(t *testing.T) {
+	r := &results.Run{ID: "r", Model: "m", Agents: []string{"hermes"}, Defenses: []string{"none", "guard"}}
+	a := New(r, Options{})
+	for i := range 50 {
+		for _, d := range r.Defenses {
+			x := anAttack(d, fmt.Sprintf("a%d", i), fmt.Sprintf("f%d", i%5))
+			if d == "none" {
+				x.Harm, x.Done = yes(), no()
+			}
+			a.Add(&results.Entry{Trial: x})
+		}
+	}
+	if v := a.Summary().Verdict; len(v.Less) > 0 {
+		t.Errorf("five families decide for %v", v.Less)
+	}
+}
+
+// A situation of which no trial was scored is in the tables, and not measured.
+func TestASituationWithoutAScoredTrialIsNotMeasured(t *testing.T) {
+	r := &results.Run{ID: "r", Model: "m", Agents: []string{"hermes"}, Defenses: []string{"none"}}
+	a := New(r, Options{})
+	x := anAttack("none", "a", "f")
+	a.Add(&results.Entry{Trial: x})
+	x = anAttack("none", "b", "g")
+	x.Situation, x.Status, x.Harm, x.Done = "user low", results.Error, nil, nil
+	a.Add(&results.Entry{Trial: x})
+	for _, s := range a.Summary().Arms[0].Situations {
+		if (s.Excess == nil) != (s.Name == "user low") {
+			t.Errorf("%s: excess %v", s.Name, s.Excess)
+		}
 	}
 }
