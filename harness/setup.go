@@ -269,27 +269,31 @@ type driver interface{ Scaled() agents.Scaled }
 func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*agents.Profile, error) {
 	c := x.Config
 	var p *agents.Profile
-	var first *external.Agent
+	var all []*external.Agent // one a model, each with a relay of its own
 	for i := range x.Models {
 		a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
 			Dir: cat.Dir, Window: c.Window, Model: x.Models[i].Model})
 		if err != nil {
 			return nil, settings.Placed("--agent", err)
 		}
-		if first == nil {
-			p, first = a.Profile(), a
+		if p == nil {
+			p = a.Profile()
 		}
+		all = append(all, a)
 		x.closers, x.drivers[drives{p, i}] = append(x.closers, a), a
 	}
 	if slices.ContainsFunc(cat.Profiles, func(o *agents.Profile) bool { return o.Name == p.Name }) {
 		return nil, &settings.Problem{Where: "--agent", What: fmt.Sprintf("the name %q is that of a profile", p.Name),
 			Hint: "choose one that is not taken"}
 	}
-	if err := first.Greet(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	for _, a := range all {
+		if err := a.Greet(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			x.Warnings = append(x.Warnings, fmt.Sprintf("agent %s: %v; its trials will not be scored", p.Name, err))
+			break // the others would not answer either
 		}
-		x.Warnings = append(x.Warnings, fmt.Sprintf("agent %s: %v; its trials will not be scored", p.Name, err))
 	}
 	return p, nil
 }
