@@ -82,6 +82,15 @@ func At(name, version string) string {
 	return name
 }
 
+// Full names a built-in set with its version, which is the newest where the name has
+// none. Any other name is returned as it is.
+func Full(name string) string {
+	if b, ok := builtin(name); ok {
+		return b.Name + "@" + b.Version
+	}
+	return name
+}
+
 // Names lists the names of the built-in sets.
 func Names() []string {
 	var names []string

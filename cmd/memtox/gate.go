@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/gate"
@@ -25,7 +26,7 @@ type gateFlags struct {
 	gate.Options
 	require, margins            []string
 	file, baseline, newBaseline string
-	dataset                     string // that the file's limits were chosen on, NAME or NAME@VERSION
+	dataset                     string // that the file's limits were chosen on
 	datasetAt                   string
 	confidenceGiven             bool
 	format                      *string
@@ -77,9 +78,12 @@ func (f *gateFlags) run(env *Env, dir string) error {
 		}
 		f.Baseline.Name = f.baseline
 	}
-	if ran := t.Run.Dataset; f.dataset != "" && f.dataset != ran.Name && f.dataset != ran.Name+"@"+ran.Version {
-		return &settings.Problem{Where: f.datasetAt, What: fmt.Sprintf("these limits were chosen on %s, and %s ran %s@%s", f.dataset,
-			dir, ran.Name, ran.Version), Hint: "its figures mean something else: run that set, or choose the limits anew and name this one"}
+	// A name alone is the version that `run` takes for it, as everywhere.
+	ran, meant := t.Run.Dataset, datasets.Full(f.dataset)
+	if meant != "" && meant != ran.Name && meant != ran.Name+"@"+ran.Version {
+		return &settings.Problem{Where: f.datasetAt,
+			What: fmt.Sprintf("these limits were chosen on %s, and %s ran %s@%s", meant, dir, ran.Name, ran.Version),
+			Hint: "its figures mean something else: run that set, or choose the limits anew and name this one"}
 	}
 	r, err := gate.Evaluate(t, f.Options)
 	if err != nil {

@@ -67,6 +67,15 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
 		}
 	}
+	// A name without a version is the version that a run takes for it.
+	c.must("run", "--dataset", "memtox-bench@v1", "--agent", "hermes", "--defense", "none", "--limit", "10", "--out", "v1")
+	c.write("name.yaml", "dataset: memtox-bench\nrequire: [none.tpr >= 0.5]\n")
+	c.write("v1.yaml", "dataset: memtox-bench@v1\nrequire: [none.not_scored <= 0]\n")
+	c.must("gate", "v1", "-f", "v1.yaml")
+	if code := c.run("gate", "v1", "-f", "name.yaml"); code != Usage || !strings.Contains(c.err.String(),
+		"name.yaml:1:10: these limits were chosen on memtox-bench@v2, and v1 ran memtox-bench@v1") {
+		t.Errorf("exit code %d, %s", code, c.err.String())
+	}
 	// What cannot be read is a failure of the tool, not a verdict.
 	for _, args := range []string{"gate a --baseline broken.parquet --exact"} {
 		if code := c.run(strings.Fields(args)...); code != Failed {

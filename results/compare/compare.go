@@ -405,7 +405,7 @@ func Differences(a, b *Table) []string {
 	}
 	var out []string
 	say := func(what string, x, y any) {
-		if s, t := fmt.Sprint(x), fmt.Sprint(y); s != t {
+		if s, t := setting(x), setting(y); s != t {
 			out = append(out, fmt.Sprintf("%s differs: %s in %s, %s in %s", what, s, a.Name, t, b.Name))
 		}
 	}
@@ -430,9 +430,30 @@ func Differences(a, b *Table) []string {
 			"transcripts":
 			continue // said elsewhere, or without bearing on outcomes
 		}
-		say("setting "+k, a.Run.Settings[k], b.Run.Settings[k])
+		x, y := a.Run.Settings[k], b.Run.Settings[k]
+		if (x == nil || y == nil) && unset(x) && unset(y) {
+			continue // one memtox had no such setting, and the other left it alone
+		}
+		say("setting "+k, x, y)
 	}
 	return out
+}
+
+// unset reports whether a setting, as run.json has it, is absent or empty.
+func unset(v any) bool {
+	return slices.Contains([]string{"<nil>", "", "[]", "false", "0", "0s"}, fmt.Sprint(v))
+}
+
+// setting is the value of a setting as a note prints it.
+func setting(v any) string {
+	switch s := fmt.Sprint(v); {
+	case v == nil:
+		return "not recorded"
+	case s == "":
+		return "empty"
+	default:
+		return s
+	}
 }
 
 func compareRate(d duel, m *metric.Metric, s Slice, o Options) Comparison {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -383,5 +384,21 @@ func BenchmarkLoad(b *testing.B) {
 			runtime.ReadMemStats(&m)
 			b.ReportMetric(float64(m.Sys)/(1<<20), "MB-sys")
 		})
+	}
+}
+
+func TestDifferencesSayWhatARunDidNotRecord(t *testing.T) {
+	a := compare.NewTable("old", &results.Run{Settings: map[string]any{"limit": 60}})
+	b := compare.NewTable("new", &results.Run{Settings: map[string]any{"limit": 60, "mix": "", "stream": false,
+		"window": 8192}})
+	want := []string{"setting window differs: not recorded in old, 8192 in new"}
+	if got := compare.Differences(a, b); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.Run.Settings = map[string]any{"limit": 60, "mix": "uniform"}
+	a.Run.Settings["mix"] = ""
+	want = []string{"setting mix differs: empty in old, uniform in new"}
+	if got := compare.Differences(a, b); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
