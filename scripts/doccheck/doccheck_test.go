@@ -179,6 +179,31 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 	}
 }
 
+// Whoever follows two pages in one folder is not refused because the second writes
+// where the first has written.
+func TestNoTwoPagesShareADirectory(t *testing.T) {
+	top := root(t)
+	written := regexp.MustCompile(`(?:--out|-o)[ =]"?([a-z][\w/-]*)(?:[";\s]|$)`)
+	of := map[string]string{}
+	for _, page := range pages(t, top) {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocks(string(data)) {
+			for _, m := range written.FindAllStringSubmatch(b.body, -1) {
+				if first := of[m[1]]; first != "" && first != page {
+					t.Errorf("%s:%d: %s is a directory that %s writes to as well: take another name", page, b.line, m[1], first)
+				}
+				of[m[1]] = page
+			}
+		}
+	}
+	if len(of) < 15 {
+		t.Errorf("the pages write to %d directories: the check has lost its way", len(of))
+	}
+}
+
 // goTest vets and tests the Go files of a page as a module that imports memtox.
 func goTest(t *testing.T, top, dir, page string) {
 	t.Helper()
@@ -207,7 +232,7 @@ func goTest(t *testing.T, top, dir, page string) {
 	}
 }
 
-var update = flag.Bool("update", false, "renew the tables of README.md and docs/results.md")
+var update = flag.Bool("update", false, "renew the tables and the picture of README.md and docs/results.md")
 
 // The tables of README.md and docs/results.md are what the commands over them print
 // today.
@@ -265,6 +290,10 @@ func TestTablesAreWhatTheirCommandsPrint(t *testing.T) {
 				"./scripts/doccheck -run Tables -update", name)
 		}
 	}
+	t.Run("picture", func(t *testing.T) {
+		memtox("report", "runs/first", "-o", "report.html")
+		checkPicture(t, filepath.Join(top, "docs", "report.png"), filepath.Join(dir, "report.html"))
+	})
 }
 
 // screens are what a command prints, but for the times that it took.

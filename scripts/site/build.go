@@ -22,6 +22,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 var (
@@ -29,6 +30,8 @@ var (
 	pageText string
 	//go:embed style.css
 	styleText string
+	//go:embed search.js
+	searchText string
 )
 
 // repository is where files that are no pages are read.
@@ -95,7 +98,9 @@ func build(files fs.FS) (map[string][]byte, error) {
 		}
 		out[p.output] = data
 	}
-	return out, nil
+	var err error
+	out["search.html"], err = s.search()
+	return out, err
 }
 
 // read parses the index and all that it links to.
@@ -265,7 +270,11 @@ func (s *site) mend(p *page) {
 				complain(n, "the link %q %v", n.URL(p.text), err)
 			}
 		case *ast.Image:
-			complain(n, "the site has no images: say it in words, or link to the picture")
+			data, err := s.picture(p, string(n.Destination))
+			if err != nil {
+				complain(n, "the picture %q %v", n.Destination, err)
+			}
+			n.Destination = data
 		case *ast.HTMLBlock:
 			if raw := n.Lines().Value(p.text); !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<!--")) {
 				complain(n, "%.40q is raw HTML: write it as Markdown", raw)
@@ -318,6 +327,20 @@ func (s *site) link(p *page, link string) (string, error) {
 	return repository + "/blob/main/" + target, nil
 }
 
+// picture is a PNG file of the repository as an address that holds all of it, so
+// that a page loads nothing.
+func (s *site) picture(p *page, link string) ([]byte, error) {
+	target, _, local := resolve(p.source, link)
+	if !local || path.Ext(target) != ".png" {
+		return nil, errors.New("is no PNG file of the repository")
+	}
+	data, err := fs.ReadFile(s.files, target)
+	if err != nil {
+		return nil, fmt.Errorf("leads to %s, which is not in the repository", target)
+	}
+	return []byte("data:image/png;base64," + base64.StdEncoding.EncodeToString(data)), nil
+}
+
 // relative is the way from one file of the site to another.
 func relative(from, to string) string {
 	return strings.Repeat("../", strings.Count(from, "/")) + to
@@ -350,16 +373,76 @@ func (s *site) render(p *page) ([]byte, error) {
 	if len(contents) < 3 {
 		contents = nil
 	}
-	style := "\n" + styleText
-	hash := sha256.Sum256([]byte(style))
-	var out bytes.Buffer
-	err := pageTemplate.Execute(&out, map[string]any{
-		"Policy": "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
-			"'; base-uri 'none'; form-action 'none'",
-		"Style": template.CSS(style), // a file of this package
-		"Title": p.title, "Home": relative(p.output, "index.html"), "Source": repository + "/blob/main/" + p.source,
-		"Body": template.HTML(html), // rendered without raw HTML
-		"Page": p, "Menu": s.groups, "Contents": contents, "Before": before, "After": after,
+	return s.fill(p, map[string]any{"Source": repository + "/blob/main/" + p.source,
+		"Body":     template.HTML(html), // rendered without raw HTML
+		"Contents": contents, "Before": before, "After": after})
+}
+
+// section is what stands under one heading, for the search.
+type section struct{ Page, Title, Link, Text string }
+
+// search is the page that finds words in all others. It holds their texts, for a
+// page that is opened from a disk may load nothing.
+func (s *site) search() ([]byte, error) {
+	var all []section
+	for _, source := range slices.Sorted(maps.Keys(s.pages)) {
+		p := s.pages[source]
+		for n := p.tree.FirstChild(); n != nil; n = n.NextSibling() {
+			if h, ok := n.(*ast.Heading); ok {
+				id, _ := h.AttributeString("id")
+				all = append(all, section{Page: p.title, Title: plain(h, p.text), Link: fmt.Sprintf("%s#%s", p.output, id)})
+			} else if len(all) > 0 {
+				all[len(all)-1].Text += words(n, p.text) + "\n"
+			}
+		}
+	}
+	return s.fill(&page{output: "search.html", title: "Search"}, map[string]any{"Source": repository,
+		"Index": all, "Script": template.JS(searchText)}) // a file of this package
+}
+
+// words is all that a reader sees of a block.
+func words(n ast.Node, source []byte) string {
+	var b strings.Builder
+	for n := range nodes(n) {
+		switch t := n.(type) {
+		case *ast.Text:
+			value := t.Segment.Value(source)
+			if t.Parent().Kind() != ast.KindCodeSpan {
+				value = util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
+			}
+			b.Write(value)
+			if t.SoftLineBreak() {
+				b.WriteByte(' ')
+			}
+			continue
+		case *ast.FencedCodeBlock, *ast.CodeBlock:
+			b.Write(n.Lines().Value(source))
+		}
+		if n.Type() == ast.TypeBlock && b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+}
+
+// fill puts a page into the frame that all have.
+func (s *site) fill(p *page, values map[string]any) ([]byte, error) {
+	style, script := "\n"+styleText, ""
+	if values["Script"] != nil {
+		script = "script-src " + hashOf(searchText) + "; "
+	}
+	maps.Copy(values, map[string]any{
+		"Policy": "default-src 'none'; style-src " + hashOf(style) + "; " + script + "img-src data:; base-uri 'none'",
+		"Style":  template.CSS(style), // a file of this package
+		"Title":  p.title, "Home": relative(p.output, "index.html"), "Search": relative(p.output, "search.html"),
+		"Page": p, "Menu": s.groups,
 	})
+	var out bytes.Buffer
+	err := pageTemplate.Execute(&out, values)
 	return out.Bytes(), err
 }

@@ -1,13 +1,13 @@
 // Command site renders the pages of the repository as a static site: HTML that
-// runs no script, loads nothing from elsewhere, and needs no server.
+// loads nothing and needs no server. Only search.html runs a script, its own.
 //
 //	go run ./scripts/site -o site
 //
 // docs/README.md is the first page and the navigation: its headings are the
 // groups, its links the pages. Links between pages are rewritten, links to other
 // files of the repository lead to where it is published. A broken link, an
-// anchor that no heading has, raw HTML and an image are errors, with file and
-// line; so is a page that the index does not name.
+// anchor that no heading has, raw HTML and a picture that is no PNG file of the
+// repository are errors, with file and line; so is a page that the index does not name.
 package main
 
 import (

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/memtox/memtox/internal/browser"
 )
 
@@ -18,6 +20,11 @@ var (
 	hrefs = regexp.MustCompile(` href="([^"]*)"`)
 	loads = regexp.MustCompile(`(?i)<(script|link|iframe|object|embed|img|base|form|svg|image)\b|@import|url\(|<[a-z][^>]*\s(on\w+|style|src|srcset)=`)
 )
+
+// ours is what a page may have of that: the way to the search, its texts, and pictures
+// that hold themselves.
+var ours = regexp.MustCompile(`<form role="search" action="[./]*search.html">|<script type="application/json" id="sections">|` +
+	`<img src="data:image/png;base64,[^"]*" alt="[^"]+">`)
 
 // The repository's own pages make a site: every link leads to a file and a
 // heading that are there, no page loads or runs anything, and all are in the
@@ -49,13 +56,17 @@ func TestTheSiteOfTheRepository(t *testing.T) {
 		if !strings.Contains(text, `content="default-src &#39;none&#39;; style-src &#39;sha256-`) {
 			t.Errorf("%s has no content security policy", name)
 		}
+		text = ours.ReplaceAllString(text, "")
+		if name == "search.html" {
+			text = strings.Replace(text, "<script>"+searchText, "", 1)
+		}
 		if m := loads.FindString(text); m != "" {
 			t.Errorf("%s holds %q", name, m)
 		}
 		if n := strings.Count(text, "<h1"); n != 1 {
 			t.Errorf("%s has %d headings of the first level", name, n)
 		}
-		if name != "index.html" && strings.Count(text, `aria-current="page"`) != 1 {
+		if name != "index.html" && name != "search.html" && strings.Count(text, `aria-current="page"`) != 1 {
 			t.Errorf("%s is not in its own navigation", name)
 		}
 		for _, m := range hrefs.FindAllStringSubmatch(text, -1) {
@@ -123,7 +134,8 @@ func TestWhatIsBrokenIsNamedWithItsPlace(t *testing.T) {
 		"# One\n\n[x](javascript:alert(1))\n":           `docs/one.md:3: the link "javascript:alert(1)" is neither a file of the repository nor an http address`,
 		"# One\n\n<script>x()</script>\n":               `docs/one.md:3: "<script>x()</script>\n" is raw HTML`,
 		"# One\n\na <b onclick=x()>b</b>\n":             `docs/one.md:3: "<b onclick=x()>" is raw HTML`,
-		"# One\n\n![p](p.png)\n":                        `docs/one.md:3: the site has no images`,
+		"# One\n\n![p](p.png)\n":                        `docs/one.md:3: the picture "p.png" leads to docs/p.png, which is not in the repository`,
+		"# One\n\n![p](https://x.example/p.png)\n":      `docs/one.md:3: the picture "https://x.example/p.png" is no PNG file of the repository`,
 		"# One\n\n| a |\n|---|\n| [x](../main.go#L1) |": `names a heading of main.go, which is no page of the site`,
 		"no title\n": `docs/one.md has no heading of the first level`,
 	} {
@@ -169,6 +181,43 @@ func TestPagesInABrowser(t *testing.T) {
 			}
 			p.Shot("site-" + path.Base(name) + "-" + view.name)
 		}
+	}
+	p.Quiet(address, "data:image/png")
+}
+
+// The search opens from a disk, finds sections by all words, and shows hostile text
+// and queries as text.
+func TestTheSearchInABrowser(t *testing.T) {
+	p := browser.Open(t)
+	files, err := build(small(map[string]string{"docs/one.md": "# One\n\n## The gate\n\n" +
+		"A zebra `</script><img src=x onerror=alert(1)>` runs &lt;b&gt;here.\n\n```\nmemtox gate --zebra\n```\n"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := write(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	address := "file://" + filepath.ToSlash(dir) + "/"
+	p.Size(390, 844, "light")
+	p.Go(address + "docs/one.html")
+	p.Run(chromedp.SendKeys("input[type=search]", "ZEBRA gate <img\r", chromedp.ByQuery))
+	p.Wait("location.pathname.endsWith('/search.html') && document.querySelector('#found a')")
+	var got string
+	p.Eval("document.querySelector('#said').textContent + '|' + document.querySelector('#found').innerText.replaceAll('\\n', ' ')", &got)
+	if want := "1 place for: ZEBRA gate <img|One: The gate A zebra </script><img src=x onerror=alert(1)> runs <b>here. " +
+		"memtox gate --zebra"; strings.Join(strings.Fields(got), " ") != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	for _, bad := range p.Contrast() {
+		t.Errorf("contrast %s", bad)
+	}
+	p.Run(chromedp.Click("#found a", chromedp.ByQuery))
+	p.Wait("location.pathname.endsWith('/docs/one.html') && location.hash == '#the-gate'")
+	p.Go(address + "search.html?q=zebra+elephant%3Cb%3E")
+	p.Eval("document.querySelector('#said').textContent", &got)
+	if got != "No page holds all of these words: zebra elephant<b>" {
+		t.Errorf("it says %q", got)
 	}
 	p.Quiet(address)
 }
