@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -46,6 +47,7 @@ type cell struct {
 	state            state
 	outcome          metric.Outcome // of a scored trial whose outcome is a state
 	judged           bool           // it has one
+	excess           uint16         // its questions that were not due
 	digest           [16]byte
 	id               uint64
 }
@@ -212,6 +214,9 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		a.NotScored++
 	}
 	k.outcome, k.judged = metric.OutcomeOf(x)
+	if n, ok := metric.Excess(x); ok {
+		k.excess = uint16(min(n, math.MaxUint16))
+	}
 	for _, m := range metrics {
 		if m.Missing(x) {
 			k.missing.Add(m)
@@ -422,6 +427,29 @@ func (a *Arm) Count(m *metric.Metric, s Slice) Tally {
 		}
 	}
 	return out
+}
+
+// Excess adds up the questions that were not due in the trials of a rate. A family has
+// so many of them, out of those that it would have if every trial asked as often as the
+// one that asked most.
+func (a *Arm) Excess(m *metric.Metric, s Slice) (t Tally, most int) {
+	t, most = a.Count(m, s), 1
+	for i := range a.cells {
+		if k := &a.cells[i]; k.in.Has(m) && s.holds(&a.Table.cases[a.Table.units[i].kase]) {
+			most = max(most, int(k.excess))
+		}
+	}
+	for f := range t.Families {
+		t.Families[f] = stats.Count{N: most * t.Families[f].N}
+	}
+	for i := range a.cells {
+		if k := &a.cells[i]; k.in.Has(m) {
+			if c := &a.Table.cases[a.Table.units[i].kase]; s.holds(c) {
+				t.Families[c.family].K += int(k.excess)
+			}
+		}
+	}
+	return t, most
 }
 
 // trialID returns the id of a trial as it stands in rows.

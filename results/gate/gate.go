@@ -232,7 +232,10 @@ func (g *gate) limits(r *Requirement) ([]plan, error) {
 		return nil, err
 	}
 	m, rate := metric.Find(r.Metric)
-	if !rate && targets[0].slice.Name != "" {
+	asks := r.Metric == metric.ExcessPer100
+	if asks {
+		m = metric.DoneAttack
+	} else if !rate && targets[0].slice.Name != "" {
 		return nil, problem(r.Where, "leave the class out", "%q: %s is not told apart by class", r.Text, r.Metric)
 	}
 	var plans []plan
@@ -260,6 +263,8 @@ func (g *gate) limits(r *Requirement) ([]plan, error) {
 				c.Why = "the arm has no trial yet"
 			case rate:
 				g.limit(&c, a, m, x.slice, fail)
+			case asks:
+				g.excess(&c, a, x.slice, fail)
 			case latency:
 				g.latency(&c, a, l, fail)
 			default:
@@ -285,20 +290,59 @@ func percent(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) }
 // limit holds a rate against its limit.
 func (g *gate) limit(c *Check, a *compare.Arm, m *metric.Metric, s compare.Slice, fail float64) {
 	tally := a.Count(m, s)
-	pass := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(g.o.Confidence))
-	broken := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(fail))
+	pass := g.share(c, a, tally, 1, 1, percent, fail)
 	c.Rate = &pass
-	v, ok := pass.Value()
-	if !ok {
+	if v, ok := pass.Value(); ok {
+		c.Measured = fmt.Sprintf("%d/%d %s", pass.K, pass.N, percent(v))
+	} else {
 		c.Why = fmt.Sprintf("no trial was scored that %s is about: %d not scored, %d excluded", m.Name, tally.NotScored,
 			tally.Excluded)
-		return
 	}
-	c.Measured = fmt.Sprintf("%d/%d %s", pass.K, pass.N, percent(v))
-	c.judge(span{pass.Lo, pass.Hi}, span{broken.Lo, broken.Hi}, percent)
+}
+
+// excess holds the questions that were not due against their limit, which each side must
+// meet: the worse decides. Either may break it, so that each has half of the check's
+// chance to fail wrongly.
+func (g *gate) excess(c *Check, a *compare.Arm, s compare.Slice, fail float64) {
+	c.Why = "no trial was scored whose outcome is a state"
+	open := *c
+	outcomes, worst, most := []stats.Outcome{stats.Pass, stats.Inconclusive, stats.Fail}, -1, 0.
+	per100 := func(v float64) string { return fmt.Sprintf("%.2f", v) }
+	for _, m := range []*metric.Metric{metric.DoneAttack, metric.DoneBenign} {
+		tally, each := a.Excess(m, s)
+		if !tally.Arose() {
+			continue
+		}
+		x, side := open, map[*metric.Metric]string{metric.DoneAttack: "attacks", metric.DoneBenign: "benign cases"}[m]
+		asked := g.share(&x, a, tally, each, 100, per100, 1-(1-fail)/2)
+		v, ok := asked.Value()
+		if v *= 100 * float64(each); ok {
+			x.Measured = fmt.Sprintf("%d in %d %s, %s per 100", asked.K, asked.N/each, side, per100(v))
+		} else {
+			x.Why = fmt.Sprintf("none of %d %s was scored", tally.NotScored, side)
+		}
+		if i := slices.Index(outcomes, x.Outcome); i > worst || i == worst && v > most {
+			worst, most, *c = i, v, x
+		}
+	}
+}
+
+// share judges a share, of trials that count each times at most. The limit is one on how
+// often they count in so many trials. It sets the check's outcome, bounds and reason where
+// a trial was scored.
+func (g *gate) share(c *Check, a *compare.Arm, tally compare.Tally, each int, trials float64,
+	figure func(float64) string, fail float64) stats.Rate {
+	pass := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(g.o.Confidence))
+	broken := stats.ClusteredClopperPearson(tally.Families, stats.OneSided(fail))
+	if !pass.Measured() {
+		return pass
+	}
+	scale := trials * float64(each)
+	c.judge(span{scale * pass.Lo, scale * pass.Hi}, span{scale * broken.Lo, scale * broken.Hi}, figure)
 	// Trials that nobody knows the outcome of could all have gone against it.
 	unknown := tally.NotScored + g.missing(a)
-	lo, hi, _ := stats.WorstCase(pass.K, pass.N, unknown)
+	lo, hi, _ := stats.WorstCase(pass.K, pass.N, each*unknown)
+	lo, hi = scale*lo, scale*hi
 	worst, best := hi, lo
 	if c.requirement.AtLeast {
 		worst, best = lo, hi
@@ -306,8 +350,9 @@ func (g *gate) limit(c *Check, a *compare.Arm, m *metric.Metric, s compare.Slice
 	if c.Outcome == stats.Pass && c.requirement.broken(worst) || c.Outcome == stats.Fail && !c.requirement.broken(best) {
 		c.Outcome = stats.Inconclusive
 		c.Why = fmt.Sprintf("%d trials are not scored or missing: with them the rate lies between %s and %s", unknown,
-			percent(lo), percent(hi))
+			figure(lo), figure(hi))
 	}
+	return pass
 }
 
 // span is an interval.

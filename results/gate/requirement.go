@@ -54,7 +54,7 @@ func (c *Check) place() (file string, line int) {
 
 // MetricNames returns the names that a requirement may limit.
 func MetricNames() []string {
-	names := append(metric.Names((*metric.Metric).PerTrial), NotScored)
+	names := append(metric.Names((*metric.Metric).PerTrial), metric.ExcessPer100, NotScored)
 	for _, l := range metric.Latencies() {
 		names = append(names, l.String())
 	}
@@ -120,6 +120,11 @@ func Parse(text, where string) (Requirement, error) {
 		v *= scale
 		if r.AtLeast || v == 0 {
 			return r, problem(where, "use <= with a limit above 0", "%q can never fail, or never pass", text)
+		}
+	case r.Metric == metric.ExcessPer100:
+		if unit != "" || r.AtLeast {
+			return r, problem(where, "so many per 100 trials, at most: guard.excess_per_100 <= 5",
+				"%q is no limit of the questions that were not due", text)
 		}
 	case r.Metric == NotScored:
 		if unit != "" || v != math.Trunc(v) || r.AtLeast {

@@ -122,7 +122,8 @@ func excess(sides *[2]asking) *float64 {
 type asking struct{ trials, excess int64 }
 
 func (x *arm) ask(t *results.Trial, situation string) {
-	if t.Done == nil {
+	excess, ok := metric.Excess(t)
+	if !ok {
 		return
 	}
 	sides := x.questions[situation]
@@ -138,5 +139,5 @@ func (x *arm) ask(t *results.Trial, situation string) {
 		side = &sides[1]
 	}
 	side.trials++
-	side.excess += int64(max(0, t.Asked-t.Due))
+	side.excess += int64(excess)
 }
