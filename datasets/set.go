@@ -26,6 +26,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // MaxSaid is the most that a user says in one turn or later query, and that an
@@ -129,8 +130,15 @@ func Open(ctx context.Context, nameOrFile string) (*Set, error) {
 	if err != nil {
 		var pe *fs.PathError
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &Error{What: "no built-in set and no file is named " + Quote(nameOrFile),
-				Remedy: "built-in sets: " + strings.Join(Names(), ", ")}
+			names := Names()
+			remedy := "built-in sets: " + strings.Join(names, ", ")
+			for _, b := range builtins() {
+				names = append(names, b.Name+"@"+b.Version)
+			}
+			if near := settings.Nearest(nameOrFile, names); near != "" {
+				remedy = "did you mean " + near + "? " + remedy
+			}
+			return nil, &Error{What: "no built-in set and no file is named " + Quote(nameOrFile), Remedy: remedy}
 		}
 		if errors.As(err, &pe) {
 			err = pe.Err

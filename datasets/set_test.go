@@ -208,7 +208,7 @@ func TestYAMLErrorsNameTheLineOfTheField(t *testing.T) {
 func TestOpenSaysWhatItKnows(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct{ name, want string }{
-		{"memtox-snoke", `no built-in set and no file is named "memtox-snoke"; built-in sets: memtox-bench, memtox-collision, memtox-fresh, memtox-frontier, memtox-oob, memtox-smoke`},
+		{"memtox-snoke", `no built-in set and no file is named "memtox-snoke"; did you mean memtox-smoke? built-in sets: memtox-bench, memtox-collision, memtox-fresh, memtox-frontier, memtox-oob, memtox-smoke`},
 		{"builtin.go", `builtin.go: cannot tell the format by the ending ".go"; name it .jsonl or .yaml, with .zst if it is compressed`},
 		{"importers", `importers is no regular file; write the cases to a file first`},
 	} {

@@ -54,6 +54,18 @@ func ModelNames() []string {
 
 func modelKinds() []string { return append(ModelNames(), "openai:NAME", "ollama:NAME") }
 
+// unknownModel is the problem of a model, or of a judge, whose kind is not among those known.
+func unknownModel(where, what, got string, known []string) error {
+	p := settings.Unknown(where, what, got, known)
+	if _, name, _ := strings.Cut(strings.TrimPrefix(got, "llm:"), ":"); name != "" {
+		own := strings.Split(strings.ReplaceAll(strings.Join(known, "\n"), "NAME", name), "\n")
+		if n := settings.Nearest(got, own); n != "" {
+			p.Hint = fmt.Sprintf("did you mean %q?", n)
+		}
+	}
+	return p
+}
+
 // Model makes the model that the settings name: the reference model in this
 // process, or one behind a server.
 func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) {
@@ -70,12 +82,12 @@ func (o ModelOptions) Model(ctx context.Context, c Config) (model.Model, error) 
 		if named {
 			var err error
 			if s, err = reference.Parse(name); err != nil || name == "" {
-				return nil, settings.Unknown("--model", "model", c.Model, modelKinds())
+				return nil, unknownModel("--model", "model", c.Model, modelKinds())
 			}
 		}
 		return reference.New(s, reference.NewCache(cacheBytes)), nil
 	case kind != "openai" && kind != "ollama":
-		return nil, settings.Unknown("--model", "model", c.Model, modelKinds())
+		return nil, unknownModel("--model", "model", c.Model, modelKinds())
 	case name == "":
 		return nil, &settings.Problem{Where: "--model", What: kind + ": names no model",
 			Hint: "write it as " + kind + ":NAME"}

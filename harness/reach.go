@@ -138,17 +138,27 @@ func shown(v string) string { return fmt.Sprintf("%q", inert.Clip(v, 300)) }
 
 // argument is what to write on a command line so that the setting has its value of c.
 func argument(s settings.Key, c *Config) string {
-	var back Config
-	text := s.Of(c).String()
+	v := s.Of(c)
+	plain := func(flags ...string) bool {
+		var back Config
+		err, text := s.Of(&back).Set(flags...), strings.Join(flags, "")
+		return err == nil && reflect.DeepEqual(s.Of(&back).JSON(), v.JSON()) && len(text) <= 4096 && inert.Text(text) == text
+	}
 	name := "--" + s.Flag + " "
 	if s.Flag == "" {
 		name = "--set " + s.Name + "="
 	}
-	switch err := s.Of(&back).Set(text); {
-	case err != nil || !reflect.DeepEqual(s.Of(&back).JSON(), s.Of(c).JSON()), len(text) > 4096, inert.Text(text) != text:
+	if text := v.String(); plain(text) {
+		return name + inert.Shell(text)
+	}
+	items := v.Items()
+	if s.Flag == "" || len(items) == 0 || !plain(items...) {
 		return "-f FILE with the key " + s.Name
 	}
-	return name + inert.Shell(text)
+	for i, item := range items {
+		items[i] = name + inert.Shell(item)
+	}
+	return strings.Join(items, " ")
 }
 
 // Again is the command that goes on with the run in the directory out: its settings

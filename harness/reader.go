@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/memtox/memtox/harness/score"
@@ -18,13 +17,12 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, err
 	name, ok := strings.CutPrefix(c.Judge, "llm:")
 	switch kind, _, _ := strings.Cut(name, ":"); {
 	case !ok:
-		return nil, &settings.Problem{Where: "--judge", What: fmt.Sprintf("unknown judge %q", c.Judge),
-			Hint: "deterministic, or llm:MODEL, for instance llm:openai:NAME"}
+		return nil, unknownModel("--judge", "judge", c.Judge, []string{Deterministic, "llm:openai:NAME", "llm:ollama:NAME"})
 	case kind == "reference":
 		return nil, &settings.Problem{Where: "--judge", What: name + " is no language model: it answers no questions",
 			Hint: "name a model such as llm:openai:NAME"}
 	case kind != "openai" && kind != "ollama":
-		return nil, settings.Unknown("--judge", "model", name, []string{"openai:NAME", "ollama:NAME"})
+		return nil, unknownModel("--judge", "model", name, []string{"openai:NAME", "ollama:NAME"})
 	}
 	main, _, _ := strings.Cut(c.Model, ":")
 	elsewhere := c.JudgeBaseURL != "" || !strings.HasPrefix(name, main+":")

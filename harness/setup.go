@@ -349,11 +349,7 @@ func (c Catalog) open(ctx context.Context, name string) (*datasets.Set, error) {
 	case err == nil || errors.Is(err, context.Canceled):
 		return set, err
 	case errors.As(err, &e) && e.File == "":
-		p := &settings.Problem{Where: "--dataset", Err: err}
-		if n := settings.Nearest(name, datasets.Names()); n != "" {
-			p.Hint = fmt.Sprintf("did you mean %q?", n)
-		}
-		return nil, p
+		return nil, &settings.Problem{Where: "--dataset", Err: err}
 	}
 	return nil, settings.Placed("", err)
 }

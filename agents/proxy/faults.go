@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Fault is a way in which an answer goes wrong.
@@ -58,7 +60,8 @@ func ParseFaults(s string) (Faults, error) {
 		}
 		k := slices.Index(faultNames[:], name)
 		if k <= int(NoFault) {
-			return f, fmt.Errorf("reading the faults: there is no fault %q: all, %s", name, strings.Join(faultNames[1:], ", "))
+			return f, fmt.Errorf("reading the faults: %w",
+				settings.Unknown("", "fault", name, append([]string{"all"}, faultNames[1:]...)))
 		}
 		f[k] = share
 	}

@@ -138,7 +138,15 @@ func newDatasetsShow(env *Env, c *cobra.Command) action {
 		k, ok := set.Find(*id)
 		switch {
 		case !ok:
-			return &settings.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
+			var ids []string
+			for i := range set.Cases {
+				ids = append(ids, set.Cases[i].ID)
+			}
+			p := &settings.Problem{Where: "--case", What: fmt.Sprintf("%s has no case %q", set.Name, *id)}
+			if near := settings.Nearest(*id, ids); near != "" {
+				p.Hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return p
 		case *format == "json":
 			return printJSON(env, k)
 		}

@@ -96,6 +96,72 @@ func TestBadInputIsOneClearLine(t *testing.T) {
 	}
 }
 
+// Whatever has a name is suggested where two of its letters are swapped.
+func TestSwappedLettersStillGetTheNameThatWasMeant(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "4",
+		"--format", "json", "--out", "r")
+	c.write("mix.yaml", "attack: {extrenal: 1}\n")
+	c.write("rnu.yaml", "sede: 1\n")
+	for args, meant := range map[string]string{
+		"copmare r":                                    "compare",
+		"guard srve":                                   "serve",
+		"run --defesne none":                           "--defense",
+		"run --set backgruond=3":                       "background",
+		"run -f rnu.yaml":                              "seed",
+		"run --defense gaurd":                          "guard",
+		"run --defense keyword:srtict":                 "strict",
+		"run --defense guard:srtict":                   "strict",
+		"run --defense keyword@raed":                   "read",
+		"run --agent hemres":                           "hermes",
+		"run --model refernece:naive":                  "reference:naive",
+		"run --model opneai:gpt-x":                     "openai:gpt-x",
+		"run --judge llm:olalma:x":                     "ollama:x",
+		"run --dataset memtox-smkoe":                   "memtox-smoke",
+		"run --dataset memtox-becnh@v1":                "memtox-bench@v1",
+		"datasets show memtox-smkoe":                   "memtox-smoke",
+		"run --class policy_fcat":                      "policy_fact",
+		"run --mutate parahprase":                      "paraphrase",
+		"datasets fetch mpbecnh":                       "mpbench",
+		"compare r --metric hram":                      "harm",
+		"compare r --by clsas":                         "class",
+		"compare r --by situatoin":                     "situation",
+		"compare r --against nnoe":                     "none",
+		"compare r --defense keywrod":                  "keyword",
+		"compare r --agent hemres":                     "hermes",
+		"reproduce mpbench-tabel2":                     "mpbench-table2",
+		"serve-model --faults turncate=1":              "truncate",
+		"datasets show memtox-smoke --case m-baaeebd3": "m-baaebed3",
+	} {
+		code := c.run(strings.Fields(args)...)
+		if line := c.err.String(); code != Usage || !strings.Contains(line, "did you mean "+meant+"?") &&
+			!strings.Contains(line, `did you mean "`+meant+`"?`) {
+			t.Errorf("memtox %s: exit code %d, %s", args, code, line)
+		}
+	}
+	c.must("run", "--agent", "hermes", "--defense", "none", "--limit", "10", "--format", "json", "--out", "states")
+	c.write("mix.yaml", "attack: {extrenal task high: 1, external: 1}\nbenign: {external: 1}\n")
+	if out := c.must("situations", "states", "--mix", "mix.yaml"); !strings.Contains(out, "extrenal task high, perhaps external") {
+		t.Errorf("%s", out)
+	}
+}
+
+// What follows exec: may hold commas, and ends where its flag does.
+func TestEachDefenseFlagIsAnArmOfItsOwn(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := "=exec:env " + asMain + "=1 " + self + " guard serve --log off"
+	c := newConsole(t)
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--limit", "2", "--out", "r", "--format", "json",
+		"--defense", "a"+guard, "--defense", "none", "--defense", "b"+guard)
+	r, err := results.ReadRun(c.dir + "/r")
+	if err != nil || strings.Join(r.Defenses, " ") != "a none b" {
+		t.Errorf("the arms are %q: %v", r.Defenses, err)
+	}
+}
+
 func TestHostileNamesDoNotColourErrors(t *testing.T) {
 	c := newConsole(t)
 	for _, args := range [][]string{

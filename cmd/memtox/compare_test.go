@@ -58,7 +58,7 @@ func TestCompareRefusals(t *testing.T) {
 		"compare absent":                "absent",
 		"compare a --metric rsr":        "memtox: rsr is not compared across arms: ",
 		"compare a --metric nonsense":   `memtox: unknown metric "nonsense"`,
-		"compare a --by mood":           `memtox: unknown slice "mood"`,
+		"compare a --by mood":           `memtox: --by: unknown slice "mood"`,
 		"compare a --show all":          `memtox: --show: unknown value "all"`,
 		"compare a --format xml":        `memtox: --format: unknown `,
 		"compare a --against keywrd":    "keywrd",

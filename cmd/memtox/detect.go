@@ -29,9 +29,8 @@ var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed
 const latencySample = 1000
 
 func newDetect(env *Env, c *cobra.Command) action {
-	f := &runFlags{}
 	flags := c.Flags()
-	f.settings(c, func(k settings.Key) bool { return slices.Contains(detectKeys, k.Name) },
+	f := newRunFlags(c, func(k settings.Key) bool { return slices.Contains(detectKeys, k.Name) },
 		map[string]string{"out": "Keep rows here, as a run does (compare, gate and export read them)"})
 	for _, sf := range f.flags {
 		if sf.key.Name == "defense" {
@@ -45,7 +44,6 @@ func newDetect(env *Env, c *cobra.Command) action {
 		"a defense screens)")
 	stored := flags.String("stored", "0", "How many ordinary memories are stored: `N,...`; at the first the texts are "+
 		"classified, at the others latency is measured on up to 1,000 of them")
-	flags.StringArrayVar(&f.sets, "set", nil, "Set a filter without a flag: `KEY=VALUE` (channel, domain, goal, signal)")
 	must(c.RegisterFlagCompletionFunc("origin", completeList(datasets.Origins)))
 	must(c.RegisterFlagCompletionFunc("gate", cobra.FixedCompletions([]string{"write", "input", "read"},
 		cobra.ShellCompDirectiveNoFileComp)))
@@ -54,12 +52,11 @@ func newDetect(env *Env, c *cobra.Command) action {
 		if err != nil {
 			return err
 		}
-		conf, err := f.config(env, nil)
+		base := harness.DefaultConfig()
+		base.Defenses = slices.Clone(detectDefenses)
+		conf, err := f.config(env, &base)
 		if err != nil {
 			return err
-		}
-		if !flags.Changed("defense") {
-			conf.Defenses = slices.Clone(detectDefenses)
 		}
 		return detect(ctx, env, conf, harness.DetectOptions{Origin: *origin, Gate: *gate, Stored: sizes[0]},
 			sizes[1:])

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,21 @@ func TestDetectPrintsWhatItMeasured(t *testing.T) {
 
 // Whatever a clock decides is left out of the golden output.
 var timing = regexp.MustCompile(`[0-9.]+(/[0-9.]+){3} (µs|ms)`)
+
+func TestDetectReadsAnExperimentFile(t *testing.T) {
+	c := newConsole(t)
+	c.write("x.yaml", "dataset: memtox-smoke\nlimit: 4\ndefense: keyword\nformat: json\n")
+	want := c.must("detect", "--dataset", "memtox-smoke", "--limit", "4", "--defense", "keyword,signed", "--format", "json",
+		"--out", "a")
+	got := c.must("detect", "-f", "x.yaml", "--defense", "keyword,signed", "--out", "b") // the flag wins over the file
+	names := regexp.MustCompile(`"defense": *"\w+"`)
+	if a, b := names.FindAllString(want, -1), names.FindAllString(got, -1); len(a) == 0 || !slices.Equal(a, b) {
+		t.Errorf("by flags %q, by the file %q", a, b)
+	}
+	if out := c.must("detect", "-f", "x.yaml"); strings.Contains(out, "provenance") {
+		t.Errorf("the file's defenses are not used:\n%s", out)
+	}
+}
 
 // A guard that scores nothing must be told why, in every format.
 func TestDetectSaysWhyNothingWasScored(t *testing.T) {

@@ -127,26 +127,23 @@ func newSituations(env *Env, c *cobra.Command) action {
 				return &settings.Problem{Where: args[0], What: "has no case whose outcome is a state",
 					Hint: "run memtox-bench@v2, or a set of state families"}
 			}
-			if *format == "json" {
-				type arm struct {
-					Agent      string             `json:"agent"`
-					Defense    string             `json:"defense"`
-					Model      string             `json:"model"`
-					Situations []summary.Situated `json:"situations"`
-					Mixed      *summary.Mixed     `json:"mixed,omitempty"`
-				}
-				var arms []arm
-				for _, a := range s.Arms {
-					arms = append(arms, arm{r.Run().Named(a.Agent), a.Defense, a.Model, a.Situations, a.Mixed})
-				}
-				return printJSON(env, arms)
+			type arm struct {
+				Agent      string             `json:"agent"`
+				Defense    string             `json:"defense"`
+				Model      string             `json:"model"`
+				Situations []summary.Situated `json:"situations"`
+				Mixed      *summary.Mixed     `json:"mixed,omitempty"`
 			}
-			for i := range tables {
-				if err := printTable(env, &tables[i], *format); err != nil {
-					return err
-				}
+			var arms []arm
+			for _, a := range s.Arms {
+				arms = append(arms, arm{r.Run().Named(a.Agent), a.Defense, a.Model, a.Situations, a.Mixed})
 			}
-			return nil
+			return render.Write(env.Stdout, *format, arms, func(p *render.Paper) error {
+				for i := range tables {
+					p.Table(&tables[i])
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -114,7 +114,7 @@ func (f *settingFlag) apply(c *harness.Config) error {
 	if len(f.values) == 0 {
 		return nil
 	}
-	return settings.Placed("--"+f.key.Flag, f.key.Of(c).Set(strings.Join(f.values, ",")))
+	return settings.Placed("--"+f.key.Flag, f.key.Of(c).Set(f.values...))
 }
 
 // settings adds the flags of some settings to a command. help says what one means

@@ -45,6 +45,7 @@ import (
 	"github.com/memtox/memtox/defenses/keyword"
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/defenses/signed"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Register adds the defense guard.
@@ -73,8 +74,9 @@ func load(argument string, env defenses.Env) (*Policy, error) {
 	case slices.Contains(Presets(), argument):
 		return Preset(argument)
 	case path.Ext(argument) == "":
-		return nil, fmt.Errorf("unknown preset %q: one of %s, or a policy file whose name ends in .yaml", argument,
-			strings.Join(Presets(), ", "))
+		p := settings.Unknown("", "preset", argument, Presets())
+		p.Hint += "; the name of a policy file ends in .yaml"
+		return nil, p
 	}
 	data, err := env.File(argument)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/keyword"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Mode says what the guard does with what its checks find.
@@ -192,7 +193,7 @@ func Presets() []string { return []string{"strict", "standard", "permissive"} }
 // Preset returns a policy that comes with the guard.
 func Preset(name string) (*Policy, error) {
 	if !slices.Contains(Presets(), name) {
-		return nil, fmt.Errorf("unknown preset %q: one of %s", name, strings.Join(Presets(), ", "))
+		return nil, settings.Unknown("", "preset", name, Presets())
 	}
 	data, err := presets.ReadFile(path.Join("presets", name+".yaml"))
 	if err != nil {

@@ -16,11 +16,11 @@ package keyword
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -42,7 +42,7 @@ func Register(r *defenses.Registry) {
 		case Relaxed:
 			return New(Relaxed), nil
 		}
-		return nil, fmt.Errorf("unknown scope %q: one of strict, relaxed", argument)
+		return nil, settings.Unknown("", "scope", argument, []string{string(Strict), string(Relaxed)})
 	})
 }
 

@@ -52,13 +52,18 @@ func Placed(where string, err error) error {
 
 // Unknown is the problem of a name that is not among those known.
 func Unknown(where, what, got string, known []string) *Problem {
-	p := &Problem{Where: where, What: fmt.Sprintf("unknown %s %q", what, got)}
+	return &Problem{Where: where, What: fmt.Sprintf("unknown %s %q", what, got), Hint: Meant(got, known)}
+}
+
+// Meant is the hint for a name that is not among those known: the one that was most likely
+// meant, or all of them.
+func Meant(got string, known []string) string {
 	if n := Nearest(got, known); n != "" {
-		p.Hint = fmt.Sprintf("did you mean %q?", n)
-	} else if len(known) > 0 {
-		p.Hint = "one of " + strings.Join(known, ", ")
+		return fmt.Sprintf("did you mean %q?", n)
+	} else if len(known) == 0 {
+		return ""
 	}
-	return p
+	return "one of " + strings.Join(known, ", ")
 }
 
 // Nearest returns the known name that a mistyped one most likely meant, or "".

@@ -126,20 +126,24 @@ func text(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// Set takes the text of a flag.
-func (v Value) Set(s string) error {
+// Set takes the text of a flag, or of a list's the texts of several flags: where one ends,
+// so does its last item, whatever it may hold.
+func (v Value) Set(flags ...string) error {
 	if !v.List() {
-		return v.set(s)
+		return v.set(flags[len(flags)-1])
 	}
-	switch {
-	case v.key.special.Split != nil:
-		return v.setItems(v.key.special.Split(s), "", nil)
-	case strings.TrimSpace(s) == "":
-		return v.setItems(nil, "", nil)
-	case v.key.table.Texts:
-		return v.setItems([]string{s}, "", nil)
+	var items []string
+	for _, s := range flags {
+		switch {
+		case v.key.special.Split != nil:
+			items = append(items, v.key.special.Split(s)...)
+		case v.key.table.Texts && strings.TrimSpace(s) != "":
+			items = append(items, s)
+		case strings.TrimSpace(s) != "":
+			items = append(items, strings.Split(s, ",")...)
+		}
 	}
-	return v.setItems(strings.Split(s, ","), "", nil)
+	return v.setItems(items, "", nil)
 }
 
 func (v Value) set(s string) error {

@@ -148,8 +148,11 @@ func (o *Options) Check() error {
 		}
 		m, ok := metric.Find(name)
 		if !ok || m.PerRecord {
-			return usage(fmt.Sprintf("unknown metric %q", name),
-				"one of "+strings.Join(metric.Names((*metric.Metric).PerTrial), ", ")+", latency_us.write.p50 …")
+			names := metric.Names((*metric.Metric).PerTrial)
+			for _, l := range metric.Latencies() {
+				names = append(names, l.String())
+			}
+			return settings.Unknown("", "metric", name, names)
 		}
 		if m.Conditional {
 			return usage(fmt.Sprintf("%s is not compared across arms: what it is out of depends on the arm itself, or on another "+
@@ -159,7 +162,7 @@ func (o *Options) Check() error {
 	}
 	for _, by := range o.By {
 		if !slices.Contains(SliceNames(), by) {
-			return usage(fmt.Sprintf("unknown slice %q", by), "one of "+strings.Join(SliceNames(), ", "))
+			return settings.Unknown("--by", "slice", by, SliceNames())
 		}
 	}
 	if o.Level != 0 && !(o.Level > 0 && o.Level < 1) {
@@ -288,7 +291,7 @@ func (o *Options) checkNames(tables []*Table) error {
 		c.known = slices.Compact(c.known)
 		for _, n := range c.names {
 			if !slices.Contains(c.known, n) {
-				return usage(fmt.Sprintf("no arm has the %s %q", c.what, n), "there are "+strings.Join(c.known, ", "))
+				return usage(fmt.Sprintf("no arm has the %s %q", c.what, n), settings.Meant(n, c.known))
 			}
 		}
 	}
@@ -322,7 +325,7 @@ func within(t *Table, o Options) ([]duel, error) {
 			}
 		}
 		return nil, usage(fmt.Sprintf("%s has no arm %q to compare with", t.Name, against),
-			"name one with --against: "+strings.Join(names, ", ")+"; or compare all with --all-pairs")
+			settings.Meant(against, names)+"; --against names one, --all-pairs compares all")
 	}
 	if len(out) == 0 {
 		return nil, usage(t.Name+" has no two arms to compare",

@@ -21,7 +21,7 @@ const NoModel = "none"
 
 // Case is what rows say of a case.
 type Case struct {
-	ID, Family, Split, Label, Class, Signal, Channel, Domain, Goal, Kind string
+	ID, Family, Split, Label, Class, Signal, Channel, Domain, Goal, Kind, Situation string
 
 	family int32 // index of the family; a case without one is its own
 	twin   string
@@ -175,8 +175,8 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 		}
 		t.caseOf[x.Case] = c
 		t.cases = append(t.cases, Case{ID: x.Case, Family: x.Family, Split: x.Split, Label: x.Label, Class: x.Class,
-			Signal:  x.Signal,
-			Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, family: f, twin: x.Twin})
+			Signal: x.Signal, Channel: x.Channel, Domain: x.Domain, Goal: x.Goal, Kind: x.Kind, Situation: x.Situation,
+			family: f, twin: x.Twin})
 	}
 	un := unit{c, x.Epoch}
 	if int(t.last) >= len(t.units) || t.units[t.last] != un {
@@ -339,15 +339,18 @@ var slicings = map[string]func(*Case) string{
 		}
 		return c.Class
 	},
-	"signal":  func(c *Case) string { return c.Signal },
-	"channel": func(c *Case) string { return c.Channel },
-	"domain":  func(c *Case) string { return c.Domain },
-	"goal":    func(c *Case) string { return c.Goal },
-	"split":   func(c *Case) string { return c.Split },
+	"signal":    func(c *Case) string { return c.Signal },
+	"channel":   func(c *Case) string { return c.Channel },
+	"situation": func(c *Case) string { return c.Situation },
+	"domain":    func(c *Case) string { return c.Domain },
+	"goal":      func(c *Case) string { return c.Goal },
+	"split":     func(c *Case) string { return c.Split },
 }
 
 // SliceNames returns the columns that cases can be told apart by.
-func SliceNames() []string { return []string{"class", "signal", "channel", "domain", "goal", "split"} }
+func SliceNames() []string {
+	return []string{"class", "signal", "channel", "domain", "goal", "split", "situation"}
+}
 
 // Values returns the values of a column, in the order in which they appear in
 // the run; none is empty.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
@@ -90,7 +91,7 @@ const notMeasured = "not measured"
 func Reproduce(ctx context.Context, name string, in Input) (*Report, error) {
 	t, ok := Find(name)
 	if !ok {
-		return nil, usage(fmt.Sprintf("unknown table %q", name), "one of "+strings.Join(Names(), ", "))
+		return nil, settings.Unknown("", "table", name, Names())
 	}
 	r := &Report{Table: t, Rows: []Row{}, Runs: []string{}}
 	for _, run := range in.Runs {
