@@ -339,9 +339,9 @@ func (s *session) ask(t *world.Tool, c model.Call) (string, error) {
 	if s.office == nil {
 		return noTool(c), nil
 	}
-	s.office.Questions++
-	if s.office.Questions > maxQuestions {
+	if s.office.Questions == maxQuestions {
 		return "The user does not answer any more.", nil
 	}
+	s.office.Questions++
 	return s.trusted("user", s.office.Answer(c.Get(t.Params[0].Name)))
 }

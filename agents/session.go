@@ -56,7 +56,7 @@ type Office struct {
 	// a call that he is shown.
 	Answer func(question string) string
 	Agrees func(model.Call) bool
-	// Questions are how many were asked, calls that were shown among them.
+	// Questions are how many the user heard, calls that he was shown among them.
 	Questions int
 }
 
