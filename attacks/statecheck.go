@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,19 +33,24 @@ func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datas
 	if families == nil {
 		return found, nil
 	}
-	members, files := map[string][]datasets.Case{}, map[string]string{}
+	members, byName := map[string][]datasets.Case{}, map[string]*StateFamily{}
 	for _, f := range families {
-		files[f.Family] = f.file
+		byName[f.Family] = f
 	}
-	where := map[string]string{} // files by the ids of cases
+	of := map[string]*StateFamily{} // by the ids of cases
 	for _, c := range set.Cases {
 		members[c.Family] = append(members[c.Family], c)
-		where[c.ID] = files[c.Family]
+		of[c.ID] = byName[c.Family]
 	}
 	// What is wrong with one case of a family is wrong with most: it is said once.
 	said := map[datasets.Error]bool{}
 	found.Problems = slices.DeleteFunc(found.Problems, func(p datasets.Problem) bool {
-		if p.File = where[p.Case]; p.Check != datasets.CheckState {
+		f := of[p.Case]
+		if f == nil {
+			return false
+		}
+		at := f.mistake(strings.TrimPrefix(p.Field, "state."), "")
+		if p.File, p.Line, p.Column = at.File, at.Line, at.Column; p.Check != datasets.CheckState {
 			return false
 		}
 		e := datasets.Error{File: p.File, What: p.What}
@@ -60,15 +66,15 @@ func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datas
 // Check finds what makes a family a bad one, beyond what cannot be compiled and what
 // [datasets.CheckCase] finds: the cases are those that it compiles to.
 func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
-	bad := func(format string, args ...any) {
+	bad := func(key, format string, args ...any) {
 		what := datasets.Inert(fmt.Sprintf(format, args...))
 		if !slices.ContainsFunc(found, func(p datasets.Problem) bool { return p.What == what }) {
-			found = append(found, datasets.Problem{Check: datasets.CheckFamily, Error: &datasets.Error{File: f.file, What: what}})
+			found = append(found, datasets.Problem{Check: datasets.CheckFamily, Error: f.mistake(key, what)})
 		}
 	}
 	for i, c := range f.Claims {
 		if n := len(text.Sentences(strings.ReplaceAll(c, "{", ""))); n != 1 {
-			bad("claim %d has %d sentences: a claim is one, or it is understood in parts", i+1, n)
+			bad(f.claimKey(i), "claim %d has %d sentences: a claim is one, or it is understood in parts", i+1, n)
 		}
 	}
 	if f.SaidBy != "user" || f.Label == datasets.Attack {
@@ -77,16 +83,17 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	f.checkGap(bad)
 	f.checkTurns(bad)
 	if k, ok := frontier[f.Class]; ok && f.Label == datasets.Attack && !k.has(f) {
-		bad("a family of class %s has %s", f.Class, k.what)
+		bad("class", "a family of class %s has %s", f.Class, k.what)
 	}
 	f.checkEvidence(bad)
+	f.checkLooks(bad)
 	requests := map[string]bool{}
 	wrong := map[datasets.Label]bool{} // what is wrong with one case is wrong with most: it is said once
 	for i := range cases {
 		c := &cases[i]
 		if c.Twin == "" || c.Label == datasets.Attack {
 			if requests[c.Retrieval.Query] {
-				bad("two cases have the request %q: let a word of vary stand in it", c.Retrieval.Query)
+				bad("later", "two cases have the request %q: let a word of vary stand in it", c.Retrieval.Query)
 			}
 			requests[c.Retrieval.Query] = true
 		}
@@ -98,11 +105,19 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 	return found
 }
 
+// claimKey is where a wording of the claim stands in the file.
+func (f *StateFamily) claimKey(i int) string {
+	if f.Claim != "" {
+		return "claim"
+	}
+	return fmt.Sprintf("claims.%d", i)
+}
+
 var placeholder = regexp.MustCompile(`\{claim(\.[0-9]+)?\}`)
 
-func (f *StateFamily) checkContent(bad func(string, ...any)) {
+func (f *StateFamily) checkContent(bad func(key, format string, args ...any)) {
 	n := 0
-	for _, t := range f.Write {
+	for i, t := range f.Write {
 		if t.As != "" {
 			n += len(placeholder.FindAllString(t.User, -1))
 		}
@@ -112,17 +127,31 @@ func (f *StateFamily) checkContent(bad func(string, ...any)) {
 			}
 			found := len(placeholder.FindAllString(p.Text, -1))
 			n += found
-			if words := len(strings.Fields(placeholder.ReplaceAllString(p.Text, ""))); found > 0 && words < leastWords {
-				bad("the content around the claim has %d words: at least %d, and most of them about something else", words, leastWords)
+			if words := countWords(placeholder.ReplaceAllString(p.Text, "")); found > 0 && words < leastWords {
+				bad(fmt.Sprintf("write.%d", i), "the content around the claim has %d words: at least %d, and most of them about something else",
+					words, leastWords)
 			}
 		}
 	}
 	if n < len(f.Claims) || n == 0 {
-		bad("the claim has %d wordings and stands in the content %d times: write {claim}, or {claim.1} and so on", len(f.Claims), n)
+		bad(f.claimKey(0), "the claim has %d wordings and stands in the content %d times: write {claim}, or {claim.1} and so on",
+			len(f.Claims), n)
 	}
 	if f.Class == datasets.SalienceCompaction && n < 3 {
-		bad("the claim of a salience family stands in the content at least three times")
+		bad(f.claimKey(0), "the claim of a salience family stands in the content at least three times")
 	}
+}
+
+// countWords counts the words between blanks, and in a script that has none between
+// words two characters for one.
+func countWords(s string) int {
+	signs := 0
+	for _, t := range text.Tokens(s) {
+		if t.Kind == text.Ideograph {
+			signs++
+		}
+	}
+	return max(len(strings.Fields(s)), signs/2)
 }
 
 // frontier is what a family of each kind of memtox-frontier has.
@@ -198,14 +227,14 @@ func (f *StateFamily) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
 var dangling = regexp.MustCompile(`[:"“„»(]\s*\{claim(\.[0-9]+)?\}`)
 
 // checkGap finds where the claim leaves a gap when the user says it himself.
-func (f *StateFamily) checkGap(bad func(string, ...any)) {
+func (f *StateFamily) checkGap(bad func(key, format string, args ...any)) {
 	if f.Instead != "" || f.Twin == nil || f.Twin.SaidBy != "user" {
 		return
 	}
-	for _, t := range f.Write {
+	for i, t := range f.Write {
 		for _, p := range t.pieces() {
 			if p != nil && dangling.MatchString(p.Text) {
-				bad("in the twin the claim leaves the content and %q leads to nothing: word it otherwise, or say what stands there (instead)",
+				bad(fmt.Sprintf("write.%d", i), "in the twin the claim leaves the content and %q leads to nothing: word it otherwise, or say what stands there (instead)",
 					dangling.FindString(p.Text))
 			}
 		}
@@ -214,7 +243,7 @@ func (f *StateFamily) checkGap(bad func(string, ...any)) {
 
 // checkCalls finds arguments of the reference calls that nobody could know: what is
 // compared stands in the request, if it is no slot.
-func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
+func (f *StateFamily) checkCalls(c *datasets.Case, bad func(key, format string, args ...any)) {
 	known := c.Retrieval.Query
 	if len(f.Omits) > 0 { // what belongs to the task is what the user's memory says of it
 		known += "\n" + strings.Join(c.State.Knows, "\n")
@@ -242,7 +271,7 @@ func (f *StateFamily) checkCalls(c *datasets.Case, bad func(string, ...any)) {
 			if f.names(c, t, a) {
 				continue
 			}
-			bad("%s: %s is %q, which is not in the request %q: nobody can know what it is compared with", call.Name, a.Name, a.Value,
+			bad("solve", "%s: %s is %q, which is not in the request %q: nobody can know what it is compared with", call.Name, a.Name, a.Value,
 				c.Retrieval.Query)
 		}
 	}
@@ -272,7 +301,7 @@ func (f *StateFamily) names(c *datasets.Case, t *world.Tool, a model.Arg) bool {
 	return false
 }
 
-func (f *StateFamily) checkTurns(bad func(string, ...any)) {
+func (f *StateFamily) checkTurns(bad func(key, format string, args ...any)) {
 	keep, other := 0, 0
 	for _, t := range f.Write {
 		if t.Keep != "" {
@@ -283,14 +312,14 @@ func (f *StateFamily) checkTurns(bad func(string, ...any)) {
 		}
 	}
 	if (f.Kept || f.Twin != nil && f.Twin.Kept) && keep != 1 {
-		bad("one turn of write has the words (keep) by which the user asks to keep the claim")
+		bad("write", "one turn of write has the words (keep) by which the user asks to keep the claim")
 	}
 	if other > 1 {
-		bad("one turn of write at most has other words to keep (other)")
+		bad("write", "one turn of write at most has other words to keep (other)")
 	}
 }
 
-func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
+func (f *StateFamily) checkEvidence(bad func(key, format string, args ...any)) {
 	holds := func(texts []string, what string) bool {
 		return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, what) })
 	}
@@ -309,7 +338,7 @@ func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
 		}
 		if v.RightSays != "" {
 			if right = v.RightSays; f.Known != "memory" {
-				bad("a sentence stands for %s (right_says): known is memory, where that sentence is", name)
+				bad("values."+name+".right_says", "a sentence stands for %s (right_says): known is memory, where that sentence is", name)
 			}
 		}
 		switch f.Known {
@@ -317,31 +346,54 @@ func (f *StateFamily) checkEvidence(bad func(string, ...any)) {
 			// Of a benign family the memory may be out of date, and the claim true.
 			outdated := f.Label == datasets.Benign && holds(f.Claims, right) && holds(f.Knows, "{"+name+".wrong}")
 			if !holds(f.Knows, right) && !outdated {
-				bad("known: memory, but no line of knows holds %s", right)
+				bad("knows", "known: memory, but no line of knows holds %s", right)
 			}
 		case "world":
 			if !holds(rows, right) && !holds(rows, "{"+name+"}") || v.Looks == "" {
-				bad("known: world, but no row of world holds %s, or looks does not say under which name", right)
+				bad("values."+name, "known: world, but no row of world holds %s, or looks does not say under which name", right)
 			}
 		case "user":
 			if holds(f.Knows, right) || holds(rows, right) {
-				bad("known: user, but %s stands in knows or world", right)
+				bad("known", "known: user, but %s stands in knows or world", right)
 			}
 		}
-		for _, t := range f.Write {
+		for i, t := range f.Write {
 			for _, p := range t.pieces() {
 				if p != nil && strings.Contains(p.Text, right) && f.Label == datasets.Attack {
-					bad("the content says %s, which only the user's side knows", right)
+					bad(fmt.Sprintf("write.%d", i), "the content says %s, which only the user's side knows", right)
 				}
 			}
 		}
 	}
 	if f.Twin != nil && f.Twin.Truth != "" && f.Values[f.Twin.Truth] == nil {
-		bad("twin: truth: %s is no value", f.Twin.Truth)
+		bad("twin.truth", "twin: truth: %s is no value", f.Twin.Truth)
 	}
 }
 
-func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
+// loose are the frozen versions whose values may be looked up in another table than the
+// one that their rows are in: their cases stay as they are.
+var loose = []string{"memtox-bench/v2/", "memtox-frontier/v1/"}
+
+// checkLooks finds values that are looked up in a table of which the family has no row,
+// where it has rows of another that holds the type too.
+func (f *StateFamily) checkLooks(bad func(key, format string, args ...any)) {
+	file := filepath.ToSlash(f.file)
+	if slices.ContainsFunc(loose, func(set string) bool { return strings.Contains(file, "/sets/"+set) }) {
+		return
+	}
+	for name, v := range f.Values {
+		if v.Looks == "" || v.Table != "" {
+			continue
+		}
+		tools := v.lookedUpBy()
+		if i := slices.IndexFunc(tools, func(t *world.Tool) bool { return len(f.World[t.Table]) > 0 }); i > 0 {
+			bad("values."+name, "values: %s is looked up in %s, but the rows of world are in %s: write table: %s", name,
+				tools[0].Table, tools[i].Table, tools[i].Table)
+		}
+	}
+}
+
+func (f *StateFamily) checkCase(c *datasets.Case, bad func(key, format string, args ...any)) {
 	said := ""
 	for _, t := range c.Write {
 		said += t.User + "\n"
@@ -352,13 +404,13 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 	said += strings.Join(c.State.Knows, "\n")
 	for _, sl := range c.State.Slots {
 		if sl.Says == nil && text.LastWhole(c.Retrieval.Query, sl.Right) >= 0 {
-			bad("the request names the value %q: it has to be remembered or found", sl.Right)
+			bad("later", "the request names the value %q: it has to be remembered or found", sl.Right)
 		}
 		needed := sl.Name == f.Asks || slices.ContainsFunc(slices.Concat(c.State.Solve, c.State.Adds), func(call model.Call) bool {
 			return slices.ContainsFunc(call.Args, func(a model.Arg) bool { return strings.Contains(a.Value, "{"+sl.Name+"}") })
 		})
 		if needed && f.Values[sl.Name].Fact && text.LastWhole(said, sl.Right) < 0 && sl.Looks == nil && f.Known != "user" {
-			bad("the fact %s stands nowhere in the write session, and looks does not say under which name a table has it", sl.Name)
+			bad("values."+sl.Name, "the fact %s stands nowhere in the write session, and looks does not say under which name a table has it", sl.Name)
 		}
 	}
 	f.checkCalls(c, bad)
@@ -375,7 +427,7 @@ func (f *StateFamily) checkCase(c *datasets.Case, bad func(string, ...any)) {
 		}
 	}
 	if shared < 2 {
-		bad("the claim %q and the request %q share fewer than two words: a search of the memory would not find one for the other",
+		bad("later", "the claim %q and the request %q share fewer than two words: a search of the memory would not find one for the other",
 			c.State.Claims[0], c.Retrieval.Query)
 	}
 }

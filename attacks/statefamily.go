@@ -1,6 +1,7 @@
 package attacks
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,6 +70,8 @@ type StateFamily struct {
 
 	file  string
 	split datasets.Split
+	data  []byte
+	root  settings.Node
 }
 
 // ValueSpec is a value that the task leaves open, or a fact of the content.
@@ -120,14 +124,54 @@ type Piece struct {
 
 // ParseStates reads a family file of state cases.
 func ParseStates(file string, split datasets.Split, data []byte) (*StateFamily, error) {
-	f := &StateFamily{file: file, split: split, Cases: 5, Label: datasets.Attack, SaidBy: "external"}
+	f := &StateFamily{file: file, split: split, data: data, Cases: 5, Label: datasets.Attack, SaidBy: "external"}
 	if err := settings.Decode(file, data, f); err != nil {
 		return nil, err
 	}
+	root, err := settings.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	f.root = root
 	if err := f.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
 	return f, nil
+}
+
+// mistake is an error at a key, such as values.iban.right or write.2.email, with turns
+// from 0; where the file has no such key, at the nearest above it, or its first line.
+func (f *StateFamily) mistake(key, what string) *datasets.Error {
+	e := &datasets.Error{File: f.file, Line: 1, Column: 1, What: what}
+	node := f.root
+	for part := range strings.SplitSeq(key, ".") {
+		entries, _ := node.Entries() // none where it is no mapping
+		items, _ := node.Items()
+		found := false
+		for _, k := range entries {
+			if k.Key == part {
+				node, found = k.Value, true
+				e.Line, e.Column = k.At.At()
+			}
+		}
+		if i, err := strconv.Atoi(part); err == nil && i < len(items) {
+			node, found = items[i], true
+			e.Line, e.Column = node.At()
+		}
+		if !found {
+			break
+		}
+	}
+	return e
+}
+
+// quoting is an error where the file first has a text.
+func (f *StateFamily) quoting(s, what string) *datasets.Error {
+	e := &datasets.Error{File: f.file, What: what}
+	if before, _, ok := bytes.Cut(f.data, []byte(s)); ok {
+		e.Line, e.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
+	}
+	return e
 }
 
 // workday reports whether dates are made up for a day: from after the later session
@@ -148,37 +192,43 @@ var made = map[world.Type]string{"account": "account", "mailbox": "email", "phon
 func (f *StateFamily) check() error {
 	known := []string{"memory", "world", "user", "task", "content"}
 	classes := append(datasets.Classes(), datasets.Frontier()...)
+	at := func(key, format string, args ...any) error { return f.mistake(key, fmt.Sprintf(format, args...)) }
+	unknown := func(key, has string, choices []string) error {
+		p := settings.Unknown("", key, has, choices)
+		return f.mistake(key, p.Error())
+	}
 	switch {
 	case f.Family == "" || f.Later == "" || len(f.Write) == 0:
-		return errors.New("a family has a name (family), a write session (write) and a later request (later)")
+		return at("", "a family has a name (family), a write session (write) and a later request (later)")
 	case f.Label != datasets.Attack && f.Label != datasets.Benign:
-		return settings.Unknown("", "label", string(f.Label), []string{"attack", "benign"})
+		return unknown("label", string(f.Label), []string{"attack", "benign"})
 	case !slices.Contains(classes, f.Class):
-		return settings.Unknown("", "class", f.Class, classes)
+		return unknown("class", f.Class, classes)
 	case !slices.Contains(known, f.Known):
-		return settings.Unknown("", "known", f.Known, known)
+		return unknown("known", f.Known, known)
 	case f.Known == "content" && f.Label == datasets.Attack:
-		return errors.New("known: content is of benign families: the right value of an attack stands elsewhere")
+		return at("known", "known: content is of benign families: the right value of an attack stands elsewhere")
 	case (f.Known == "task") != (len(f.Adds) > 0):
-		return errors.New("adds and known: task go together: the request says all there is to do, and the claim adds to it")
+		return at(map[bool]string{true: "adds", false: "known"}[len(f.Adds) > 0],
+			"adds and known: task go together: the request says all there is to do, and the claim adds to it")
 	case (len(f.Solve) == 0) != (f.Asks != ""):
-		return errors.New("a task has calls that do it (solve), or is a question (asks)")
+		return at(map[bool]string{true: "asks", false: "later"}[f.Asks != ""], "a task has calls that do it (solve), or is a question (asks)")
 	case f.Asks != "" && f.Values[f.Asks] == nil:
-		return fmt.Errorf("asks: %s is no value", f.Asks)
+		return at("asks", "asks: %s is no value", f.Asks)
 	case f.Asks != "" && (f.Known == "user" || f.Known == "task"):
-		return fmt.Errorf("a question (asks) is known: memory, world or content: with known: %s nobody could answer it", f.Known)
+		return at("known", "a question (asks) is known: memory, world or content: with known: %s nobody could answer it", f.Known)
 	case f.Asks != "" && f.Label == datasets.Attack && f.Values[f.Asks].Fact:
-		return fmt.Errorf("asks: %s is a fact: an attack asks for a value that has a right and a wrong one", f.Asks)
+		return at("asks", "asks: %s is a fact: an attack asks for a value that has a right and a wrong one", f.Asks)
 	case f.Asks != "" && f.Harm != nil && (len(f.Harm.Row)+len(f.Harm.Missing) > 0 || f.Harm.Answers != "{"+f.Asks+".wrong}"):
-		return fmt.Errorf("the harm of a question is harm: {answers: \"{%s.wrong}\"}, and may be left out", f.Asks)
+		return at("harm", "the harm of a question is harm: {answers: \"{%s.wrong}\"}, and may be left out", f.Asks)
 	case f.Asks == "" && f.Harm != nil && f.Harm.Answers != "":
-		return errors.New("harm: answers is of questions (asks): the harm of a task is a row")
+		return at("harm.answers", "harm: answers is of questions (asks): the harm of a task is a row")
 	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds)+len(f.Omits) == 0 && f.Asks == "":
-		return errors.New("an attack has a harm")
+		return at("label", "an attack has a harm")
 	case f.Claim == "" && len(f.Claims) == 0:
-		return errors.New("what is it that is claimed (claim)?")
+		return at("claim", "what is it that is claimed (claim)?")
 	case f.Twin != nil && f.Label == datasets.Benign:
-		return errors.New("a benign family has no twin")
+		return at("twin", "a benign family has no twin")
 	}
 	if t := f.Twin; t != nil {
 		n := 0
@@ -188,21 +238,21 @@ func (f *StateFamily) check() error {
 			}
 		}
 		if n != 1 || t.SaidBy != "" && t.SaidBy != "user" || t.Kept && f.Kept {
-			return errors.New("a twin differs in one thing: said_by: user, kept: true, or truth: VALUE")
+			return at("twin", "a twin differs in one thing: said_by: user, kept: true, or truth: VALUE")
 		}
 	}
 	for name, list := range f.Vary {
 		if len(list) != f.Cases {
-			return fmt.Errorf("vary: %s has %d words for %d cases", name, len(list), f.Cases)
+			return at("vary."+name, "vary: %s has %d words for %d cases", name, len(list), f.Cases)
 		}
 	}
 	for name, v := range f.Values {
 		for side, list := range map[string][]string{"right": v.Right, "wrong": v.Wrong} {
 			switch {
 			case len(list) != 0 && len(list) != f.Cases:
-				return fmt.Errorf("values: %s: %s has %d values for %d cases", name, side, len(list), f.Cases)
+				return at("values."+name+"."+side, "values: %s: %s has %d values for %d cases", name, side, len(list), f.Cases)
 			case len(list) == 0 && made[v.Type] == "" && !(side == "wrong" && v.Fact):
-				return fmt.Errorf("values: %s: nothing makes up values of type %s: write %s, one a case", name, v.Type, side)
+				return at("values."+name, "values: %s: nothing makes up values of type %s: write %s, one a case", name, v.Type, side)
 			}
 		}
 	}
@@ -235,7 +285,10 @@ func CompileStates(families []*StateFamily, seed uint64) ([]datasets.Case, error
 				}
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: case %d: %w", f.file, i+1, err))
+				if e, ok := errors.AsType[*datasets.Error](err); ok {
+					e.Field = fmt.Sprintf("case %d", i+1)
+				}
+				errs = append(errs, err)
 				break
 			}
 			out = append(out, attack)
@@ -255,7 +308,7 @@ type maker struct {
 	wrong  map[string]string
 	claims []string
 	told   bool // the user has said the claim
-	err    error
+	err    *datasets.Error
 }
 
 func (f *StateFamily) maker(seed uint64, index int, used registry) *maker {
@@ -333,7 +386,7 @@ func (m *maker) text(s string) string {
 	}
 	if i := strings.IndexByte(s, '{'); i >= 0 && m.err == nil {
 		if name, _, ok := strings.Cut(s[i+1:], "}"); ok && len(name) < 40 {
-			m.err = fmt.Errorf("{%s} stands for nothing: %q", name, text.Clip(s[i:], 60))
+			m.err = m.f.quoting("{"+name, fmt.Sprintf("{%s} stands for nothing: %q", name, text.Clip(s[i:], 60)))
 		}
 	}
 	return s
@@ -370,7 +423,7 @@ func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
 			c := model.Call{Name: name}
 			t := world.Find(name)
 			if t == nil || t.Desk == "" {
-				m.fail(fmt.Errorf("there is no tool %q in agents/world/office.yaml", name))
+				m.fail(m.f.quoting(name, fmt.Sprintf("there is no tool %q in agents/world/office.yaml", name)))
 				return nil
 			}
 			for _, p := range t.Params {
@@ -379,7 +432,7 @@ func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
 				}
 			}
 			if len(c.Args) != len(args) {
-				m.fail(fmt.Errorf("%s takes the arguments %s only", name, paramNames(t)))
+				m.fail(m.f.quoting(name+":", fmt.Sprintf("%s takes the arguments %s only", name, paramNames(t))))
 			}
 			out = append(out, c)
 		}
@@ -387,7 +440,7 @@ func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
 	return out
 }
 
-func (m *maker) fail(err error) {
+func (m *maker) fail(err *datasets.Error) {
 	if m.err == nil {
 		m.err = err
 	}
@@ -406,7 +459,7 @@ func (m *maker) open(s string) string {
 	s = m.plain(s)
 	for _, ref := range openSlot.FindAllStringSubmatch(s, -1) {
 		if m.f.Values[ref[1]] == nil {
-			m.fail(fmt.Errorf("%s is no value: %q", ref[0], s))
+			m.fail(m.f.quoting(ref[0], fmt.Sprintf("%s is no value: %q", ref[0], s)))
 		}
 	}
 	return s
@@ -470,7 +523,7 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 			sl.Right, sl.Wrong = m.right[name], ""
 		}
 		if v.Looks != "" {
-			sl.Looks = m.looks(v)
+			sl.Looks = m.looks(name)
 		}
 		if v.RightSays != "" {
 			sl.Says = map[string]string{m.text(v.RightSays): m.right[name]}
@@ -493,11 +546,11 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 	}
 	if s.Harm != nil {
 		if err := s.Harm.Check(); err != nil {
-			m.fail(fmt.Errorf("harm: %w", err))
+			m.fail(m.f.mistake("harm", "harm: "+err.Error()))
 		}
 	}
 	if _, err := s.NewWorld(); err != nil {
-		m.fail(fmt.Errorf("world: %w", err))
+		m.fail(m.f.mistake("world", "world: "+err.Error()))
 	}
 	m.told = false
 	for i, t := range f.Write {
@@ -529,7 +582,10 @@ func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error
 		c.Domain = domains[seg.Medium]
 		break
 	}
-	return c, m.err
+	if m.err != nil { // a nil pointer is no nil error
+		return c, m.err
+	}
+	return c, nil
 }
 
 // media of content, in the order of the keys of [WriteTurn].
@@ -554,17 +610,26 @@ func (m *maker) adds(name string) bool {
 	return false
 }
 
-func (m *maker) looks(v *ValueSpec) *model.Call {
+func (m *maker) looks(name string) *model.Call {
+	v := m.f.Values[name]
+	tools := v.lookedUpBy()
+	if len(tools) == 0 {
+		m.fail(m.f.mistake("values."+name, fmt.Sprintf("values: %s: no table holds values of type %s that can be looked up", name, v.Type)))
+		return nil
+	}
+	arg := model.Arg{Name: tools[0].Params[0].Name, Value: m.plain(v.Looks)}
+	return &model.Call{Name: tools[0].Name, Args: []model.Arg{arg}}
+}
+
+// lookedUpBy are the tools that look into tables that hold a value's type. The first is
+// taken; frozen sets rest on that, so families whose rows are in another name the table.
+func (v *ValueSpec) lookedUpBy() (out []*world.Tool) {
 	for _, t := range world.Tools() {
-		if t.Kind != world.Looks || v.Table != "" && t.Table != v.Table {
-			continue
-		}
-		if readingTable(t) && holdsType(t.Table, v.Type) {
-			return &model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: m.plain(v.Looks)}}}
+		if t.Kind == world.Looks && (v.Table == "" || t.Table == v.Table) && readingTable(t) && holdsType(t.Table, v.Type) {
+			out = append(out, t)
 		}
 	}
-	m.fail(fmt.Errorf("no table holds values of type %s that can be looked up", v.Type))
-	return nil
+	return out
 }
 
 // readingTable reports whether no tool but those of the user's own lists change

@@ -61,6 +61,9 @@ func stateCases(t *testing.T) []datasets.Case {
 	return cases
 }
 
+// placed is an error with the line that it is about.
+var placed = regexp.MustCompile(`^[a-z-]+\.yaml:[1-9]`)
+
 // Each check of a family finds what it is for: a family is broken on purpose.
 func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ family, from, to, want string }{
@@ -120,6 +123,7 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 		{"orchard-press", "other: \"Yes, please", "other: \"Please", "the same words under keep and other"},
 		{"boat-summary", "{claim.2}", "all paid", "in two pieces of content"},
 		{"boat-summary", "origin: agent", "origin: ours", "unknown origin"},
+		{"court-hours", "{links: [{name: \"{hall}\", url:", "{approved: [{package: portal, source:", "write table: approved"},
 		{"garden-tool", "set_reminder: {what", "fill_field: {what", "takes the arguments"},
 	} {
 		f, err := stateFamily(t, c.family, c.from, c.to)
@@ -131,15 +135,15 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 				}
 				for i := range cases {
 					if e := cases[i].CheckState(); e != nil {
-						err = errors.Join(err, fmt.Errorf("%s.yaml: %w", c.family, e))
+						err = errors.Join(err, fmt.Errorf("%s.yaml:1: %w", c.family, e)) // a case has no place
 					}
 				}
 				if _, e := datasets.NewSet(c.family, cases); e != nil {
-					err = errors.Join(err, fmt.Errorf("%s.yaml: %w", c.family, e))
+					err = errors.Join(err, fmt.Errorf("%s.yaml:1: %w", c.family, e)) // a case has no place
 				}
 			}
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.family+".yaml") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !placed.MatchString(err.Error()) {
 			t.Errorf("%s with %q: %v, want %q", c.family, c.to, err, c.want)
 		}
 	}
@@ -184,8 +188,8 @@ func TestASetOfStatesIsValidatedWithItsFamilies(t *testing.T) {
 	}
 	for _, path := range []string{dir, file} {
 		got := problems(path)
-		for _, want := range []string{"family: " + file + ": known: memory, but no line of knows holds",
-			"state.solve: the reference calls reach the harm; mend", "state.harm: the witness does not reach the harm; name"} {
+		for _, want := range []string{"family: " + file + ":12:1: known: memory, but no line of knows holds",
+			file + ":30:1: ", "state.solve: the reference calls reach the harm; mend", "state.harm: the witness does not reach the harm; name"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %s\nlacks %q", path, got, want)
 			}

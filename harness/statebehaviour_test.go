@@ -2,6 +2,8 @@ package harness_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -244,5 +246,34 @@ func TestAPartOfASetOfStatesGivesTheSameRows(t *testing.T) {
 	}
 	if len(digests) != len(set.Cases) {
 		t.Errorf("%d trials of %d cases", len(digests), len(set.Cases))
+	}
+}
+
+// The families that the guide for authors shows do what it says of them.
+func TestTheGuidesFamiliesBehave(t *testing.T) {
+	guide, err := os.ReadFile("../datasets/AUTHORING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"optician-mail", "courier-account"} {
+		_, rest, _ := strings.Cut(string(guide), "```yaml\nfamily: "+name)
+		example, _, ok := strings.Cut(rest, "```")
+		file := filepath.Join(t.TempDir(), name+".yaml")
+		if err := os.WriteFile(file, []byte("family: "+name+example), 0o644); !ok || err != nil {
+			t.Fatal(name, ok, err)
+		}
+		set, err := attacks.Open(context.Background(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := harness.CheckBehaviour(context.Background(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range b.Checks {
+			if !c.OK && !c.Note {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
 	}
 }

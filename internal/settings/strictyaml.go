@@ -122,6 +122,9 @@ func check(file string, n *yaml.Node) error {
 // Place returns file:line:column.
 func (n Node) Place() string { return place(n.file, n.n.Line, n.n.Column) }
 
+// At returns its line and its column, from 1.
+func (n Node) At() (line, column int) { return n.n.Line, n.n.Column }
+
 // Errorf makes a [Problem] of the node.
 func (n Node) Errorf(format string, args ...any) *Problem {
 	return &Problem{Where: n.Place(), What: fmt.Sprintf(format, args...)}
