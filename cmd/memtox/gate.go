@@ -31,6 +31,7 @@ type gateFlags struct {
 	confidenceGiven             bool
 	format                      *string
 	junit, sarif, digest        string
+	init                        bool
 }
 
 func newGate(env *Env, c *cobra.Command) action {
@@ -49,6 +50,8 @@ func newGate(env *Env, c *cobra.Command) action {
 	fs.StringVar(&f.junit, "junit", "", "Write JUnit XML to `FILE` too")
 	fs.StringVar(&f.sarif, "sarif", "", "Write SARIF 2.1.0 to `FILE` too")
 	fs.StringVar(&f.digest, "markdown", "", "Write Markdown to `FILE` too")
+	fs.BoolVar(&f.init, "init", false, "Write limits that the run meets to the file of -f, gate.yaml where there is none; "+
+		"nothing is judged")
 	fs.StringVar(&f.newBaseline, "write-baseline", "", "Write the run as a baseline to `FILE`; nothing is judged")
 	return func(_ context.Context, args []string) error {
 		f.confidenceGiven = fs.Changed("confidence")
@@ -57,6 +60,9 @@ func newGate(env *Env, c *cobra.Command) action {
 }
 
 func (f *gateFlags) run(env *Env, dir string) error {
+	if f.init {
+		return f.writeSample(env, dir)
+	}
 	if f.newBaseline != "" {
 		return f.writeBaseline(env, dir)
 	}
@@ -226,6 +232,34 @@ func (f *gateFlags) writeBaseline(env *Env, dir string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stderr, "memtox: %d trials written to %s\n", n, f.newBaseline)
+	return err
+}
+
+// writeSample writes a file of limits that the run meets.
+func (f *gateFlags) writeSample(env *Env, dir string) error {
+	if len(f.require) > 0 || f.baseline != "" || f.newBaseline != "" || f.junit+f.sarif+f.digest != "" {
+		return &settings.Problem{Where: "--init", What: "it writes a file of limits and judges nothing",
+			Hint: "give it the run, and -f where the file is not to be gate.yaml; judge the run in a command of its own"}
+	}
+	if err := (&gate.Options{Confidence: f.Confidence, Baseline: &compare.Table{}, Exact: true}).Check(); err != nil {
+		return err
+	}
+	file := cmp.Or(f.file, "gate.yaml")
+	if st, err := os.Stat(env.path(file)); file != "-" && err == nil && st.Size() > 0 {
+		return &settings.Problem{Where: "--init", What: file + " is there already", Hint: "name another with -f"}
+	}
+	t, err := env.loadTable(dir, compare.LoadOptions{})
+	if err != nil {
+		return err
+	}
+	var n int
+	err = env.output(file, func(w io.Writer) (err error) {
+		n, err = gate.Sample(w, t, f.Confidence, "memtox gate --init "+dir)
+		return err
+	})
+	if err == nil && file != "-" {
+		env.say("%d limits written to %s; hold a run to them: memtox gate %s -f %s", n, file, dir, file)
+	}
 	return err
 }
 

@@ -119,3 +119,59 @@ func TestGateWritesItsFilesAndABaseline(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, c.out.String(), c.err.String())
 	}
 }
+
+// The limits that a run is the model of hold for it and for other samples of the same
+// settings, and not for a worse defense.
+func TestGateInitWritesLimitsThatHoldUntilTheDefenseIsWorse(t *testing.T) {
+	c := newConsole(t)
+	run := []string{"run", "--agent", "hermes", "--limit", "300", "--out"}
+	c.must(append(run, "a", "--defense", "none,no-memory,mine=guard")...)
+	c.must("gate", "--init", "a")
+	if c.out.Len() > 0 || !strings.Contains(c.err.String(), "memtox: 12 limits written to gate.yaml") {
+		t.Errorf("%s%s", c.out.String(), c.err.String())
+	}
+	b, err := os.ReadFile(c.dir + "/gate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"dataset: memtox-bench@v2 #", "hermes (naive)/none:\n    - harm >= 0.", "#   rescued ",
+		"hermes (cautious)/mine:\n    - harm <= 0.", "- rescued >= 0.", "- done_benign >= 0.", "- wrong <= 0.",
+		"- excess_per_100 <= "} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("there is no %q in\n%s", want, b)
+		}
+	}
+	if strings.Contains(string(b), "no-memory") {
+		t.Errorf("a control has limits:\n%s", b)
+	}
+	c.must("gate", "a", "-f", "gate.yaml")
+	for _, seed := range []string{"2", "3", "4"} {
+		c.must(append(run, seed, "--defense", "none,mine=guard", "--seed", seed)...)
+		c.must("gate", seed, "-f", "gate.yaml")
+	}
+	c.must(append(run, "worse", "--defense", "none,mine=provenance")...)
+	if code := c.run("gate", "worse", "-f", "gate.yaml"); code != BadNews ||
+		!strings.Contains(c.out.String(), "fail          hermes (cautious)/mine.harm") {
+		t.Errorf("a worse defense: exit code %d\n%s%s", code, c.out.String(), c.err.String())
+	}
+	c.must("gate", "--init", "a", "-f", "-")
+	if c.out.String() != string(b) {
+		t.Errorf("on standard output:\n%s", c.out.String())
+	}
+	c.must(append(run, "tiny", "--defense", "no-memory")...)
+	for args, want := range map[string]string{
+		"gate --init":                      "needs a run directory",
+		"gate --init a":                    "memtox: --init: gate.yaml is there already (name another with -f)",
+		"gate --init a --baseline b":       "memtox: --init: it writes a file of limits",
+		"gate --init a --confidence 95":    "memtox: --confidence: ",
+		"gate --init absent -f other.yaml": "absent",
+		"gate --init tiny -f other.yaml":   "memtox: --init: tiny has no figure",
+	} {
+		if code := c.run(strings.Fields(args)...); code != Usage || !strings.Contains(c.err.String(), want) {
+			t.Errorf("memtox %s: exit code %d, %s%s", args, code, c.err.String(), c.out.String())
+		}
+	}
+	if _, err := os.Stat(c.dir + "/other.yaml"); err == nil {
+		t.Error("a refused run left a file")
+	}
+}
