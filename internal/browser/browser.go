@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -218,3 +219,43 @@ func (p *Page) Contrast() []string {
 
 //go:embed contrast.js
 var contrastScript string
+
+// Clipped returns what cannot be seen whole without scrolling sideways: boxes outside the
+// window, boxes whose content is cut or scrolls, parts of drawings over their edge. What
+// is within an element of the selectors may scroll.
+func (p *Page) Clipped(allowed ...string) []string {
+	p.t.Helper()
+	var bad []string
+	p.Eval("("+clippedScript+")("+strconv.Quote(strings.Join(allowed, ", "))+")", &bad)
+	return bad
+}
+
+//go:embed clipped.js
+var clippedScript string
+
+// View is a window to look at a page through.
+type View struct {
+	Name          string
+	Width, Height int64
+	Colours       string // that the user prefers: light or dark
+}
+
+// Views are a phone, a tablet and a desk, in light and dark.
+var Views = []View{{"390", 390, 844, "light"}, {"768-dark", 768, 1024, "dark"}, {"1400", 1400, 900, "light"},
+	{"1400-dark", 1400, 900, "dark"}}
+
+// Everywhere looks at the page through all [Views] and fails the test for what is clipped
+// or hard to read in one. It leaves a picture of each.
+func (p *Page) Everywhere(name string, allowed ...string) {
+	p.t.Helper()
+	for _, v := range Views {
+		p.Size(v.Width, v.Height, v.Colours)
+		for _, bad := range p.Clipped(allowed...) {
+			p.t.Errorf("%s at %s: %s", name, v.Name, bad)
+		}
+		for _, bad := range p.Contrast() {
+			p.t.Errorf("%s at %s: contrast %s", name, v.Name, bad)
+		}
+		p.Shot(name + "-" + v.Name)
+	}
+}

@@ -83,25 +83,27 @@ func cellsOf(v *summary.Verdict, c *summary.Cell) []string {
 	return cells
 }
 
-// Look is the table of a verdict with all its lines, for a page.
-func Look(v *summary.Verdict) Table {
-	t := Table{Labels: 1, Header: []string{"defense"}}
+// Look is a verdict with all its lines for a page: a table an agent, which its title
+// names, so that they fit a phone.
+func Look(v *summary.Verdict) (out []Table) {
 	groups := columnsOf(v)
-	for _, g := range groups {
-		for _, h := range headsOf(v) {
-			t.Header = append(t.Header, g.title+": "+h)
+	for i, g := range groups {
+		t := Table{Title: g.title, Labels: 1, Header: append([]string{"defense"}, headsOf(v)...)}
+		last := i == len(groups)-1
+		if last {
+			t.Header = append(t.Header, "p50")
 		}
-	}
-	t.Header = append(t.Header, "p50")
-	for i := range v.Lines {
-		l := &v.Lines[i]
-		row := []string{l.Defense}
-		for _, g := range groups {
-			row = append(row, cellsOf(v, &l.By[g.cell])...)
+		for k := range v.Lines {
+			l := &v.Lines[k]
+			row := append([]string{l.Defense}, cellsOf(v, &l.By[g.cell])...)
+			if last {
+				row = append(row, brief(l.P50))
+			}
+			t.Add(row...)
 		}
-		t.Add(append(row, brief(l.P50))...)
+		out = append(out, t)
 	}
-	return t
+	return out
 }
 
 // tableOf are the lines of the table: a defense a line, agents side by side.

@@ -20,8 +20,8 @@ func file(t testing.TB, page string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// In a real browser: no complaint, no request, enough contrast, nothing wider
-// than a phone, nothing cut off at the edges of a plot.
+// In a real browser, at three widths, light and dark, folded and open: no complaint, no
+// request, enough contrast, and nothing clips.
 func TestPageInABrowser(t *testing.T) {
 	words := runtest.Spec{Trials: 960, NotScored: 0.02,
 		Defenses: []string{"none", "block-all", "memoryguard", "provenance", "guard", "guard@write"}}
@@ -30,43 +30,20 @@ func TestPageInABrowser(t *testing.T) {
 	for name, spec := range map[string]runtest.Spec{"words": words, "states": states} {
 		address := file(t, htmlOf(t, read(t, spec)))
 		p := browser.Open(t)
-		for _, view := range []struct {
-			name          string
-			width, height int64
-			colours       string
-		}{{"wide", 1400, 900, "light"}, {"dark", 1400, 900, "dark"}, {"tablet", 768, 1024, "light"},
-			{"phone", 390, 844, "light"}} {
-			p.Size(view.width, view.height, view.colours)
-			p.Go(address)
-			shot := "report-" + name + "-" + view.name
-			p.Shot(shot)
-			var tall int
-			p.Eval("document.documentElement.scrollHeight", &tall)
-			if spec.States && view.name == "wide" && tall >= 6000 {
-				t.Errorf("%s: the page is %d pixels tall", shot, tall)
-			}
-			p.Eval("document.querySelectorAll('details').forEach(d => d.open = true), 0", new(int))
-			for _, bad := range p.Contrast() {
-				t.Errorf("%s: contrast %s", shot, bad)
-			}
-			var wider int
-			p.Eval("document.documentElement.scrollWidth - innerWidth", &wider)
-			if wider > 0 {
-				t.Errorf("%s: the page is %d pixels wider than the window", shot, wider)
-			}
-			var cut []string
-			p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const b = s.getBoundingClientRect();
-				return [...s.querySelectorAll('text, rect, circle')].filter(e => { const r = e.getBoundingClientRect();
-					return r.width && (r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1); }).map(e => s.querySelector('title').textContent + ': ' + e.textContent); })`, &cut)
-			for _, c := range cut {
-				t.Errorf("%s: cut off: %s", shot, c)
-			}
-			var overlap []string
-			p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const ts = [...s.querySelectorAll('text')].filter(e => !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
-				return ts.flatMap(([e, a], i) => ts.slice(i + 1).filter(([f, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([f]) => s.querySelector('title').textContent + ': ' + e.textContent + ' / ' + f.textContent)); })`, &overlap)
-			for _, o := range overlap {
-				t.Errorf("%s: texts overlap: %s", shot, o)
-			}
+		p.Go(address)
+		p.Everywhere("report-" + name)
+		var tall int
+		p.Eval("document.documentElement.scrollHeight", &tall)
+		if spec.States && tall >= 6000 {
+			t.Errorf("%s: the page is %d pixels tall", name, tall)
+		}
+		p.Eval("document.querySelectorAll('details').forEach(d => d.open = true), 0", new(int))
+		p.Everywhere("report-" + name + "-open")
+		var overlap []string
+		p.Eval(`[...document.querySelectorAll('svg')].flatMap(s => { const ts = [...s.querySelectorAll('text')].filter(e => !e.getAttribute('transform')).map(e => [e, e.getBoundingClientRect()]);
+			return ts.flatMap(([e, a], i) => ts.slice(i + 1).filter(([f, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4).map(([f]) => s.querySelector('title').textContent + ': ' + e.textContent + ' / ' + f.textContent)); })`, &overlap)
+		for _, o := range overlap {
+			t.Errorf("%s: texts overlap: %s", name, o)
 		}
 		p.Quiet(address)
 	}

@@ -61,12 +61,20 @@ func follow(order []string, page map[string][]shownRate) map[string][]shownRate 
 	return page
 }
 
+// ofStates is what rates are called where outcomes are states.
+var ofStates = map[*metric.Metric]*metric.Metric{metric.EndToEnd: metric.Harm, metric.Utility: metric.DoneBenign,
+	metric.UtilityUnderAttack: metric.DoneAttack}
+
 // heads stand over the columns of a section's rates.
 func (r *Report) heads(section string) (out row) {
 	for _, x := range onPage[section] {
 		if r.summary.Has(x.m) {
-			out = append(out, [][]string{short: {x.head}, ranged: {x.head, r.interval()},
-				wide: {"k/n", x.head, r.interval()}}[x.as]...)
+			head := x.head
+			if is, ok := ofStates[x.m]; ok && r.states() {
+				head = is.Head
+			}
+			out = append(out, [][]string{short: {head}, ranged: {head, r.interval()},
+				wide: {"k/n", head, r.interval()}}[x.as]...)
 		}
 	}
 	return out

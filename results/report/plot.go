@@ -15,7 +15,7 @@ import (
 var plotText string
 
 var plots = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("plots").Parse(plotText)) // not at the start of every command
+	return template.Must(template.New("plots").Funcs(template.FuncMap{"shown": inert.Text}).Parse(plotText)) // not at the start of every command
 })
 
 // px is a place or a length in CSS pixels.
@@ -31,15 +31,8 @@ type canvas struct {
 	Width, Height   px
 }
 
-const plotWidth px = 760
-
-// Class says how much of the page's width the drawing takes.
-func (c canvas) Class() string {
-	if c.Width < 500 {
-		return "half"
-	}
-	return "wide"
-}
+// plotWidth is that of every drawing: it fits a phone without scrolling.
+const plotWidth px = 372
 
 // draw fills a template of plots.svg, which escapes what texts hold.
 func draw(name string, data any) template.HTML {
@@ -104,14 +97,4 @@ func clip(t string, width px) string {
 		out += string(r)
 	}
 	return out + "…"
-}
-
-// labelRoom is the width that the labels left of rows take.
-func labelRoom(labels []string) px {
-	const most = 230
-	room := px(60)
-	for _, l := range labels {
-		room = max(room, textWidth(l))
-	}
-	return min(room, most) + 14
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// rowPlot has a row an arm, under the name of its agent. X is where axes begin: all
-// other places across are from there.
+// rowPlot has a row an arm, under the name of its agent; a row's own name stands above
+// it, so that the plot fits a phone. X is where axes begin: all other places across are
+// from there.
 type rowPlot struct {
 	canvas
 	X, Top, Bottom px
@@ -28,8 +29,9 @@ type rowPlot struct {
 // plotRow is the row of an arm. Group is nil but for the first of an agent.
 type plotRow struct {
 	Group, Label *label
-	Y            px // its middle
+	Y            px // the middle of what is drawn
 	GroupY       px
+	LabelY       px
 	Marks        []mark
 	Worst        *mark  // what a rate could have been
 	Area, Base   string // how latencies spread, and from where to where
@@ -46,7 +48,7 @@ func (m mark) Whisker() string {
 	return line(m.Lo, 0, m.Hi, 0) + line(m.Lo, -4, m.Lo, 4) + line(m.Hi, -4, m.Hi, 4)
 }
 func (m mark) Width() px      { return m.At - m.From }
-func (r plotRow) LabelY() px  { return r.Y + 4 }
+func (r plotRow) ValueY() px  { return r.LabelY - r.Y }
 func (p rowPlot) GroupX() px  { return 4 - p.X }
 func (p rowPlot) Middle() px  { return p.Length / 2 }
 func (p rowPlot) LegendY() px { return p.Bottom + 52 }
@@ -57,11 +59,7 @@ func (p rowPlot) NumbersX() px { return plotWidth - p.X - 4 }
 // newRows lays out the rows: below top comes the first group, below the last row foot.
 // There are as many axes as names, with gap between them and rest behind them.
 func newRows(id, title string, arms []*summary.Arm, top, height, foot, rest, gap px, axes ...string) *rowPlot {
-	labels := make([]string, len(arms))
-	for i, a := range arms {
-		labels[i] = a.Defense
-	}
-	p := &rowPlot{X: labelRoom(labels), Top: top + 12}
+	p := &rowPlot{X: 22, Top: top + 12}
 	p.canvas = canvas{ID: id, Title: inert.Text(title), Width: plotWidth}
 	n := px(len(axes))
 	p.Length = (plotWidth - p.X - rest - gap*(n-1)) / n
@@ -70,13 +68,14 @@ func newRows(id, title string, arms []*summary.Arm, top, height, foot, rest, gap
 	}
 	at := top
 	for i, a := range arms {
-		row := plotRow{Label: labelOf(a.Defense, p.X-12)}
+		row := plotRow{Label: labelOf(a.Defense, plotWidth-160)}
 		if i == 0 || a.Agent != arms[i-1].Agent {
 			at += 26 // for the name
 			row.Group, row.GroupY = labelOf(a.Agent, plotWidth), at-8
 		}
-		row.Y = at + height/2
-		at += height
+		row.LabelY = at + 13
+		row.Y = at + 18 + height/2
+		at += 18 + height
 		p.Rows = append(p.Rows, row)
 	}
 	p.Bottom = at + 4
@@ -103,7 +102,10 @@ func (p *rowPlot) rates(arms []*summary.Arm, step float64, rates ...*metric.Metr
 			at := func(v float64) px { return from + px(min(max(v, 0), 1))*p.Length }
 			x := mark{From: from}
 			if v, ok := r.Value(); ok {
-				x = mark{from, at(v), at(r.Lo), at(r.Hi), fmt.Sprintf("%d/%d  %s", r.K, r.N, pct(v))}
+				x = mark{from, at(v), at(r.Lo), at(r.Hi), pct(v)}
+				if len(p.Axes) == 1 {
+					x.Text = fmt.Sprintf("%d/%d  %s", r.K, r.N, pct(v))
+				}
 			}
 			p.Rows[i].Marks = append(p.Rows[i].Marks, x)
 			said = append(said, fmt.Sprintf("%s %s", m.Head, r))
@@ -115,7 +117,7 @@ func (p *rowPlot) rates(arms []*summary.Arm, step float64, rates ...*metric.Metr
 // forest draws one rate a row, with its interval, and what it could have been where
 // worst is set.
 func forest(id, title, axis string, arms []*summary.Arm, m *metric.Metric, worst bool) template.HTML {
-	p := newRows(id, title, arms, 10, 24, 44, 118, 0, "")
+	p := newRows(id, title, arms, 10, 14, 44, 22, 0, "")
 	p.Axis = axis
 	p.rates(arms, 0.2, m)
 	for i, a := range arms {
@@ -129,16 +131,15 @@ func forest(id, title, axis string, arms []*summary.Arm, m *metric.Metric, worst
 
 // pairs draws two rates a row.
 func pairs(id, title string, arms []*summary.Arm, a, b *metric.Metric, legend ...string) template.HTML {
-	p := newRows(id, title, arms, 10, 32, 68, 24, 0, "")
+	p := newRows(id, title, arms, 10, 26, 84, 22, 0, "")
 	p.Axis, p.Legend = "rate", legend
 	p.rates(arms, 0.2, a, b)
 	return draw("pairs", p)
 }
 
 // funnel draws a bar for each stage of each arm, stages side by side.
-func funnel(id string, arms []*summary.Arm) template.HTML {
-	p := newRows(id, "How far attacks came, by arm", arms, 32, 36, 24, 14, 18, "1 proposed", "2 written", "3 exposed",
-		"4 influenced")
+func funnel(id, last string, arms []*summary.Arm) template.HTML {
+	p := newRows(id, "How far attacks came, by arm", arms, 32, 26, 24, 12, 16, "proposed", "written", "exposed", last)
 	p.rates(arms, 0.5, metric.Proposed, metric.ASR, metric.Exposure, metric.EndToEnd)
 	return draw("funnel", p)
 }
@@ -149,7 +150,7 @@ const perDecade = 16
 // latencies draws the distribution of each arm at a gate over a logarithmic axis.
 func latencies(id, title, gate string, arms []*summary.Arm, of func(*summary.Arm) summary.Latency) template.HTML {
 	const height = 36
-	p := newRows(id, title+": distribution of latencies by arm", arms, 10, height, 68, 26, 0, "")
+	p := newRows(id, title+": distribution of latencies by arm", arms, 10, height, 68, 22, 0, "")
 	p.Axis = title + ": time of one call, logarithmic"
 	from, to := math.MaxInt, math.MinInt
 	first, counts := make([]int, len(arms)), make([][]uint64, len(arms))
@@ -168,7 +169,7 @@ func latencies(id, title, gate string, arms []*summary.Arm, of func(*summary.Arm
 	hi := max(math.Ceil(float64(to)/perDecade), lo+1)
 	at := func(decade float64) px { return px((decade-lo)/(hi-lo)) * p.Length }
 	bin := func(k int) px { return at(float64(k) / perDecade) }
-	for d := lo; d <= hi; d++ {
+	for d := lo; d <= hi; d += math.Ceil((hi - lo) / 6) {
 		us := math.Pow(10, d)
 		p.Ticks = append(p.Ticks, spot{at(d), micros(&us)})
 	}

@@ -13,19 +13,14 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// squarePlot has panels of two shares against each other, two beside each other.
-type squarePlot struct {
+// square is two shares against each other.
+type square struct {
 	canvas
 	Across, Up string // the axes
-	Panels     []square
-}
-
-type square struct {
-	X, Y   px
-	Title  *label
-	Path   string
-	Dots   []dot
-	Labels []plate
+	Head       *label
+	Path       string
+	Dots       []dot
+	Labels     []plate
 }
 
 type dot struct {
@@ -49,16 +44,10 @@ const side px = 290
 func across(share float64) px { return px(share) * side }
 func up(share float64) px     { return px(1-share) * side }
 
-// place puts the panels where they belong; each has so much room below.
-func (p *squarePlot) place(below px) *squarePlot {
-	const left, above, gap = 56, 34, 26
-	for i := range p.Panels {
-		p.Panels[i].X, p.Panels[i].Y = px(i%2)*(left+side+gap)+left, px(i/2)*(above+side+below)+above
-	}
-	n := max(len(p.Panels), 1)
-	p.Width, p.Height = px(min(n, 2))*(left+side+gap), px((n+1)/2)*(above+side+below)
-	p.Desc = inert.Text(p.Desc)
-	return p
+// squareOf is a drawing of a number of its section, with so much room below the axes.
+func squareOf(id string, i int, title, head, across, up string, below px) square {
+	return square{canvas: canvas{ID: fmt.Sprintf("%s-%d", id, i), Title: inert.Text(title + ", " + head), Width: plotWidth,
+		Height: 34 + side + below}, Across: across, Up: up, Head: labelOf(head, side)}
 }
 
 // scatterPanel is the arms of one agent.
@@ -93,14 +82,13 @@ func (p *scatterPanel) front() {
 	}
 }
 
-// scatter draws harm against tasks done, one panel an agent.
-func scatter(id, harm, done string, panels []scatterPanel) template.HTML {
-	plot := &squarePlot{Across: done, Up: harm}
-	plot.canvas = canvas{ID: id, Title: "Harm against tasks done"}
-	for _, p := range panels {
-		s := square{Title: labelOf(p.title, side), Path: p.staircase(), Labels: p.labels()}
+// scatter draws harm against tasks done, once an agent.
+func scatter(id, harm, done string, panels []scatterPanel) (out template.HTML) {
+	for i, p := range panels {
+		s := squareOf(id, i, "Harm against tasks done", p.title, done, harm, 46)
+		s.Path, s.Labels = p.staircase(), p.labels()
 		for _, pt := range p.points {
-			plot.Desc += fmt.Sprintf("%s, %s: %s %s, %s %s. ", p.title, pt.label, harm, pt.harm, done, pt.done)
+			s.Desc += inert.Text(fmt.Sprintf("%s: %s %s, %s %s. ", pt.label, harm, pt.harm, done, pt.done))
 			if pt.measured() {
 				d, h := pt.at()
 				x, y := across(d), up(h)
@@ -108,9 +96,9 @@ func scatter(id, harm, done string, panels []scatterPanel) template.HTML {
 					Whiskers: line(across(pt.done.Lo), y, across(pt.done.Hi), y) + line(x, up(pt.harm.Lo), x, up(pt.harm.Hi))})
 			}
 		}
-		plot.Panels = append(plot.Panels, s)
+		out += draw("square", s)
 	}
-	return draw("squares", plot.place(56))
+	return out
 }
 
 // staircase is the front: between two arms of it nothing is known to be possible but
@@ -207,17 +195,16 @@ func (p *scatterPanel) labels() []plate {
 	return out
 }
 
-// roc draws detections against false positives, one panel a sweep, with the points
-// joined in the order of their values.
-func roc(id, split string, sweeps []summary.Sweep) template.HTML {
-	plot := &squarePlot{Across: "FPR: legitimate writes stopped", Up: "TPR: attacks detected"}
-	plot.canvas = canvas{ID: id, Title: "Detections against false positives on " + split}
-	for _, sw := range sweeps {
-		s := square{Title: labelOf(sw.Agent+": "+sw.Name, side)}
+// roc draws detections against false positives, once a sweep, with the points joined in
+// the order of their values.
+func roc(id, split string, sweeps []summary.Sweep) (out template.HTML) {
+	for i, sw := range sweeps {
+		s := squareOf(id, i, "Detections against false positives on "+split, sw.Agent+": "+sw.Name,
+			"FPR: legitimate writes stopped", "TPR: attacks detected", 46)
 		var path []px
 		for k, p := range sw.Points {
 			score := p.Of(split)
-			plot.Desc += fmt.Sprintf("%s, %s: TPR %s, FPR %s. ", sw.Agent, p.Defense, score.TPR, score.FPR)
+			s.Desc += inert.Text(fmt.Sprintf("%s: TPR %s, FPR %s. ", p.Defense, score.TPR, score.FPR))
 			t, ok := score.TPR.Value()
 			f, measured := score.FPR.Value()
 			if ok && measured {
@@ -226,7 +213,7 @@ func roc(id, split string, sweeps []summary.Sweep) template.HTML {
 			}
 		}
 		s.Path = line(path...)
-		plot.Panels = append(plot.Panels, s)
+		out += draw("square", s)
 	}
-	return draw("squares", plot.place(64))
+	return out
 }

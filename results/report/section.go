@@ -26,6 +26,15 @@ type section struct {
 	Notes     []string // paragraphs before the figures
 	Figures   []figure
 	Folded    bool // HTML shows the title until somebody opens it
+	Maps      bool // there is a map of rates among the figures
+}
+
+// Key are the classes of a map from the best to the worst.
+func (section) Key() (out []string) {
+	for i := range 11 {
+		out = append(out, fmt.Sprint("h", i))
+	}
+	return out
 }
 
 // figure is a plot and the table of what is in it. Plot is empty where a table
@@ -57,6 +66,7 @@ func (r *Report) sections() (lead section, all []section) {
 		for k := range min(len(plots), len(s.Figures)) {
 			s.Figures[k].Plot = plots[k]
 		}
+		s.Maps = plots == nil && slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Plot != "" })
 		_, outcome := outcomes[s.ID]
 		s.Folded = r.states() && !outcome && !slices.Contains([]string{"verdict", "tradeoff", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
@@ -105,7 +115,8 @@ func (r *Report) written() []section {
 		"bounded": func(a *summary.Arm) []string {
 			return metric.Names(func(m *metric.Metric) bool { _, ok := a.Bounds[m.Name]; return ok && r.summary.Has(m) })
 		},
-		"rest": func(c summary.Check) int64 { return c.N - c.PoisonStopped - c.LegitStopped - c.OtherStopped },
+		"rest":     func(c summary.Check) int64 { return c.N - c.PoisonStopped - c.LegitStopped - c.OtherStopped },
+		"sentence": sentence,
 	})
 	var b strings.Builder
 	if err := t.Execute(&b, said); err != nil {
@@ -146,17 +157,20 @@ func (r *Report) written() []section {
 // get their figures here.
 func (r *Report) plots(s *section) []htmltemplate.HTML {
 	arms := r.of("")
-	const worked = "share of attacks that worked from end to end"
+	worked, lead := "share of attacks that worked from end to end", metric.EndToEnd
+	if r.states() {
+		worked, lead = "share of attacks that did harm", metric.Harm
+	}
 	if list, ok := outcomes[s.ID]; ok {
-		s.Figures = r.byArm(s.ID, list)
+		s.Figures = r.byArm(list)
 	}
 	switch s.ID {
 	case "questions": // of state runs alone, like the others of outcomes
 		s.Figures = append(s.Figures, figure{Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
 	case "situations":
-		s.Figures = r.bySlice(s.ID, "situation", "situation", metric.Harm, situations)
+		s.Figures = r.bySlice("situation", metric.Harm, situations)
 		for _, m := range []*metric.Metric{metric.DoneBenign, metric.Rescued, metric.Wrong} {
-			for _, f := range r.bySlice(s.ID+"-"+m.Name, "situation", "situation", m, situations) {
+			for _, f := range r.bySlice("situation", m, situations) {
 				f.Folded = true
 				s.Figures = append(s.Figures, f)
 			}
@@ -174,16 +188,20 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 		}
 		return out
 	case "classes":
-		s.Figures = r.bySlice(s.ID, "attack class", "class", metric.EndToEnd,
+		s.Figures = r.bySlice("class", lead,
 			func(a *summary.Arm) []summary.Slice { return a.Classes })
 		if len(s.Figures) == 0 {
 			s.Notes = append(s.Notes, "The run has no attack trials.")
 		}
 	case "vulnerabilities": // where something is known of them: the classes are MPBench's
-		s.Figures = r.bySlice(s.ID, "vulnerability", "vulnerability", metric.EndToEnd,
+		s.Figures = r.bySlice("vulnerability", lead,
 			func(a *summary.Arm) []summary.Slice { return a.Vulnerabilities })
 	case "funnel":
-		return []htmltemplate.HTML{funnel(s.ID, arms)}
+		last := "influenced"
+		if r.states() {
+			last = "harmed"
+		}
+		return []htmltemplate.HTML{funnel(s.ID, last, arms)}
 	case "detection":
 		return []htmltemplate.HTML{pairs(s.ID, "Detection rate and false-positive rate by arm", arms, metric.TPR, metric.FPR,
 			"attacks detected (TPR)", "legitimate writes stopped (FPR)")}
@@ -193,7 +211,7 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 			for _, l := range r.layers() {
 				listed = append(listed, l.Arm)
 			}
-			return []htmltemplate.HTML{forest(s.ID, "End-to-end rate of the guard and of its layers", worked, listed,
+			return []htmltemplate.HTML{forest(s.ID, sentence(lead.Head)+" of the guard and of its layers", worked, listed,
 				metric.EndToEnd, false)}
 		}
 	case "latency":
@@ -225,10 +243,10 @@ type said struct {
 	Reasons        []summary.Reason
 	MoreReasons    int
 	Scored, Errors int64
-	Estimated      bool // some tokens are
-	Bounded        bool // some headline is
-	States         bool // outcomes are states
-	HarmHead       string
+	Estimated      bool   // some tokens are
+	Bounded        bool   // some headline is
+	States         bool   // outcomes are states
+	HarmHead, Rate string // of harm: over a column, and in a sentence
 	Look           *look
 }
 
@@ -236,7 +254,7 @@ type said struct {
 type look struct {
 	Legend string
 	Said   []string
-	render.Table
+	Tables []render.Table
 }
 
 // mostChecks is how many checks of a defense the page lists, mostReasons how many reasons.
@@ -250,9 +268,12 @@ func (r *Report) said() said {
 		Splits: r.splits(), Arms: r.of(""), Layers: r.layers()}
 	_, x.Tradeoff = r.tradeoff()
 	harm, _ := r.axes()
-	x.HarmHead = harm.Head
+	x.HarmHead, x.Rate = harm.Head, "the end-to-end rate"
 	if v := r.summary.Verdict; v != nil {
-		x.States, x.Look = r.states(), &look{Table: render.Look(v)}
+		if x.States = r.states(); x.States {
+			x.Rate = "the rate of harm"
+		}
+		x.Look = &look{Tables: render.Look(v)}
 		x.Look.Legend, x.Look.Said = render.Said(v)
 	}
 	for _, a := range x.Arms {
@@ -395,8 +416,8 @@ var (
 
 // byArm has a map of each rate that was measured: a row a defense, a column an agent at
 // one end.
-func (r *Report) byArm(id string, list []*metric.Metric) (out []figure) {
-	for i, m := range list {
+func (r *Report) byArm(list []*metric.Metric) (out []figure) {
+	for _, m := range list {
 		if !slices.ContainsFunc(r.summary.Arms, func(a summary.Arm) bool { return a.Rate(m).Measured() }) {
 			continue
 		}
@@ -409,13 +430,12 @@ func (r *Report) byArm(id string, list []*metric.Metric) (out []figure) {
 			return strings.Join(cells, " ")
 		})
 		if !f.Folded {
-			f.Plot = heatMap(id+"-"+strconv.Itoa(i), m.Head, r.defenses(), r.agents(), m.Better,
-				func(defense, agent string) (rate stats.Rate) {
-					if a := r.summary.Arm(agent, defense); a != nil {
-						rate = a.Rate(m)
-					}
-					return rate
-				})
+			f.Plot = heat(r.defenses(), r.agents(), m.Better, func(defense, agent string) (rate stats.Rate) {
+				if a := r.summary.Arm(agent, defense); a != nil {
+					rate = a.Rate(m)
+				}
+				return rate
+			})
 		}
 		out = append(out, f)
 	}
@@ -456,16 +476,17 @@ func situations(a *summary.Arm) (out []summary.Slice) {
 }
 
 // bySlice has a map of slices by defense for every agent that has any, of the worse end;
-// whole names a slice in the title, what in the table, which has both ends.
-func (r *Report) bySlice(id, whole, what string, m *metric.Metric, of func(*summary.Arm) []summary.Slice) []figure {
+// what names a slice in the table, which has both ends.
+func (r *Report) bySlice(what string, m *metric.Metric, of func(*summary.Arm) []summary.Slice) []figure {
 	var out []figure
-	for i, agent := range r.names() {
+	for _, agent := range r.names() {
 		var names []string
+		lead, _ := r.axes()
 		slicesOf := map[[2]string]ends{}
 		for _, d := range r.defenses() {
 			for _, a := range r.ends(agent, d) {
 				for _, c := range of(a) {
-					if s := c.Rate(m); !slices.Contains(names, c.Name) && (s.Measured() || m == metric.EndToEnd) {
+					if s := c.Rate(m); !slices.Contains(names, c.Name) && (s.Measured() || m == lead) {
 						names = append(names, c.Name)
 					}
 					key := [2]string{c.Name, d}
@@ -497,9 +518,8 @@ func (r *Report) bySlice(id, whole, what string, m *metric.Metric, of func(*summ
 			head = "End-to-end rate"
 		}
 		out = append(out, figure{
-			Plot: heatMap(id+"-"+strconv.Itoa(i), head+" by "+whole+" and defense, "+agent, names, r.defenses(), m.Better,
-				func(c, d string) stats.Rate { return slicesOf[[2]string{c, d}].Rate(m) }),
-			Caption: head + ", " + agent + ". Hatched: not measured.", Table: t})
+			Plot:    heat(names, r.defenses(), m.Better, func(c, d string) stats.Rate { return slicesOf[[2]string{c, d}].Rate(m) }),
+			Caption: head + ", " + agent + ".", Table: t})
 	}
 	return out
 }

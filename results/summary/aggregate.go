@@ -52,7 +52,7 @@ type Aggregator struct {
 	classes, signals, sources names // of texts
 	outcomes                  []outcome
 	texts                     map[string]string // of outcomes
-	checks                    map[[2]string]*Check
+	checks                    map[[2]string]*spoken
 	reasons                   map[Reason]int64
 }
 
@@ -110,7 +110,7 @@ type arm struct {
 func New(run *results.Run, o Options) *Aggregator {
 	a := &Aggregator{run: run, opts: o, metrics: metric.All(), sweeps: sweepsOf(run), arms: map[armKey]*arm{},
 		variants: names{}, inSituation: names{}, classes: names{}, signals: names{}, sources: names{},
-		checks: map[[2]string]*Check{}, reasons: map[Reason]int64{}}
+		checks: map[[2]string]*spoken{}, reasons: map[Reason]int64{}}
 	if o.Gates != nil {
 		a.metrics = metric.OfTexts()
 	}
@@ -250,9 +250,19 @@ func (a *Aggregator) unscored(t *results.Trial) {
 	a.reasons[r]++
 }
 
-// spoke counts the checks of one decision.
+// spoke counts the checks of one decision. A trial counts once a check, whatever the
+// number of its decisions: an agent that is refused tries again.
 func (a *Aggregator) spoke(defense string, d *results.Decision) {
-	stopped := d.Action == "block" || d.Action == "quarantine" || d.Action == "redact"
+	became := 0
+	switch stopped := d.Action == "block" || d.Action == "quarantine" || d.Action == "redact"; {
+	case !stopped:
+	case d.Poison:
+		became = 3
+	case d.Legit:
+		became = 2
+	default:
+		became = 1
+	}
 	for check := range strings.SplitSeq(d.Reasons, ";") {
 		k := [2]string{defense, check}
 		n := a.checks[k]
@@ -261,20 +271,27 @@ func (a *Aggregator) spoke(defense string, d *results.Decision) {
 			n = a.checks[k]
 		}
 		if n == nil {
-			n = &Check{Defense: strings.Clone(defense), Name: strings.Clone(k[1])}
+			n = &spoken{Check: Check{Defense: strings.Clone(defense), Name: strings.Clone(k[1])}}
 			a.checks[[2]string{n.Defense, n.Name}] = n
 		}
-		n.N++
-		switch {
-		case !stopped:
-		case d.Poison:
-			n.PoisonStopped++
-		case d.Legit:
-			n.LegitStopped++
-		default:
-			n.OtherStopped++
+		if n.trial != a.sum.Trials {
+			n.trial, n.became = a.sum.Trials, 0
+			n.N++
+		}
+		if became > n.became {
+			as := [...]*int64{new(int64), &n.OtherStopped, &n.LegitStopped, &n.PoisonStopped}
+			*as[n.became]--
+			*as[became]++
+			n.became = became
 		}
 	}
+}
+
+// spoken is a check with the trial on which it spoke last, and what became of that.
+type spoken struct {
+	Check
+	trial  int64
+	became int
 }
 
 var gateNames = [4]string{results.GateWrite, results.GateRead, results.GateInput, results.GateAct}
@@ -311,7 +328,7 @@ func (a *Aggregator) Summary() *Summary {
 			cmp.Compare(p.Status, q.Status), cmp.Compare(q.N, p.N), cmp.Compare(p.Reason, q.Reason))
 	})
 	for _, c := range a.checks {
-		s.Checks = append(s.Checks, *c)
+		s.Checks = append(s.Checks, c.Check)
 	}
 	slices.SortFunc(s.Checks, func(p, q Check) int {
 		return cmp.Or(listed(a.run.Defenses, p.Defense, q.Defense), cmp.Compare(q.PoisonStopped, p.PoisonStopped),

@@ -63,7 +63,8 @@ type Reason struct {
 	N              int64
 }
 
-// Check says how often a check of a defense spoke, and what then was stopped.
+// Check says in how many trials a check of a defense spoke, and what then was stopped: a
+// trial is in the first that holds of poison, what is legitimate, and the rest.
 type Check struct {
 	Defense, Name                                string
 	N, PoisonStopped, LegitStopped, OtherStopped int64
