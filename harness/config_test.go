@@ -186,28 +186,33 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 // settingsPage returns the settings reference as Markdown.
 func settingsPage() string {
 	var b strings.Builder
-	b.WriteString("# Settings\n\n" +
-		"Every setting of `memtox run` is a key of an experiment file (`-f experiment.yaml`) and can be set by `--set " +
-		"key=value`; those that\n" +
-		"are needed most are flags too. A flag or `--set` wins over the file, the file over the default. `memtox run " +
-		"--schema` prints the JSON\n" +
-		"Schema of the file for editors. run.json in the run directory holds every setting. A run resumes only with the " +
-		"same settings; those\n" +
-		"marked \"no\" under *outcome* cannot change what is measured and may differ.\n\n" +
-		"*From a run* says what `run --resume` does with the value in run.json, and a worker with the one that its queue " +
-		"announces. Anybody may\n" +
-		"have written those. \"Taken over\": it computes, no more. \"Read here\": a regular file of this machine, never " +
-		"made, of which nothing is\n" +
-		"used before its digest is that of the run. \"Named here\": a value that starts a program, asks a server, hands " +
-		"over a key or a variable,\n" +
-		"or opens a file is refused unless the command line, or a file given to it with `-f`, names the same; of values " +
-		"that stay in this\n" +
-		"process (a built-in agent, model, judge or defense; a policy file) nothing is asked. \"Bounds here\": where a " +
-		"run has such values, what\n" +
-		"they may cost and how long they may take is as the command line has it, never as the run has; bounds of a run " +
-		"that are not the\n" +
-		"defaults have to be named, the same or others. \"Its own\": each process has its own.\n\n" +
-		"| key | flag | values | default | outcome | from a run | meaning |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("# Settings\n" +
+		"\n" +
+		"Every setting of `memtox run` is a key of an experiment file (`-f experiment.yaml`). `--set " +
+		"key=value` sets any of them, and those that are needed most are flags too.\n" +
+		"A flag or `--set` wins over the file, and the file over the default. `memtox run --schema` prints " +
+		"the JSON Schema of the file, for editors.\n" +
+		"\n" +
+		"run.json in the run directory holds every setting. A run resumes only with the same settings. Those " +
+		"marked \"no\" under *outcome* cannot change what is measured, and may differ.\n" +
+		"\n" +
+		"*From a run* says what `run --resume` does with the value in run.json, and a worker with the one in " +
+		"its queue. Anybody may have written those.\n" +
+		"\n" +
+		"| from a run | meaning |\n" +
+		"|---|---|\n" +
+		"| taken over | it is used: it can do no more than compute |\n" +
+		"| read here | a regular file of this machine is read, and never made. Nothing of it is used before " +
+		"its digest is that of the run |\n" +
+		"| named here | the command line, or a file given with `-f`, must name the same, if the value starts " +
+		"a program, asks a server, hands over a key or a variable, or opens a file. Built-in agents, models, " +
+		"judges, defenses and policy files need not be named |\n" +
+		"| bounds here | such programs and servers get the cost and time that the command line allows, never " +
+		"what the run says. Bounds of a run that are not the defaults must be named: the same or others |\n" +
+		"| its own | each process has its own |\n" +
+		"\n" +
+		"| key | flag | values | default | outcome | from a run | meaning |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	for _, s := range Settings().Keys {
 		flag := "–"
 		if s.Flag != "" {

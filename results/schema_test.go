@@ -23,11 +23,10 @@ func TestSchemaPageIsThatOfTheRows(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# The rows of a run
 
-Made from the comments in row.go and parquet.go; do not edit. Every file is Parquet with
-zstd compression, its rows in the order of the plan. A nullable column is null where the
-question did not arise.
+Made from the comments in row.go and parquet.go; do not edit.
 
-A run directory is read with any Parquet reader. Join trials and decisions on ` + "`trial`" + `.
+Any Parquet reader reads the files. They are compressed with zstd, and their rows stand in the order of the plan.
+Join trials and decisions on ` + "`trial`" + `. A nullable column is null where the question did not arise.
 `)
 	for _, table := range []struct {
 		title, source string

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,7 +37,16 @@ func TestCommandReferenceIsInStep(t *testing.T) {
 		Stderr: new(bytes.Buffer)}, "")))
 }
 
-// commandReference is docs/command-line.md: every command as its help says it.
+var (
+	indented = regexp.MustCompile(`(?m)(?:^  .*\n)+`) // lists and files in a help text
+	flagName = regexp.MustCompile(`--[a-z-]+`)
+)
+
+// words is a line of flags without its alignment.
+func words(line string) string { return strings.Join(strings.Fields(line), " ") + "\n" }
+
+// commandReference is docs/command-line.md: every command as its help says it. Flags
+// that a command shares with run are explained there.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString("# Command line\n\nMade from the commands' own help; `go test ./cmd/memtox -update` renews it.\n\n## " +
@@ -54,8 +64,16 @@ func commandReference(root *cobra.Command) string {
 	b.WriteString("\nErrors are one line on standard error, `memtox: place: what is wrong (what mends it)`. Results go " +
 		"to standard output, progress to\nstandard error: a bar on a terminal, elsewhere a line every ten seconds. An " +
 		"interrupt (Ctrl-C) stops a run once the trials in\nflight are finished; a second one abandons them.\n" +
-		"\nWhat a terminal would obey, or nobody sees, is escaped in all output. Exact are, in a file or a pipe: the rows " +
-		"of\n`export --format jsonl`, the cases of `datasets export` and `mutate`, a proof.\n")
+		"\nControl characters and invisible characters are escaped in all output. Three things are exact in a file or a " +
+		"pipe:\nthe rows of `export --format jsonl`, the cases of `datasets export` and `mutate`, and a proof.\n")
+	run, _, err := root.Find([]string{"run"})
+	if err != nil {
+		panic(err)
+	}
+	ofRun := ""
+	for line := range strings.Lines(run.NonInheritedFlags().FlagUsages()) {
+		ofRun += words(line)
+	}
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
@@ -66,9 +84,21 @@ func commandReference(root *cobra.Command) string {
 			if about == "" {
 				about = c.Short + "."
 			}
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", c.CommandPath(), about, c.Example)
-			if flags := c.NonInheritedFlags(); flags.HasAvailableFlags() {
-				fmt.Fprintf(&b, "\n```\n%s```\n", flags.FlagUsages())
+			about = indented.ReplaceAllString(about+"\n", "```\n$0```\n")
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n```\n%s\n```\n", c.CommandPath(), about, c.Example)
+			var shared, own []string
+			for line := range strings.Lines(c.NonInheritedFlags().FlagUsages()) {
+				if name := flagName.FindString(line); c.CommandPath() != "memtox run" && strings.Contains(ofRun, words(line)) {
+					shared = append(shared, "`"+name+"`")
+				} else {
+					own = append(own, line)
+				}
+			}
+			if len(own) > 0 {
+				fmt.Fprintf(&b, "\n```\n%s```\n", strings.Join(own, ""))
+			}
+			if len(shared) > 0 {
+				fmt.Fprintf(&b, "\nAs in [memtox run](#memtox-run): %s.\n", strings.Join(shared, ", "))
 			}
 		}
 		for _, sub := range c.Commands() {
