@@ -4,7 +4,10 @@ package githubaction
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -13,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v4"
@@ -26,11 +30,13 @@ type action struct {
 	Outputs map[string]struct{ Value string }
 	Runs    struct {
 		Using string
-		Steps []struct {
-			Name, ID, Shell, Run string
-			Env                  map[string]string
-		}
+		Steps []step
 	}
+}
+
+type step struct {
+	Name, ID, If, Uses, Shell, Run string
+	With, Env                      map[string]string
 }
 
 func readYAML(t *testing.T, path string, into any) {
@@ -50,80 +56,213 @@ func binary(t *testing.T) string {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("the steps are for bash, and there is none")
 	}
-	path := filepath.Join(t.TempDir(), "memtox")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/memtox").CombinedOutput(); err != nil {
-		t.Fatalf("building memtox: %v\n%s", err, out)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
 
-var expression = regexp.MustCompile(`\$\{\{ inputs\.([a-z]+) \}\}`)
+var made string // where it was built
 
-// do runs the steps with inputs in dir, until one fails, and returns its exit
-// code, what was printed and the output "outcome".
-func (a *action) do(t *testing.T, dir string, inputs map[string]string) (code int, printed, outcome string) {
+var built = sync.OnceValues(func() (path string, err error) {
+	if made, err = os.MkdirTemp("", "memtox"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(made, "memtox")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/memtox").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building memtox: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if made != "" {
+		os.RemoveAll(made)
+	}
+	os.Exit(code)
+}
+
+// job is an action as a runner plays it: what its steps are given and leave behind.
+type job struct {
+	*action
+	t              *testing.T
+	dir            string
+	inputs         map[string]string
+	outputs        map[string]map[string]string // by the step's id
+	uploads        map[string]map[string]string // what the steps of other actions were given, by the action's name
+	code           int
+	printed        bytes.Buffer
+	source, assets string // GITHUB_ACTION_PATH, RUNNER_TEMP
+}
+
+// play runs the steps with inputs in dir, as a runner does: after one that fails only
+// those that always run.
+func (a *action) play(t *testing.T, dir string, inputs map[string]string) *job {
 	t.Helper()
-	files := map[string]string{}
-	for _, f := range []string{"GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"} {
-		files[f] = filepath.Join(dir, f)
-		if err := os.WriteFile(files[f], nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out bytes.Buffer
-	for _, s := range a.Runs.Steps {
-		if s.Shell != "bash" {
-			t.Fatalf("step %q has shell %q", s.Name, s.Shell)
-		}
-		if strings.Contains(s.Run, "${{") {
-			t.Errorf("step %q puts an expression into its script: what it holds would be run", s.Name)
-		}
-		cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", s.Run)
-		cmd.Dir = dir
-		cmd.Stdout, cmd.Stderr = &out, &out
-		cmd.Env = append(os.Environ(), "GITHUB_ACTIONS=true")
-		for k, v := range files {
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
-		if b, err := os.ReadFile(files["GITHUB_ENV"]); err == nil {
-			cmd.Env = append(cmd.Env, strings.Split(strings.TrimSpace(string(b)), "\n")...)
-		}
-		for k, v := range s.Env {
-			v = expression.ReplaceAllStringFunc(v, func(m string) string {
-				name := expression.FindStringSubmatch(m)[1]
-				in, ok := a.Inputs[name]
-				if !ok {
-					t.Errorf("step %q uses the input %q, which is not declared", s.Name, name)
-				}
-				if given, ok := inputs[name]; ok {
-					return given
-				}
-				return in.Default
-			})
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
-		var exit *exec.ExitError
-		if err := cmd.Run(); errors.As(err, &exit) {
-			code = exit.ExitCode()
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(files["GITHUB_OUTPUT"])
+	source, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return code, out.String(), strings.TrimPrefix(strings.TrimSpace(string(b)), "outcome=")
+	j := &job{action: a, t: t, dir: dir, inputs: inputs, outputs: map[string]map[string]string{},
+		uploads: map[string]map[string]string{}, source: source, assets: t.TempDir()}
+	for name := range inputs {
+		if _, ok := a.Inputs[name]; !ok {
+			t.Errorf("there is no input %q", name)
+		}
+	}
+	for _, f := range []string{"GITHUB_ENV", "GITHUB_STEP_SUMMARY"} {
+		if err := os.WriteFile(filepath.Join(j.assets, f), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range a.Runs.Steps {
+		if !j.holds(s.If) {
+			continue
+		}
+		if name, _, ok := strings.Cut(s.Uses, "@"); ok {
+			j.uploads[name] = map[string]string{}
+			for k, v := range s.With {
+				j.uploads[name][k] = j.resolve(v)
+			}
+		} else if code := j.run(s, i); code != 0 && j.code == 0 {
+			j.code = code
+		}
+	}
+	return j
+}
+
+var expression = regexp.MustCompile(`\$\{\{ ([a-z_.-]+) \}\}`)
+
+// resolve puts in what the expressions of a text stand for.
+func (j *job) resolve(text string) string {
+	out := expression.ReplaceAllStringFunc(text, func(m string) string { return j.value(expression.FindStringSubmatch(m)[1]) })
+	if strings.Contains(out, "${{") {
+		j.t.Errorf("%q has an expression that this runner does not know", text)
+	}
+	return out
+}
+
+// value is that of a name in a context.
+func (j *job) value(name string) string {
+	parts := strings.Split(name, ".")
+	switch {
+	case name == "github.action_path":
+		return j.source
+	case name == "github.action_ref":
+		return "v1.2.3"
+	case parts[0] == "inputs" && len(parts) == 2:
+		in, ok := j.Inputs[parts[1]]
+		if given, set := j.inputs[parts[1]]; ok && set {
+			return given
+		} else if ok {
+			return in.Default
+		}
+	case parts[0] == "steps" && len(parts) == 4 && parts[2] == "outputs" &&
+		slices.ContainsFunc(j.Runs.Steps, func(s step) bool { return s.ID == parts[1] }):
+		return j.outputs[parts[1]][parts[3]]
+	}
+	j.t.Errorf("nothing is called %s", name)
+	return ""
+}
+
+var comparison = regexp.MustCompile(`^([a-z_.-]+) (==|!=) '([^']*)'$`)
+
+// holds decides a condition: comparisons that are all true, of a job that has not failed
+// unless it says always().
+func (j *job) holds(condition string) bool {
+	always, all := false, true
+	for part := range strings.SplitSeq(condition, " && ") {
+		switch m := comparison.FindStringSubmatch(part); {
+		case part == "always()":
+			always = true
+		case m != nil:
+			all = all && (j.value(m[1]) == m[3]) == (m[2] == "==")
+		case part != "":
+			j.t.Errorf("the condition %q is not one that this runner knows", part)
+		}
+	}
+	return all && (always || j.code == 0)
+}
+
+// run runs the script of a step and returns its exit code.
+func (j *job) run(s step, i int) int {
+	if s.Shell != "bash" {
+		j.t.Fatalf("step %q has shell %q", s.Name, s.Shell)
+	}
+	if strings.Contains(s.Run, "${{") {
+		j.t.Errorf("step %q puts an expression into its script: what it holds would be run", s.Name)
+	}
+	output := filepath.Join(j.assets, fmt.Sprintf("GITHUB_OUTPUT-%d", i))
+	if err := os.WriteFile(output, nil, 0o666); err != nil {
+		j.t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", s.Run)
+	cmd.Dir = j.dir
+	cmd.Stdout, cmd.Stderr = &j.printed, &j.printed
+	cmd.Env = append(os.Environ(), "GITHUB_ACTIONS=true", "RUNNER_TEMP="+j.assets, "GITHUB_ACTION_PATH="+j.source,
+		"GITHUB_OUTPUT="+output)
+	for _, f := range []string{"GITHUB_ENV", "GITHUB_STEP_SUMMARY"} {
+		cmd.Env = append(cmd.Env, f+"="+filepath.Join(j.assets, f))
+	}
+	cmd.Env = append(cmd.Env, slices.Collect(maps.Values(j.lines("GITHUB_ENV")))...)
+	for k, v := range s.Env {
+		cmd.Env = append(cmd.Env, k+"="+j.resolve(v))
+	}
+	err := cmd.Run()
+	if s.ID != "" {
+		j.outputs[s.ID] = map[string]string{}
+		for k, line := range j.lines(filepath.Base(output)) {
+			j.outputs[s.ID][k] = strings.TrimPrefix(line, k+"=")
+		}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	} else if err != nil {
+		j.t.Fatal(err)
+	}
+	return 0
+}
+
+// lines reads name=value lines that a step wrote, by their names.
+func (j *job) lines(file string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(j.read(filepath.Join(j.assets, file))) {
+		name, _, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if !ok {
+			j.t.Errorf("%s has the line %q", file, line)
+		}
+		out[name] = strings.TrimSuffix(line, "\n")
+	}
+	return out
+}
+
+func (j *job) read(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		j.t.Error(err)
+	}
+	return string(b)
+}
+
+func (j *job) summary() string { return j.read(filepath.Join(j.assets, "GITHUB_STEP_SUMMARY")) }
+
+// outcome is the output of the action.
+func (j *job) outcome() string { return j.resolve(j.Outputs["outcome"].Value) }
+
+func readAction(t *testing.T) *action {
+	var a action
+	readYAML(t, "action.yml", &a)
+	if a.Runs.Using != "composite" {
+		t.Fatalf("%+v", a.Runs)
+	}
+	return &a
 }
 
 func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
-	memtox := binary(t)
-	var a action
-	readYAML(t, "action.yml", &a)
-	if a.Runs.Using != "composite" || len(a.Runs.Steps) != 3 {
-		t.Fatalf("%+v", a.Runs)
-	}
+	memtox, a := binary(t), readAction(t)
 	run := "--agent hermes --defense none,no-memory\n--limit 60"
 	for _, c := range []struct {
 		name    string
@@ -141,7 +280,7 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 		{"nothing required", map[string]string{}, 2, "error", "there is no requirement"},
 		{"no such arm", map[string]string{"require": "guard.end_to_end <= 0.5"}, 2, "error", "has no arm"},
 		{"what an input holds is not run", map[string]string{"require": "$(touch owned)`touch owned`.end_to_end <= 0.5\"; " +
-			"touch owned; \""}, 2, "error", "memtox: --require: "},
+			"touch owned; \"", "arguments": "--domain=$(touch owned)`touch owned`\"; touch owned; \""}, 2, "", "memtox: "},
 		{"an unknown argument", map[string]string{"run": "--no-such-flag", "require": "none.tpr >= 0.1"}, 2, "",
 			"unknown flag"},
 	} {
@@ -149,9 +288,9 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 			dir := t.TempDir()
 			in := map[string]string{"memtox": memtox, "run": run}
 			maps.Copy(in, c.inputs)
-			code, printed, outcome := a.do(t, dir, in)
-			if code != c.code || outcome != c.outcome || !strings.Contains(printed, c.says) {
-				t.Errorf("exit code %d, outcome %q\n%s", code, outcome, printed)
+			j := a.play(t, dir, in)
+			if j.code != c.code || j.outcome() != c.outcome || !strings.Contains(j.printed.String(), c.says) {
+				t.Errorf("exit code %d, outcome %q\n%s", j.code, j.outcome(), j.printed.String())
 			}
 			if _, err := os.Stat(filepath.Join(dir, "owned")); err == nil {
 				t.Error("an input was run as a command")
@@ -159,10 +298,31 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 			if c.outcome == "error" || c.outcome == "" {
 				return
 			}
-			for _, f := range []string{"memtox-gate/gate.xml", "memtox-gate/gate.sarif", "memtox-gate/gate.md",
-				"GITHUB_STEP_SUMMARY"} {
-				if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
-					t.Errorf("%s: %v", f, err)
+			var sarif struct{ Runs []any }
+			if err := json.Unmarshal([]byte(j.read(filepath.Join(dir, "memtox-gate/gate.sarif"))), &sarif); err != nil ||
+				len(sarif.Runs) != 1 {
+				t.Errorf("SARIF: %v, %d runs", err, len(sarif.Runs))
+			}
+			var suites struct {
+				Tests int `xml:"tests,attr"`
+			}
+			if err := xml.Unmarshal([]byte(j.read(filepath.Join(dir, "memtox-gate/gate.xml"))), &suites); err != nil ||
+				suites.Tests == 0 {
+				t.Errorf("JUnit: %v, %d tests", err, suites.Tests)
+			}
+			if !strings.Contains(j.read(filepath.Join(dir, "memtox-gate/report.html")), "</html>") {
+				t.Error("there is no report")
+			}
+			// The one-screen table of the run, and the gate.
+			for _, want := range []string{"\n    none  ", "\n    no-memory ", "\n    Best: ", "memtox gate: " + strings.ToUpper(c.outcome)} {
+				if !strings.Contains(j.summary(), want) {
+					t.Errorf("the summary has no %q:\n%s", want, j.summary())
+				}
+			}
+			up := j.uploads["actions/upload-artifact"]
+			for _, f := range []string{"report.html", "gate.xml", "gate.sarif", "gate.md"} {
+				if !strings.Contains(up["path"], "memtox-gate/"+f+"\n") {
+					t.Errorf("%s is not uploaded: %v", f, up)
 				}
 			}
 		})
@@ -170,17 +330,88 @@ func TestTheActionPassesFailsAndIsNeverGreenOnNothing(t *testing.T) {
 	t.Run("baseline", func(t *testing.T) {
 		dir := t.TempDir()
 		in := map[string]string{"memtox": memtox, "run": run, "require": "none.end_to_end >= 0.2"}
-		a.do(t, dir, in)
+		a.play(t, dir, in)
 		if out, err := exec.Command(memtox, "gate", filepath.Join(dir, "memtox-gate/run"), "--write-baseline",
 			filepath.Join(dir, "b.parquet")).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		code, printed, _ := a.do(t, dir, map[string]string{"memtox": memtox, "directory": "memtox-gate/run",
+		j := a.play(t, dir, map[string]string{"memtox": memtox, "directory": "memtox-gate/run",
 			"baseline": "b.parquet", "exact": "true"})
-		if code != 0 || !strings.Contains(printed, "ended as in the baseline") {
-			t.Errorf("exit code %d\n%s", code, printed)
+		if j.code != 0 || !strings.Contains(j.printed.String(), "ended as in the baseline") {
+			t.Errorf("exit code %d\n%s", j.code, j.printed.String())
 		}
 	})
+}
+
+// An argument comes through as it stands, with its spaces, quotes and signs; so does a
+// value that stands behind its flag.
+func TestArgumentsSurviveTheirQuoting(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("the steps are for bash, and there is none")
+	}
+	const arguments = `
+--defense none,mine=exec:./guard "my rules.txt" 'and more' $HOME *
+--defense=other=exec:./guard "a b"
+--limit=60
+-f   other.yaml
+--full
+
+a  b\n
+`
+	want := []string{"run", "-f", "my experiment.yaml", "--defense",
+		`none,mine=exec:./guard "my rules.txt" 'and more' $HOME *`, `--defense=other=exec:./guard "a b"`, "--limit=60", "-f",
+		"other.yaml", "--full", `a  b\n`, "--out"}
+	for name, play := range map[string]func(tools, dir string){
+		"the action": func(tools, dir string) {
+			readAction(t).play(t, dir, map[string]string{"memtox": filepath.Join(tools, "memtox"),
+				"experiment": "my experiment.yaml", "arguments": arguments})
+		},
+		"the GitLab job": func(tools, dir string) {
+			for _, shell := range []string{"bash", "sh"} {
+				os.Remove(filepath.Join(tools, "memtox-run"))
+				readGitLabJob(t).play(t, shell, tools, dir, map[string]string{"MEMTOX_EXPERIMENT": "my experiment.yaml",
+					"MEMTOX_ARGUMENTS": arguments})
+			}
+		},
+	} {
+		// In memtox's place: it writes down what it is given, an argument a line.
+		tools := t.TempDir()
+		if err := os.WriteFile(filepath.Join(tools, "memtox"), []byte("#!/bin/sh\nfor a; do printf '%s\\n' \"$a\"; done "+
+			">>\"$0-$1\"\n"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		play(tools, t.TempDir())
+		b, err := os.ReadFile(filepath.Join(tools, "memtox-run"))
+		got := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+		if err != nil || !slices.Equal(got[:len(got)-1], want) {
+			t.Errorf("%s: %v\ngot  %q\nwant %q", name, err, got, want)
+		}
+	}
+}
+
+// The action builds the memtox that it stands beside, and takes an experiment file.
+func TestTheActionRunsItsOwnVersionOnAnExperiment(t *testing.T) {
+	binary(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"memtox.yaml": "agent: hermes\ndefense: [none, mine=guard:policy.yaml]\nlimit: 60\n",
+		"policy.yaml": "extends: standard\n",
+		"gate.yaml":   "dataset: memtox-bench@v2\narms:\n  hermes/mine:\n    - harm <= 0.9\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := readAction(t).play(t, dir, map[string]string{"experiment": "memtox.yaml", "file": "gate.yaml", "code-scanning": "true"})
+	if j.code != 0 || j.outcome() != "pass" || !strings.Contains(j.printed.String(), "memtox v1.2.3 ") {
+		t.Errorf("exit code %d, outcome %q\n%s", j.code, j.outcome(), j.printed.String())
+	}
+	if _, err := os.Stat(j.uploads["actions/setup-go"]["go-version-file"]); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, j.uploads["github/codeql-action/upload-sarif"]["sarif_file"])); err != nil {
+		t.Error(err)
+	}
 }
 
 // checkouts are workspaces into which a change under review has put a run: one that
@@ -211,88 +442,118 @@ func checkouts(t *testing.T, memtox, name string) map[string]string {
 }
 
 func TestTheActionTakesNoRunOfTheWorkspace(t *testing.T) {
-	memtox := binary(t)
-	var a action
-	readYAML(t, "action.yml", &a)
+	memtox, a := binary(t), readAction(t)
 	in := map[string]string{"memtox": memtox, "run": "--dataset memtox-smoke --limit 60 --agent hermes --defense " +
 		"none,no-memory", "require": "none.end_to_end >= 0.02"}
 	for kind, dir := range checkouts(t, memtox, "memtox-gate/run") {
-		if code, printed, outcome := a.do(t, dir, in); code != 2 || outcome != "" ||
-			!strings.Contains(printed, "there already") {
-			t.Errorf("%s: exit code %d, outcome %q\n%s", kind, code, outcome, printed)
+		if j := a.play(t, dir, in); j.code != 2 || j.outcome() != "" || len(j.uploads) > 0 ||
+			!strings.Contains(j.printed.String(), "there already") {
+			t.Errorf("%s: exit code %d, outcome %q, %v\n%s", kind, j.code, j.outcome(), j.uploads, j.printed.String())
 		}
 	}
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "memtox-gate")); err != nil {
 		t.Fatal(err)
 	}
-	code, printed, _ := a.do(t, dir, in)
-	if files, err := os.ReadDir(elsewhere); code != 2 || err != nil || len(files) > 0 {
-		t.Errorf("through a link: exit code %d, %v, %v\n%s", code, files, err, printed)
+	j := a.play(t, dir, in)
+	if files, err := os.ReadDir(elsewhere); j.code != 2 || err != nil || len(files) > 0 {
+		t.Errorf("through a link: exit code %d, %v, %v\n%s", j.code, files, err, j.printed.String())
 	}
 }
 
+// gitlabJob is what the job uses of GitLab's format, so that a misspelt field is found.
+type gitlabJob struct {
+	Stage, Image string
+	Variables    map[string]string
+	Before       []string `yaml:"before_script"`
+	Script       []string
+	Artifacts    struct {
+		When     string
+		ExposeAs string `yaml:"expose_as"`
+		Paths    []string
+		Reports  map[string]string
+	}
+}
+
+func readGitLabJob(t *testing.T) *gitlabJob {
+	t.Helper()
+	f, err := os.Open("../gitlab/memtox.gitlab-ci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d := yaml.NewDecoder(f)
+	d.KnownFields(true)
+	var jobs map[string]*gitlabJob
+	if err := d.Decode(&jobs); err != nil || jobs["memtox"] == nil || len(jobs) != 1 {
+		t.Fatal(err, jobs)
+	}
+	return jobs["memtox"]
+}
+
+// play runs the job's lines in dir as a runner's shell does, with the program of tools on
+// the path and variables in place of the job's own.
+func (g *gitlabJob) play(t *testing.T, shell, tools, dir string, variables map[string]string) (code int, printed string) {
+	t.Helper()
+	cmd := exec.Command(shell, "-e", "-c", strings.Join(slices.Concat(g.Before, g.Script), "\n"))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for k, v := range g.Variables {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	for k, v := range variables {
+		if _, ok := g.Variables[k]; !ok {
+			t.Errorf("the job has no variable %s", k)
+		}
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
 func TestTheGitLabJobTakesNoRunOfTheWorkspace(t *testing.T) {
-	memtox := binary(t)
-	var jobs map[string]struct{ Script []string }
-	readYAML(t, "../gitlab/memtox.gitlab-ci.yml", &jobs)
+	memtox, g := binary(t), readGitLabJob(t)
 	for kind, dir := range checkouts(t, memtox, "memtox-run") {
 		if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - none.end_to_end >= 0.02\n"),
 			0o666); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("bash", "-eo", "pipefail", "-c", strings.Join(jobs["memtox"].Script, "\n"))
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"),
-			"MEMTOX_GATE=gate.yaml",
-			"MEMTOX_RUN=--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory")
-		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "there already") {
+		if code, out := g.play(t, "bash", filepath.Dir(memtox), dir, map[string]string{
+			"MEMTOX_RUN": "--dataset memtox-smoke --limit 60 --agent hermes --defense none,no-memory"}); code != 2 ||
+			!strings.Contains(out, "there already") {
 			t.Errorf("%s: exit code %d\n%s", kind, code, out)
 		}
 	}
 }
 
 func TestTheGitLabJobGates(t *testing.T) {
-	memtox := binary(t)
-	var jobs map[string]struct {
-		Variables map[string]string
-		Before    []string `yaml:"before_script"`
-		Script    []string
-		Artifacts struct {
-			Reports map[string]string
-		}
-	}
-	readYAML(t, "../gitlab/memtox.gitlab-ci.yml", &jobs)
-	job, ok := jobs["memtox"]
-	if !ok || len(job.Script) == 0 {
-		t.Fatal("there is no job memtox")
-	}
-	for limit, want := range map[string]int{"none.end_to_end >= 0.2": 0, "none.end_to_end <= 0.02": 1} {
+	memtox, g := binary(t), readGitLabJob(t)
+	for _, c := range []struct {
+		limit, shell string
+		variables    map[string]string
+		want         int
+	}{
+		{"none.end_to_end >= 0.2", "bash", map[string]string{"MEMTOX_RUN": "--limit 60 --agent hermes --defense " +
+			"none,no-memory"}, 0},
+		{"none.end_to_end <= 0.02", "sh", map[string]string{"MEMTOX_EXPERIMENT": "memtox.yaml"}, 1},
+	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - "+limit+"\n"), 0o666); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("require:\n  - "+c.limit+"\n"), 0o666),
+			os.WriteFile(filepath.Join(dir, "memtox.yaml"), []byte("agent: hermes\ndefense: none\nlimit: 60\n"), 0o666)); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("bash", "-eo", "pipefail", "-c", strings.Join(slices.Concat(job.Before, job.Script), "\n"))
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(memtox)+string(os.PathListSeparator)+os.Getenv("PATH"))
-		for k, v := range job.Variables {
-			if k == "MEMTOX_RUN" {
-				v = "--limit 60 --agent hermes --defense none,no-memory"
+		code, out := g.play(t, c.shell, filepath.Dir(memtox), dir, c.variables)
+		if code != c.want || !strings.Contains(out, "\nBest: ") {
+			t.Errorf("%s: exit code %d, want %d\n%s", c.limit, code, c.want, out)
+		}
+		for _, f := range append(g.Artifacts.Paths, g.Artifacts.Reports["junit"]) {
+			if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
+				t.Errorf("%s: %v", f, err)
 			}
-			cmd.Env = append(cmd.Env, k+"="+v)
-		}
-		out, err := cmd.CombinedOutput()
-		code := 0
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			code = exit.ExitCode()
-		}
-		if code != want {
-			t.Errorf("%s: exit code %d, want %d\n%s", limit, code, want, out)
-		}
-		if st, err := os.Stat(filepath.Join(dir, job.Artifacts.Reports["junit"])); err != nil || st.Size() == 0 {
-			t.Errorf("the test report: %v", err)
 		}
 	}
 }
