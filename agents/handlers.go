@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,9 +88,10 @@ func (s *session) found(route memory.Route, recs []memory.Recalled) string {
 	if len(recs) == 0 {
 		return "Nothing found."
 	}
-	var b strings.Builder
-	s.memories(&b, "search", route, recs)
-	return b.String()
+	b := buffers.Get().(*bytes.Buffer)
+	defer release(b)
+	s.memories(b, "search", route, recs)
+	return s.texts.String(b.Bytes())
 }
 
 // changeEntry changes one entry of the store that the call names.

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -44,6 +45,7 @@ type Loop struct {
 	flush  []model.Tool // offered in a flush
 	review []model.Tool // offered in a review
 	stores map[string]memory.StoreSpec
+	texts  text.Intern // of messages: the arms of a case see much the same
 }
 
 // ModelError is an error of the model: its trial is not scored.
@@ -58,6 +60,9 @@ type End struct {
 	Review bool
 	// Office is where the session works; nil has the sandbox record actions only.
 	Office *Office
+	// Again is the outcome of a session that nobody uses any more, for its room; nil is
+	// none.
+	Again *Outcome
 }
 
 // Scaled returns the profile's counts at the run's window.
@@ -106,7 +111,7 @@ func (l *Loop) prepare() {
 // to then is returned with it.
 func (l *Loop) Run(ctx context.Context, mem *memory.Memory, turns []Turn, end End) (*Outcome, error) {
 	l.once.Do(l.prepare)
-	s := &session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: end.Office, offered: l.offer(end.Office)}
+	s := &session{Loop: l, ctx: ctx, mem: mem, out: end.Again.again(), office: end.Office, offered: l.offer(end.Office)}
 	mem.Mark(0)
 	err := s.run(turns, end)
 	return s.out, err
@@ -199,13 +204,14 @@ func (s *session) close(turns int, end End) error {
 // open builds the system prompt with the memory that the profile injects, once
 // the first user turn is known.
 func (s *session) open(first string) error {
-	var b strings.Builder
+	b := buffers.Get().(*bytes.Buffer)
+	defer release(b)
 	p := s.Profile
 	b.WriteString(p.Instructions)
 	b.WriteString("\n")
 	b.WriteString(prompts().Policies[s.Settings.Policy])
 	b.WriteString("\nToday is ")
-	b.WriteString(s.mem.Now().Format("2006-01-02"))
+	b.Write(s.mem.Now().AppendFormat(b.AvailableBuffer(), time.DateOnly))
 	b.WriteString(".\n")
 	if s.as != "" {
 		b.WriteString("The user of this session is " + oneLine(s.as) + ".\n")
@@ -218,7 +224,7 @@ func (s *session) open(first string) error {
 		}
 		s.out.Recalled = slices.Grow(s.out.Recalled, len(recs))
 		b.WriteString("\n")
-		s.memories(&b, s.stores[name].Title, memory.RouteSnapshot, recs)
+		s.memories(b, s.stores[name].Title, memory.RouteSnapshot, recs)
 		b.WriteString("\n")
 	}
 	if p.SkillIndex {
@@ -229,13 +235,23 @@ func (s *session) open(first string) error {
 		if len(recs) > 0 {
 			b.WriteString("\n<skills>\n")
 			for _, r := range recs {
-				s.entry(&b, memory.RouteSnapshot, r, r.Record.Key)
+				s.entry(b, memory.RouteSnapshot, r, r.Record.Key)
 			}
 			b.WriteString("</skills>\n")
 		}
 	}
-	s.push(model.Message{Role: model.System, Content: b.String()})
+	s.push(model.Message{Role: model.System, Content: s.texts.String(b.Bytes())})
 	return nil
+}
+
+// buffers are for messages that are being made.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func release(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 { // one huge message should not be remembered
+		b.Reset()
+		buffers.Put(b)
+	}
 }
 
 // hear takes in what the user says, with what is handed over beside it.
@@ -292,7 +308,7 @@ func (s *session) userTurn(t Turn) error {
 			return fmt.Errorf("recalling for the user turn: %w", err)
 		}
 		if len(recs) > 0 {
-			var b strings.Builder
+			var b bytes.Buffer
 			s.memories(&b, "memories", memory.RouteInject, recs)
 			b.WriteString("\n\n")
 			for i := range s.out.Segments[heard:] {
@@ -367,15 +383,18 @@ func (s *session) next(tools []model.Tool) (model.Reply, error) {
 const usual = 12
 
 func (s *session) push(m model.Message) {
-	if s.msgs == nil {
-		s.msgs = make([]model.Message, 0, usual)
-	}
 	if s.out.Messages == nil {
 		s.out.Messages = make([]model.Message, 0, usual)
 	}
-	s.msgs = append(s.msgs, m)
-	s.tokens += messageTokens(m)
+	from := len(s.out.Messages) - len(s.msgs)
+	newest := len(s.msgs) == 0 || from >= 0 && &s.msgs[0] == &s.out.Messages[from]
 	s.out.Messages = append(s.out.Messages, m)
+	if newest { // as long as nothing was compacted or said aside
+		s.msgs = slices.Clip(s.out.Messages[from:])
+	} else {
+		s.msgs = append(s.msgs, m)
+	}
+	s.tokens += messageTokens(m)
 	s.mem.Mark(len(s.out.Messages))
 }
 
@@ -394,7 +413,7 @@ func messageTokens(m model.Message) int {
 func (s *session) place(from, to int) Place { return Place{len(s.out.Messages), from, to} }
 
 // memories writes records, a line each, into a message that is being made.
-func (s *session) memories(b *strings.Builder, file string, route memory.Route, recs []memory.Recalled) {
+func (s *session) memories(b *bytes.Buffer, file string, route memory.Route, recs []memory.Recalled) {
 	b.WriteString("<memory file=\"" + file + "\">\n")
 	for _, r := range recs {
 		s.entry(b, route, r, r.Text)
@@ -403,11 +422,11 @@ func (s *session) memories(b *strings.Builder, file string, route memory.Route, 
 }
 
 // entry writes a record's line into a message that is being made.
-func (s *session) entry(b *strings.Builder, route memory.Route, r memory.Recalled, text string) {
+func (s *session) entry(b *bytes.Buffer, route memory.Route, r memory.Recalled, text string) {
 	from := b.Len()
 	b.WriteString("- ")
 	if s.office != nil { // as products show it, so that an older entry can be told from a newer
-		b.WriteString(r.Record.Created.Format("(2006-01-02) "))
+		b.Write(r.Record.Created.AppendFormat(b.AvailableBuffer(), "(2006-01-02) "))
 	}
 	b.WriteString(oneLine(text))
 	b.WriteString("\n")
@@ -426,25 +445,35 @@ func (s *session) take(in Incoming, at int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body := seg.Text
-	if len(body) >= s.Profile.WrapMin && slices.Contains(s.Profile.Wraps, in.Origin.Medium) {
-		body = wrap(in.Origin.Source, body)
+	b := buffers.Get().(*bytes.Buffer)
+	defer release(b)
+	header(b, in)
+	if len(seg.Text) >= s.Profile.WrapMin && slices.Contains(s.Profile.Wraps, in.Origin.Medium) {
+		wrap(b, in.Origin.Source, seg.Text)
+	} else {
+		b.WriteString(seg.Text)
 	}
-	text := header(in) + body
+	text := s.texts.String(b.Bytes())
 	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(at, at+len(text))})
 	return text, nil
 }
 
-func header(in Incoming) string {
+func header(b *bytes.Buffer, in Incoming) {
 	label := [2]string{world.Unlabelled, "Title"}
 	if t := world.Reader(in.Origin.Medium); t != nil {
 		label = t.Heading
 	}
-	h := label[0] + ": " + oneLine(in.Origin.Source) + "\n"
-	if in.Title != "" {
-		h += label[1] + ": " + oneLine(in.Title) + "\n"
+	line := func(label, text string) {
+		b.WriteString(label)
+		b.WriteString(": ")
+		b.WriteString(oneLine(text))
+		b.WriteByte('\n')
 	}
-	return h + "\n"
+	line(label[0], in.Origin.Source)
+	if in.Title != "" {
+		line(label[1], in.Title)
+	}
+	b.WriteByte('\n')
 }
 
 // oneLine keeps an entry on its line, so that content cannot forge another

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	_ "embed"
 	"strings"
 	"sync"
@@ -22,10 +23,15 @@ var prompts = sync.OnceValue(func() (p struct {
 	return p
 })
 
-// wrap puts content from outside into the profile's untrusted delimiters. The
+// wrap writes content from outside in the profile's untrusted delimiters. The
 // content cannot close them: its own delimiters are broken up.
-func wrap(source, content string) string {
-	return "<untrusted source=\"" + unquoted.Replace(source) + "\">\n" + unwrapped.Replace(content) + "\n</untrusted>"
+func wrap(b *bytes.Buffer, source, content string) {
+	b.WriteString("<untrusted source=\"" + unquoted.Replace(source) + "\">\n")
+	if strings.Contains(content, "untrusted") {
+		content = unwrapped.Replace(content)
+	}
+	b.WriteString(content)
+	b.WriteString("\n</untrusted>")
 }
 
 var (

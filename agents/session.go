@@ -86,6 +86,19 @@ type Outcome struct {
 	Usage        model.Usage
 }
 
+// again is an empty outcome in the room of one that is done with, which may be nil.
+func (o *Outcome) again() *Outcome {
+	if o == nil {
+		return &Outcome{}
+	}
+	*o = Outcome{Answers: o.Answers[:0], Actions: o.Actions[:0], Recalled: o.Recalled[:0], Messages: o.Messages[:0],
+		Asides: o.Asides[:0], Segments: o.Segments[:0]}
+	if cap(o.Messages)+cap(o.Recalled)+cap(o.Segments) > 1<<10 { // one huge session should not be remembered
+		*o = Outcome{}
+	}
+	return o
+}
+
 // Place is where a text stands in a session: from one byte up to another of the
 // message at a place among its messages. It is empty where no message holds it.
 type Place struct{ Message, From, To int }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/remote"
@@ -237,8 +238,9 @@ type Runner struct {
 	of     *datasets.Case // of the stage
 	stage  *stage
 	script script
-	done   *memory.Memory // of the trial before
-	kept   []*textMemory  // by arm, of texts
+	done   *memory.Memory    // of the trial before
+	rooms  [3]agents.Outcome // of its sessions
+	kept   []*textMemory     // by arm, of texts
 	group  group
 	last   held // that the next trial may share
 }

@@ -160,7 +160,8 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	ctx, depends := reference.Noting(ctx)
 	began := time.Now()
 	w := st.subject.Watch(r.group.spare())
-	s := &sessions{witness: w, before: r.done, script: r.script.again(), keep: x.Config.Transcripts == "all" || row.Judge != ""}
+	s := &sessions{witness: w, before: r.done, rooms: &r.rooms, script: r.script.again(),
+		keep: x.Config.Transcripts == "all" || row.Judge != ""}
 	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
 	if limit := x.Config.TrialTimeout; limit > 0 {
@@ -289,7 +290,8 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 // sessions are the two sessions of one trial.
 type sessions struct {
 	witness *score.Witness
-	before  *memory.Memory // of the trial before, which is over
+	before  *memory.Memory     // of the trial before, which is over
+	rooms   *[3]agents.Outcome // of the sessions of the trial before
 	mem     *memory.Memory
 	write   *agents.Outcome
 	later   *agents.Outcome
@@ -361,7 +363,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return err
 	}
 	defer done()
-	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside}); err != nil {
+	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside, Again: &s.rooms[0]}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
 	for _, r := range append(backup, strange...) {
@@ -377,7 +379,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if turns := st.between(arm.Life); len(turns) > 0 {
 		s.mem.NextSession()
 		s.witness.Between(true)
-		s.gap, err = loop.Run(ctx, s.mem, turns, agents.End{Review: true})
+		s.gap, err = loop.Run(ctx, s.mem, turns, agents.End{Review: true, Again: &s.rooms[1]})
 		s.witness.Between(false)
 		if err != nil {
 			return fmt.Errorf("session between writing and retrieval: %w", err)
@@ -390,7 +392,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if s.office != nil && st.later[0].At.IsZero() {
 		s.mem.Tick(datasets.StateGap)
 	}
-	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{Office: s.office}); err != nil {
+	if s.later, err = loop.Run(ctx, s.mem, st.later, agents.End{Office: s.office, Again: &s.rooms[2]}); err != nil {
 		return fmt.Errorf("retrieval session: %w", err)
 	}
 	return s.mem.Err()

@@ -80,13 +80,15 @@ type Book struct {
 	under *Book              // that knows what this one does not; may be nil
 	known *text.Memo[*lines] // what phrases know of texts; nil reads anew
 	seen  *text.Memo[*sight] // what stands in a message
+	// replies are those of every model that reads by the book.
+	replies *replies
 }
 
 // NewBook returns a book of the given phrases. Cases with one request share their
 // phrases: what a sentence means does not hang on which of them it stands in.
 func NewBook(all []*Phrases) *Book {
 	b := &Book{turns: map[string][]*Phrases{}, tasks: map[string]*Phrases{}, known: text.New[*lines](memoBytes),
-		seen: text.New[*sight](memoBytes)}
+		seen: text.New[*sight](memoBytes), replies: newReplies()}
 	for _, p := range all {
 		b.add(p)
 	}

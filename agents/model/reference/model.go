@@ -94,7 +94,7 @@ func (m *Model) WithBook(b *Book) *Model {
 		return m
 	}
 	c := *m
-	c.book, c.replies = b, newReplies()
+	c.book, c.replies = b, b.replies
 	return &c
 }
 
@@ -137,10 +137,10 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 		return model.Reply{}, err
 	}
 	heard, _ := ctx.Value(heardKey{}).(*Phrases)
-	var key uint64
+	var key request
 	if heard == nil { // else the next request of the same words may mean something else
-		key = m.replies.key(&req)
-		if r, depended, ok := m.replies.find(key, &req); ok {
+		key = m.replies.key(m.setting, &req)
+		if r, depended, ok := m.replies.find(key); ok {
 			if depended {
 				depends(ctx)
 			}

@@ -393,20 +393,21 @@ func TestRepliesAreBounded(t *testing.T) {
 	text := strings.Repeat("The offsite is in May. ", 20)
 	long := strings.Repeat("x", repliesBytes/20) // one word
 	for _, tt := range []struct {
-		name string
-		ask  func(i int) model.Request
-		n    int
+		name   string
+		ask    func(i int) model.Request
+		n      int
+		weight int // of an exchange, in bytes
 	}{
 		{"many", func(i int) model.Request {
 			return model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("What is item %d?", i)}}}
-		}, 20_000},
+		}, 20_000, 400},
 		{"long", func(i int) model.Request {
 			return model.Request{Messages: []model.Message{{Role: model.User, Content: fmt.Sprintf("%d%s %s", i, long, text)}}}
-		}, 100},
+		}, 100, 400},
 		{"many tools", func(i int) model.Request {
 			return model.Request{Messages: []model.Message{{Role: model.User, Content: "Hello"}},
 				Tools: []model.Tool{{Name: fmt.Sprintf("tool_%d", i), Description: long}}}
-		}, 100},
+		}, 100, len(long)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := New(Naive, nil)
@@ -415,20 +416,9 @@ func TestRepliesAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			n, bytes := 0, 0
-			for _, gen := range []map[uint64]*exchange{m.replies.young, m.replies.old} {
-				for _, e := range gen {
-					n++
-					for _, msg := range e.msgs {
-						bytes += len(msg.Content)
-					}
-					for _, tool := range e.tools {
-						bytes += len(tool.Description)
-					}
-				}
-			}
-			if n == 0 || n > 2*(repliesBytes/400+1) || bytes > 2*repliesBytes {
-				t.Errorf("%d exchanges with %d bytes of text are kept; a generation may hold %d", n, bytes, repliesBytes)
+			n := len(m.replies.young) + len(m.replies.old)
+			if n == 0 || n > 2*(repliesBytes/tt.weight+1) {
+				t.Errorf("%d exchanges of at least %d bytes are kept; a generation may hold %d", n, tt.weight, repliesBytes)
 			}
 		})
 	}

@@ -18,18 +18,27 @@ type replies struct {
 	mu   sync.Mutex
 	// An exchange that is used again moves to the young generation; what was not
 	// used while the young one filled up is dropped.
-	young, old map[uint64]*exchange
+	young, old map[request]exchange
 	bytes      int
+	tools      *model.Tool // of the exchange that was kept last
 }
 
 // repliesBytes bounds a generation: what the cases ask that are worked on at once.
-// Every text counts, although an exchange may share it with others or with its
-// case: a server's requests share nothing.
-var repliesBytes = runtime.GOMAXPROCS(0) << 20
+var repliesBytes = runtime.GOMAXPROCS(0) << 18
+
+// request stands for one. Its texts would be most of what a run keeps alive: a hash of
+// 64 bits with a seed of this process stands for them, which two of a million requests
+// have in common once in some ten million runs.
+type request struct {
+	setting Setting // "" is both naive and cautious, of an answer that hangs on no attribution
+	hash    uint64
+	bytes   int
+	// Tools are compared by where they stand: a loop offers the same ones again and again.
+	tools *model.Tool
+	count int
+}
 
 type exchange struct {
-	msgs  []model.Message
-	tools []model.Tool
 	reply model.Reply
 	size  int
 	// depends says that the reply hangs on what the setting makes of an attribution.
@@ -37,110 +46,113 @@ type exchange struct {
 }
 
 func newReplies() *replies {
-	return &replies{seed: maphash.MakeSeed(), young: map[uint64]*exchange{}}
+	return &replies{seed: maphash.MakeSeed(), young: map[request]exchange{}}
 }
 
-// key is equal for equal requests, and hardly ever for others.
-func (r *replies) key(req *model.Request) uint64 {
-	var h maphash.Hash
-	h.SetSeed(r.seed)
+func (r *replies) key(s Setting, req *model.Request) request {
+	k := request{setting: s, count: len(req.Tools)}
+	if k.count > 0 {
+		k.tools = &req.Tools[0]
+	}
+	mix := func(n uint64) {
+		k.hash = (k.hash ^ n) * 0x9E3779B97F4A7C15
+		k.hash ^= k.hash >> 32
+	}
+	add := func(s string) {
+		k.bytes += len(s)
+		mix(maphash.String(r.seed, s))
+	}
 	for i := range req.Messages {
-		n := len(req.Messages[i].Content)
-		h.WriteByte(byte(n))
-		h.WriteByte(byte(n >> 8))
+		m := &req.Messages[i]
+		mix(uint64(len(m.Calls)))
+		add(string(m.Role))
+		add(m.Content)
+		add(m.CallID)
+		add(m.Name)
+		for j := range m.Calls {
+			c := &m.Calls[j]
+			mix(uint64(len(c.Args)))
+			add(c.ID)
+			add(c.Name)
+			for _, a := range c.Args {
+				add(a.Name)
+				add(a.Value)
+			}
+		}
 	}
-	if n := len(req.Messages); n > 0 {
-		h.WriteString(req.Messages[n-1].Content)
-		h.WriteString(req.Messages[0].Content)
+	return k
+}
+
+// shared is the key under which an answer is kept that hangs on no attribution.
+func (k request) shared() request {
+	if k.setting == Naive || k.setting == Cautious {
+		k.setting = ""
 	}
-	return h.Sum64()
+	return k
 }
 
 // find returns the reply to a request that was kept. Its calls are a copy: whoever
 // asked gives them ids.
-func (r *replies) find(key uint64, req *model.Request) (reply model.Reply, depends, ok bool) {
+func (r *replies) find(key request) (reply model.Reply, depends, ok bool) {
 	r.mu.Lock()
+	e, ok := r.newest(key.shared())
+	if !ok {
+		e, ok = r.newest(key)
+	}
+	r.mu.Unlock()
+	reply = e.reply
+	reply.Calls = slices.Clone(reply.Calls)
+	return reply, e.depends, ok
+}
+
+func (r *replies) newest(key request) (exchange, bool) {
 	e, ok := r.young[key]
 	if !ok {
 		if e, ok = r.old[key]; ok {
 			r.add(key, e)
 		}
 	}
-	r.mu.Unlock()
-	if !ok || !e.answers(req) {
-		return model.Reply{}, false, false
-	}
-	reply = e.reply
-	reply.Calls = slices.Clone(reply.Calls)
-	return reply, e.depends, true
+	return e, ok
 }
 
-func (r *replies) keep(key uint64, req *model.Request, reply model.Reply, depends bool) {
-	size := weigh(req, &reply)
-	if size > repliesBytes/8 {
+func (r *replies) keep(key request, req *model.Request, reply model.Reply, depends bool) {
+	e := exchange{reply: reply, size: 400 + len(reply.Text), depends: depends}
+	if r.offers(key.tools) {
+		for i := range req.Tools {
+			e.size += 64 + len(req.Tools[i].Description) + 256*len(req.Tools[i].Params)
+		}
+	}
+	for i := range reply.Calls {
+		e.size += 64
+		for _, a := range reply.Calls[i].Args {
+			e.size += 32 + len(a.Name) + len(a.Value)
+		}
+	}
+	if e.size > repliesBytes/8 {
 		return // it would push out everything else
 	}
-	e := &exchange{msgs: slices.Clone(req.Messages), tools: req.Tools, reply: reply, size: size, depends: depends}
 	e.reply.Calls = slices.Clone(reply.Calls)
+	if !depends {
+		key = key.shared()
+	}
 	r.mu.Lock()
 	r.add(key, e)
 	r.mu.Unlock()
 }
 
-// weigh is about how many bytes an exchange keeps from being freed.
-func weigh(req *model.Request, reply *model.Reply) int {
-	n := 400 + len(reply.Text) + callsSize(reply.Calls)
-	for i := range req.Messages {
-		m := &req.Messages[i]
-		n += 112 + len(m.Content) + callsSize(m.Calls)
-	}
-	for i := range req.Tools {
-		t := &req.Tools[i]
-		n += 64 + len(t.Name) + len(t.Description) + 128*len(t.Params)
-		for j := range t.Params {
-			p := &t.Params[j]
-			n += len(p.Description)
-			for _, s := range p.Enum {
-				n += 16 + len(s)
-			}
-		}
-	}
-	return n
+// offers reports whether an exchange keeps tools alive that the one before did not.
+func (r *replies) offers(tools *model.Tool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.tools
+	r.tools = tools
+	return tools != nil && tools != was
 }
 
-func callsSize(calls []model.Call) int {
-	n := 64 * len(calls)
-	for i := range calls {
-		for _, a := range calls[i].Args {
-			n += 32 + len(a.Name) + len(a.Value)
-		}
-	}
-	return n
-}
-
-func (r *replies) add(key uint64, e *exchange) {
+func (r *replies) add(key request, e exchange) {
 	if r.bytes+e.size > repliesBytes && len(r.young) > 0 {
-		r.old, r.young, r.bytes = r.young, make(map[uint64]*exchange, len(r.young)), 0
+		r.old, r.young, r.bytes = r.young, make(map[request]exchange, len(r.young)), 0
 	}
 	r.young[key] = e
 	r.bytes += e.size
-}
-
-// answers reports whether the exchange is that of this request. Tools are compared
-// by where they stand: a loop offers the same ones again and again.
-func (e *exchange) answers(req *model.Request) bool {
-	if len(e.msgs) != len(req.Messages) || len(e.tools) != len(req.Tools) ||
-		len(e.tools) > 0 && &e.tools[0] != &req.Tools[0] {
-		return false
-	}
-	for i := range e.msgs {
-		a, b := &e.msgs[i], &req.Messages[i]
-		if a.Role != b.Role || a.Content != b.Content || a.CallID != b.CallID || a.Name != b.Name ||
-			!slices.EqualFunc(a.Calls, b.Calls, func(x, y model.Call) bool {
-				return x.ID == y.ID && x.Name == y.Name && slices.Equal(x.Args, y.Args)
-			}) {
-			return false
-		}
-	}
-	return true
 }

@@ -27,23 +27,32 @@ type reading struct {
 	seen    []source // visible memory and content, oldest first
 	skills  []string
 	asks    ask
-	wrote   string
-	refused string          // of that, what was not stored
-	done    map[string]bool // tools called since the newest turn
+	wrote   []*model.Call // that stored something
+	refused []string      // of that, what was not stored
+	done    []string      // tools called since the newest turn
 
-	room *[]source // of seen
+	sights []*sight // of the messages
+	values map[string]string
+	given  map[string]source
 }
 
-// rooms are for the sources of readings.
-var rooms = sync.Pool{New: func() any { return new([]source) }}
+// readings are those that are over, for their room.
+var readings = sync.Pool{New: func() any {
+	return &reading{values: map[string]string{}, given: map[string]source{}}
+}}
 
 // over gives the room back.
 func (r *reading) over() {
 	clear(r.seen)
+	clear(r.sights)
+	clear(r.wrote)
+	clear(r.values)
+	clear(r.given)
 	if cap(r.seen) <= 1<<12 { // one huge request should not be remembered
-		*r.room = r.seen
+		*r = reading{seen: r.seen[:0], sights: r.sights[:0], wrote: r.wrote[:0], done: r.done[:0],
+			values: r.values, given: r.given}
+		readings.Put(r)
 	}
-	rooms.Put(r.room)
 }
 
 // source is a text in sight that may offer values.
@@ -60,10 +69,9 @@ type source struct {
 // read returns the request as the book understands it; ok is false where the book
 // has none of the user's turns.
 func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
-	r = &reading{setting: setting, book: b, tools: req.Tools, done: map[string]bool{}}
+	r = readings.Get().(*reading)
+	r.setting, r.book, r.tools = setting, b, req.Tools
 	newest := newestUser(req.Messages)
-	var wrote strings.Builder
-	tried := map[string]string{} // contents by the id of the call
 	keeps := false
 	add := func(o *sight) {
 		from := len(r.seen)
@@ -73,20 +81,20 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 		}
 		r.skills = append(r.skills, o.skills...)
 	}
-	sights, sources := make([]*sight, len(req.Messages)), 0
+	sources := 0
 	for i := range req.Messages {
-		sights[i] = b.seen.Get(req.Messages[i].Content, sightOf)
-		sources += len(sights[i].sources) + 1
+		o := b.seen.Get(req.Messages[i].Content, sightOf)
+		r.sights = append(r.sights, o)
+		sources += len(o.sources) + 1
 	}
-	r.room = rooms.Get().(*[]source)
-	r.seen = slices.Grow((*r.room)[:0], sources)
+	r.seen = slices.Grow(r.seen, sources)
 	for _, t := range req.Tools {
 		if world.Find(t.Name) == nil { // some server's: what it says of itself is content
 			r.seen = append(r.seen, source{text: t.Description, content: true})
 		}
 	}
-	for i, m := range req.Messages {
-		o := sights[i]
+	for i := range req.Messages {
+		m, o := &req.Messages[i], r.sights[i]
 		switch m.Role {
 		case model.System:
 			r.policy, r.date = policyOf(o.words), dateOf(o.words)
@@ -96,7 +104,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				if i == newest {
 					r.asks = a
 				}
-				r.since, r.done = nil, map[string]bool{}
+				r.since, r.done = nil, r.done[:0]
 				continue
 			}
 			if rest, ok := strings.CutPrefix(o.words, "Summary of the conversation so far:"); ok {
@@ -106,7 +114,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				continue
 			}
 			r.now = o.spoken
-			r.since, r.done = nil, map[string]bool{}
+			r.since, r.done = nil, r.done[:0]
 			keeps = false
 			r.meet(b.of(r.now))
 			for _, p := range r.here {
@@ -120,27 +128,52 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				}
 			}
 		case model.Assistant:
-			for _, c := range m.Calls {
-				r.done[c.Name] = true
+			for j := range m.Calls {
+				c := &m.Calls[j]
+				r.done = append(r.done, c.Name)
 				if kindOf(c.Name) == world.Remembers {
-					wrote.WriteString(c.Get("content") + "\n")
-					tried[c.ID] = c.Get("content")
+					r.wrote = append(r.wrote, c)
 				}
 			}
-			r.since = append(r.since, m)
+			r.cameTo(req.Messages, i)
 		case model.ToolRole:
-			r.since = append(r.since, m)
+			r.cameTo(req.Messages, i)
 			add(o)
-			if text := tried[m.CallID]; text != "" && strings.HasPrefix(m.Content, `{"success":false`) {
-				r.refused += text + "\n"
+			if strings.HasPrefix(m.Content, `{"success":false`) {
+				if text := r.tried(m.CallID); text != "" {
+					r.refused = append(r.refused, text)
+				}
 			}
 			if k := kindOf(m.Name); k == world.Looks || k == world.Asks {
 				r.seen = append(r.seen, source{text: m.Content, content: true})
 			}
 		}
 	}
-	r.wrote = wrote.String()
-	return r, len(r.here) > 0
+	if len(r.here) == 0 {
+		r.over()
+		return nil, false
+	}
+	return r, true
+}
+
+// cameTo adds a message to those since the newest turn, which as a rule stand one behind
+// the other.
+func (r *reading) cameTo(all []model.Message, i int) {
+	if n := len(r.since); n == 0 || n <= i && &r.since[n-1] == &all[i-1] {
+		r.since = all[i-n : i+1 : i+1]
+		return
+	}
+	r.since = append(r.since, all[i])
+}
+
+// tried is what the last call of an id wanted to store.
+func (r *reading) tried(id string) string {
+	for _, c := range slices.Backward(r.wrote) {
+		if c.ID == id {
+			return c.Get("content")
+		}
+	}
+	return ""
 }
 
 // sight is what stands in one message.
@@ -241,12 +274,7 @@ func (r *reading) turn() model.Reply {
 }
 
 func (r *reading) did(k world.Kind) bool {
-	for name := range r.done {
-		if kindOf(name) == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.done, func(name string) bool { return kindOf(name) == k })
 }
 
 // reads are the calls that bring what the newest turn is about.
@@ -367,9 +395,14 @@ func names(sentence, called string) bool {
 
 // writes are the calls that keep what is not kept yet.
 func (r *reading) writes(review bool) []model.Call {
-	v := &visible{tools: r.tools, date: r.date, wrote: r.wrote}
+	var wrote strings.Builder
+	for _, c := range r.wrote {
+		wrote.WriteString(c.Get("content"))
+		wrote.WriteByte('\n')
+	}
+	v := &visible{tools: r.tools, date: r.date, wrote: wrote.String()}
 	asked := r.asked()
-	entries := r.again()
+	entries := r.again(v.wrote)
 	for _, e := range r.known(false) {
 		if (!v.has(e.text) || asked(e.text)) && !r.remembers(e.text) {
 			entries = append(entries, e)
@@ -394,9 +427,9 @@ func (r *reading) writes(review bool) []model.Call {
 }
 
 // again are the entries of memory that ask to be noted again, once a session.
-func (r *reading) again() (out []entry) {
+func (r *reading) again(wrote string) (out []entry) {
 	for _, s := range r.seen {
-		if s.content || !r.takes(s, nil) || strings.Contains(r.wrote, s.text) {
+		if s.content || !r.takes(s, nil) || strings.Contains(wrote, s.text) {
 			continue
 		}
 		if slices.ContainsFunc(r.here, func(p *Phrases) bool { return p.repeats(s.text) }) &&
@@ -410,12 +443,14 @@ func (r *reading) again() (out []entry) {
 // asked says which sentences were refused when they were written, and are what the user
 // asks to keep now: these are tried once more.
 func (r *reading) asked() func(string) bool {
-	if r.refused == "" || r.did(world.Remembers) || !text.AsksToKeep(r.now) {
+	if len(r.refused) == 0 || r.did(world.Remembers) || !text.AsksToKeep(r.now) {
 		return func(string) bool { return false }
 	}
 	meant := text.Meant(r.now)
 	return func(s string) bool {
-		return strings.Contains(r.refused, oneLine(s)) && (len(meant) == 0 || text.Means(meant, s))
+		line := oneLine(s)
+		return slices.ContainsFunc(r.refused, func(o string) bool { return strings.Contains(o, line) }) &&
+			(len(meant) == 0 || text.Means(meant, s))
 	}
 }
 
@@ -565,7 +600,9 @@ type filling struct {
 
 // fill gives each slot a value by the setting's rule.
 func (r *reading) fill(p *Phrases, left map[string]bool) filling {
-	f := filling{values: map[string]string{}, given: map[string]source{}}
+	clear(r.values)
+	clear(r.given)
+	f := filling{values: r.values, given: r.given}
 	for i := range p.Slots {
 		s := &p.Slots[i]
 		from, value := r.choose(p, s, left)
