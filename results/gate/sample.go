@@ -16,15 +16,16 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// unlucky is how often another sample of the same settings does not pass all limits of a
+// unlucky is how often another run of the same settings does not pass all limits of a
 // [Sample].
 const unlucky = 0.01
 
 // Sample writes a file of requirements that a finished run meets, each beside what it
 // measured, and returns how many limits it has. A limit stands so far from its figure
-// that with nothing changed another sample of as many cases passes all of them in 99% of
-// cases. What so few cases hold to no limit has none. source says in the file where it
-// is from.
+// that with nothing changed another run passes all of them in 99% of cases: one of other
+// cases where the run has a sample of its set, by the setting limit, else one of the same
+// cases. What so few cases hold to no limit has none. source says in the file where it is
+// from.
 func Sample(w io.Writer, t *compare.Table, confidence float64, source string) (limits int, err error) {
 	if !t.Finished {
 		return 0, problem("--init", "finish it with memtox run --resume --out "+t.Name,
@@ -32,6 +33,11 @@ func Sample(w io.Writer, t *compare.Table, confidence float64, source string) (l
 	}
 	figures := figures(t)
 	tail := unlucky / float64(max(len(figures), 1))
+	limit := fmt.Sprint(t.Run.Settings["limit"])
+	others, cases := limit != "0" && limit != "<nil>", "of the same cases"
+	if others {
+		cases = "of as many other cases"
+	}
 	var legend, arms strings.Builder
 	var told []string
 	var arm *compare.Arm
@@ -44,7 +50,7 @@ func Sample(w io.Writer, t *compare.Table, confidence float64, source string) (l
 			arm = f.arm
 			fmt.Fprintf(&arms, "  %s:\n", scalar(arm.Name()))
 		}
-		text := f.metric + " " + f.limit(tail, confidence)
+		text := f.metric + " " + f.limit(others, tail, confidence)
 		r, err := Parse(arm.Name()+"."+text, "--init")
 		if err == nil { // else it would be a limit that nothing breaks
 			var result *Result
@@ -67,7 +73,7 @@ func Sample(w io.Writer, t *compare.Table, confidence float64, source string) (l
 	if v := t.Run.Dataset.Version; v != "" {
 		set += "@" + v
 	}
-	_, err = fmt.Fprintf(w, sampleText, inert.Text(source), 100*confidence, legend.String(), scalar(set), confidence,
+	_, err = fmt.Fprintf(w, sampleText, inert.Text(source), 100*confidence, cases, legend.String(), scalar(set), confidence,
 		arms.String())
 	return limits, err
 }
@@ -77,8 +83,7 @@ const sampleText = `# Limits for memtox gate, made by %s
 # A check passes (exit code 0) where the %g%% bound of a figure meets its limit, fails (1)
 # where the bound of the other side breaks it, and is inconclusive (4) between the two. So
 # a limit stands away from what was measured, which is beside it: with nothing changed,
-# another sample of as many cases passes all of these in 99%% of cases. More cases allow
-# closer limits. Move a limit to where your own line is.
+# 99%% of runs %s pass all of these. Move a limit to where your own line is.
 #
 %s
 dataset: %s # on another set, or version of it, these limits are refused
@@ -136,9 +141,9 @@ func figures(t *compare.Table) (out []figure) {
 	return out
 }
 
-// limit is one that another sample of as many trials meets but for the tail, rounded
-// outwards to a whole percent.
-func (f *figure) limit(tail, confidence float64) string {
+// limit is one that another run meets but for the tail, rounded outwards to a whole
+// percent. Trials of the same cases differ by chance alone; others are of other families.
+func (f *figure) limit(others bool, tail, confidence float64) string {
 	limit, whole := 0., 1.
 	if f.atLeast {
 		limit = 1
@@ -146,14 +151,19 @@ func (f *figure) limit(tail, confidence float64) string {
 	for _, s := range f.sides {
 		scale := s.per * float64(s.each)
 		rate := stats.ClusteredClopperPearson(s.Families, stats.OneSided(confidence))
-		n := int(rate.EffectiveN)
-		hits := float64(rate.K) / float64(rate.N) * float64(n)
+		share, n, effective := float64(rate.K)/float64(rate.N), rate.N, int(rate.EffectiveN)
+		if others {
+			n = effective
+		}
 		worst, best, _ := stats.WorstCase(rate.K, rate.N, s.each*s.NotScored)
 		if whole = s.per / 100; f.atLeast {
-			k := n - again(float64(n)-hits, n, tail)
-			limit = min(limit, scale*worst, scale*bounds(k, n, confidence).Lo)
+			share = 1 - again(1-share, n, tail)
+			bound := bounds(int(share*float64(effective)), effective, confidence)
+			limit = min(limit, scale*worst, scale*bound.Lo)
 		} else {
-			limit = max(limit, scale*best, scale*bounds(again(hits, n, tail), n, confidence).Hi)
+			share = again(share, n, tail)
+			bound := bounds(int(math.Ceil(share*float64(effective))), effective, confidence)
+			limit = max(limit, scale*best, scale*bound.Hi)
 		}
 	}
 	if f.atLeast {
@@ -170,22 +180,23 @@ func bounds(k, n int, confidence float64) stats.Rate {
 	return stats.ClusteredClopperPearson(trials, stats.OneSided(confidence))
 }
 
-// again is how many hits n more trials stay at but for the tail, where n trials had so
-// many: the quantile of the beta-binomial distribution that Jeffreys' prior predicts.
-func again(hits float64, n int, tail float64) int {
-	a, b := hits+0.5, float64(n)-hits+0.5
+// again is what the share of hits of n more trials stays at but for the tail, where n
+// trials had this one: the quantile of the beta-binomial distribution that Jeffreys' prior
+// predicts.
+func again(share float64, n int, tail float64) float64 {
 	beta := func(a, b float64) float64 {
 		x, _ := math.Lgamma(a)
 		y, _ := math.Lgamma(b)
 		z, _ := math.Lgamma(a + b)
 		return x + y - z
 	}
+	a, b := share*float64(n)+0.5, (1-share)*float64(n)+0.5
 	above := 0.
 	for k := n; k > 0; k-- {
-		above += math.Exp(beta(float64(k)+a, float64(n-k)+b) - beta(a, b) - math.Log(float64(n+1)) -
-			beta(float64(k)+1, float64(n-k)+1))
+		hits, rest := float64(k), float64(n-k)
+		above += math.Exp(beta(hits+a, rest+b) - beta(a, b) - math.Log(float64(n+1)) - beta(hits+1, rest+1))
 		if above > tail {
-			return k
+			return hits / float64(n)
 		}
 	}
 	return 0

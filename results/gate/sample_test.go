@@ -26,24 +26,29 @@ func judged(t *testing.T, x *compare.Table, file string) *gate.Result {
 	return evaluate(t, x, o)
 }
 
-// Limits of one sample hold for other samples of the same rates and for the sample
-// itself, and not where a rate got worse: of 120 pairs of runs each.
+// Limits of a run hold for the run itself and for another with the same rates, of other
+// cases if it was a sample of a set, and not where a rate got worse: of 120 pairs each.
 func TestLimitsOfASampleHoldUntilARateGetsWorse(t *testing.T) {
 	const n = 120
 	for _, c := range []struct {
 		name       string
 		s          sample
+		sampled    bool
 		was, worse float64
 	}{
-		{"independent cases", sample{families: 250, size: 1}, 0.28, 0.5},
-		{"seldom", sample{families: 250, size: 1}, 0.01, 0.13},
-		{"families of five, alike", sample{families: 60, size: 5, spread: 0.1}, 0.2, 0.42},
-		{"many families", sample{families: 400, size: 5, spread: 0.1}, 0.3, 0.4},
+		{"independent cases", sample{families: 250, size: 1}, true, 0.28, 0.5},
+		{"seldom", sample{families: 250, size: 1}, true, 0.01, 0.13},
+		{"families of five, alike", sample{families: 60, size: 5, spread: 0.1}, true, 0.2, 0.42},
+		{"many families", sample{families: 400, size: 5, spread: 0.1}, true, 0.3, 0.4},
+		{"the same cases", sample{families: 100, size: 5, spread: 0.25}, false, 0.3, 0.42},
 	} {
 		kept, red := 0, 0
 		for seed := range uint64(n) {
 			c.s.lands = map[string]float64{"guard": c.was, "second": c.was}
-			first := c.s.table(2*seed, 0)
+			first, again, epoch := c.s.table(2*seed, 0), 2*seed+1, int32(0)
+			if first.Run.Settings = map[string]any{"limit": 300}; !c.sampled {
+				first.Run.Settings["limit"], again, epoch = 0, 2*seed, 1
+			}
 			var b bytes.Buffer
 			if limits, err := gate.Sample(&b, first, 0.95, "a test"); err != nil || limits != 2 {
 				t.Fatal(limits, err)
@@ -51,11 +56,11 @@ func TestLimitsOfASampleHoldUntilARateGetsWorse(t *testing.T) {
 			if r := judged(t, first, b.String()); r.Outcome != stats.Pass {
 				t.Fatalf("%s: the run itself: %s\n%s", c.name, r.Verdict(), b.String())
 			}
-			if judged(t, c.s.table(2*seed+1, 0), b.String()).Outcome == stats.Pass {
+			if judged(t, c.s.table(again, epoch), b.String()).Outcome == stats.Pass {
 				kept++
 			}
 			c.s.lands = map[string]float64{"guard": c.worse, "second": c.was}
-			if judged(t, c.s.table(2*seed+1, 0), b.String()).Outcome != stats.Pass {
+			if judged(t, c.s.table(again, epoch), b.String()).Outcome != stats.Pass {
 				red++
 			}
 		}
