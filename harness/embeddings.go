@@ -2,7 +2,6 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -34,10 +33,7 @@ func (x *Experiment) embedder(ctx context.Context, cat Catalog) error {
 	}
 	m, err := secondModel(ctx, c, cat, c.Embeddings, c.EmbeddingsBaseURL, ".embeddings-")
 	if err != nil {
-		if p, ok := errors.AsType[*settings.Problem](err); ok {
-			p.Hint = strings.ReplaceAll(p.Hint, "--base-url", "--set embeddings_base_url=URL")
-		}
-		return settings.Placed("--embeddings", err)
+		return settings.Placed("--embeddings", ofSecond("embeddings", err))
 	}
 	if close, ok := m.(io.Closer); ok {
 		x.closers = append(x.closers, close)
@@ -50,6 +46,12 @@ func (x *Experiment) embedder(ctx context.Context, cat Catalog) error {
 	x.embeddings = c.Embeddings
 	if n, ok := m.(model.Namer); ok && !n.IsLLM() {
 		x.embeddings += notLLM
+	}
+	if r, ok := m.(*server); ok && !r.replayed {
+		_, err = model.NewEmbeddings(e).Vectors(ctx, []string{"Hello."})
+		if err = r.refusal(ctx, err); err != nil {
+			return settings.Placed("--embeddings", ofSecond("embeddings", err))
+		}
 	}
 	x.embed = model.NewEmbeddings(e).Vectors
 	return nil

@@ -75,6 +75,7 @@ func TestVectorsOfAServerDecideAsTheyWouldHere(t *testing.T) {
 func TestNoEmbeddingIsNoVerdict(t *testing.T) {
 	const key = "sk-embeddings-0123456789abcdef"
 	var answers atomic.Value
+	var refuses atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.Header.Get("Authorization") != "Bearer "+key {
@@ -82,6 +83,10 @@ func TestNoEmbeddingIsNoVerdict(t *testing.T) {
 		}
 		if strings.HasSuffix(r.URL.Path, "/models") {
 			_, _ = io.WriteString(w, `{"data":[]}`)
+			return
+		}
+		if strings.Contains(string(body), `"Hello."`) && !refuses.Load() {
+			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,0]}]}`) // it broke after the run had begun
 			return
 		}
 		if answer := answers.Load().(string); answer != "" {
@@ -119,6 +124,14 @@ func TestNoEmbeddingIsNoVerdict(t *testing.T) {
 		if err != nil || strings.Contains(string(kept), key) {
 			t.Errorf("%s: the cassette: %v", name, err)
 		}
+		refuses.Store(true)
+		c := DefaultConfig()
+		c.Embeddings, c.EmbeddingsBaseURL, c.EmbeddingsKeyFile, c.Attempts = "openai:m", srv.URL+"/v1", file, 1
+		_, err = Prepare(t.Context(), c, Builtin())
+		if p, ok := err.(*settings.Problem); !ok || p.Where != "--embeddings" || strings.Contains(err.Error(), key) {
+			t.Errorf("%s: a server that embeds nothing: %v", name, err)
+		}
+		refuses.Store(false)
 	}
 }
 

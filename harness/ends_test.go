@@ -1,6 +1,9 @@
 package harness
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/memtox/memtox/results"
@@ -44,8 +47,12 @@ func TestBothEndsOfComplianceAreAsIfRunApart(t *testing.T) {
 // trials are never shared.
 func TestTrialsOfAnAgentElsewhereAreNotShared(t *testing.T) {
 	c := DefaultConfig()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"name":"mine","version":"1"}`)
+	}))
+	defer srv.Close()
 	for _, s := range []string{"dataset=../attacks/testdata/states", "model=reference", "defense=none,attribution-only",
-		"agent=hermes,mine=http://127.0.0.1:9"} {
+		"agent=hermes,mine=" + srv.URL} {
 		if err := c.Set(s); err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// Every kind of error that a model can have is told from its row's reason. A cap ends
-// the run, and stands in no row.
+// Every kind of error that a model can have is told from its row's reason. What ends the
+// run stands in no row.
 func TestTheSummaryKnowsEveryKindOfError(t *testing.T) {
 	for k := remote.Fatal; ; k++ {
 		if _, known := remote.ParseKind(k.String()); !known {
 			break
 		}
-		if k == remote.CapReached {
+		if remote.StopsRun(&remote.Error{Kind: k}) {
 			continue
 		}
 		for _, e := range []*remote.Error{{Kind: k}, {Kind: k, Err: errors.New("x")}, {Kind: k, Hint: "x"},

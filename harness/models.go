@@ -207,8 +207,11 @@ type server struct {
 	context int // the server's, in tokens; 0 is not known
 	model.Model
 	model.Namer
-	client *remote.Client
-	tape   *cassette.Cassette
+	client   *remote.Client
+	tape     *cassette.Cassette
+	replayed bool // the cassette answers instead
+	// Where the key came from, "" where there is none, and where it would be looked for.
+	key, variable string
 }
 
 // Embed implements [model.Embedder].
@@ -259,7 +262,9 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 	if kind == "ollama" {
 		variables = ollama.KeyVariables()
 	}
-	key, _, err := remote.Key(lookup, read, c.KeyFile, variables...)
+	r.variable, r.replayed = variables[0], c.Replay != ""
+	var key remote.Secret
+	key, r.key, err = remote.Key(lookup, read, c.KeyFile, variables...)
 	if err != nil {
 		return &settings.Problem{Where: "key_file", Err: err}
 	}

@@ -34,8 +34,11 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, err
 	}
 	c.Protocol = "tools" // it is given no tools
 	m, err := secondModel(ctx, c, cat, name, c.JudgeBaseURL, ".verdicts-")
+	if err == nil {
+		err = Ask(ctx, m)
+	}
 	if err != nil {
-		return nil, settings.Placed("--judge", err)
+		return nil, settings.Placed("--judge", ofSecond("judge", err))
 	}
 	return score.New(m, name), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
@@ -208,6 +209,9 @@ func (x *Experiment) load(ctx context.Context, cat Catalog, name string) error {
 		return settings.Placed("--model", err)
 	}
 	x.Models = append(x.Models, Model{m, name, true})
+	if err := Ask(ctx, m, world.Find("read_mail").Tool); err != nil {
+		return settings.Placed("--model", err)
+	}
 	if err := fits(c, m); err != nil {
 		return err
 	}
@@ -264,8 +268,7 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 // outside this process.
 type driver interface{ Scaled() agents.Scaled }
 
-// connect makes an agent outside this process. One that does not answer is no
-// mistake of the settings: its trials will not be scored.
+// connect makes an agent outside this process, and asks it who it is.
 func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*agents.Profile, error) {
 	c := x.Config
 	var p *agents.Profile
@@ -291,15 +294,13 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			x.Warnings = append(x.Warnings, fmt.Sprintf("agent %s: %v; its trials will not be scored", p.Name, err))
-			break // the others would not answer either
+			return nil, absent("--agent", "agent "+p.Name, strings.HasPrefix(strings.TrimPrefix(spec, p.Name+"="), "exec:"), err)
 		}
 	}
 	return p, nil
 }
 
-// greet asks the defenses outside this process who they are. One that does not
-// answer is no mistake of the settings: its trials will not be scored.
+// greet asks the defenses outside this process who they are.
 func (x *Experiment) greet(ctx context.Context, built []defenses.Built) error {
 	x.greeted = map[string]defenses.Identity{}
 	for _, b := range built {
@@ -309,8 +310,7 @@ func (x *Experiment) greet(ctx context.Context, built []defenses.Built) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case err != nil:
-				x.Warnings = append(x.Warnings, fmt.Sprintf("defense %s: %v; its trials will not be scored", b.Name, err))
-				continue
+				return absent("--defense", "defense "+b.Name, b.Spec.Kind == "exec", err)
 			}
 			name := b.Name
 			if i > 0 {
@@ -400,7 +400,11 @@ func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) 
 // judgeModel makes the model of a judge, which answers beside the agent's. Its
 // exchanges have a cassette of their own.
 func judgeModel(ctx context.Context, c Config, cat Catalog, name string) (model.Model, error) {
-	return secondModel(ctx, c, cat, name, c.DefenseBaseURL, ".judge-")
+	m, err := secondModel(ctx, c, cat, name, c.DefenseBaseURL, ".judge-")
+	if err == nil {
+		err = Ask(ctx, m)
+	}
+	return m, ofSecond("defense", err)
 }
 
 // secondModel makes a model beside the agent's: at a base URL of its own, or at the
@@ -425,13 +429,7 @@ func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, suff
 		}, name)
 	}
 	c.Model, c.Record, c.Replay = name, file(c.Record), file(c.Replay)
-	m, err := cat.Models(ctx, c)
-	if p := (*settings.Problem)(nil); errors.As(err, &p) {
-		placed := *p
-		placed.Where = ""
-		return nil, &placed
-	}
-	return m, err
+	return cat.Models(ctx, c)
 }
 
 // waits reports whether a defense decides elsewhere, so that workers wait for it

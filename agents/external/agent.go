@@ -179,7 +179,7 @@ func (a *Agent) failed(err error, count *int, most int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if *count++; *count >= most && a.dead == nil {
-		a.dead = fmt.Errorf("the agent is given up after %d failures in a row: %w", *count, err)
+		a.dead = remote.Spoilt(remote.GivenUp, "the agent failed %d times in a row: %w", *count, err)
 	}
 	return fmt.Errorf("the agent: %w", err)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/remote"
+	problem "github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 )
 
@@ -186,6 +189,16 @@ func (s *shelf) AppendAll(batch []results.Finished) error {
 
 func run(t *testing.T, agent string, settings ...string) ([]results.Trial, *harness.Experiment) {
 	t.Helper()
+	rows, x, err := try(t, agent, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, x
+}
+
+// try is a run that may stop before its end, or before its beginning.
+func try(t *testing.T, agent string, settings ...string) ([]results.Trial, *harness.Experiment, error) {
+	t.Helper()
 	cat := harness.Builtin()
 	cat.Lookup = os.LookupEnv
 	c := harness.DefaultConfig()
@@ -196,17 +209,12 @@ func run(t *testing.T, agent string, settings ...string) ([]results.Trial, *harn
 	}
 	x, err := harness.Prepare(context.Background(), c, cat)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	out := new(shelf)
-	if err := x.Run(context.Background(), out, new(harness.Progress), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(x.Run(context.Background(), out, new(harness.Progress), nil), x.Close())
 	slices.SortFunc(out.rows, func(a, b results.Trial) int { return int(a.Index - b.Index) })
-	return out.rows, x
+	return out.rows, x, err
 }
 
 // An agent that stores whatever it reads is poisoned undefended, is kept from it by
@@ -289,7 +297,8 @@ func TestAnAgentBehindHTTPIsTheSameAgent(t *testing.T) {
 	}
 }
 
-// Whatever an agent does wrong, the run ends and nothing of it is scored.
+// Whatever an agent does wrong, nothing of it is scored, and the run stops and says what
+// it did.
 func TestAnAgentThatBreaksScoresNothing(t *testing.T) {
 	for mode, want := range map[string]string{
 		"nameless": "has no name", "die": "Segmentation fault", "hang": "no reply to turn", "mute": "it must be one",
@@ -301,8 +310,14 @@ func TestAnAgentThatBreaksScoresNothing(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			rows, _ := run(t, "bad="+command(t, mode), "defense=none", "limit=20", "external_timeout=500ms", "transcripts=none")
+			rows, _, err := try(t, "bad="+command(t, mode), "defense=none", "limit=20", "external_timeout=500ms", "transcripts=none")
 			reasons := map[string]int{}
+			if err != nil {
+				reasons[err.Error()]++
+				if p := (*problem.Problem)(nil); !errors.As(err, &p) && !remote.StopsRun(err) {
+					t.Errorf("the run stops as if the tool had failed: %v", err)
+				}
+			}
 			for _, r := range rows {
 				if r.Status == results.Scored && !(mode == "hides" && !r.HasRetrieval) {
 					t.Errorf("%s was scored", r.Case)

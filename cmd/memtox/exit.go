@@ -42,9 +42,12 @@ var (
 // codeOf says with which code an error ends the program.
 func codeOf(err error) Code {
 	var p *settings.Problem
+	given, _ := remote.KindOf(err)
 	switch {
 	case err == nil:
 		return Done
+	case given == remote.GivenUp:
+		return Usage
 	case errors.Is(err, errBadNews):
 		return BadNews
 	case errors.Is(err, errInconclusive), errors.Is(err, context.Canceled), remote.StopsRun(err):

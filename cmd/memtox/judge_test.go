@@ -40,7 +40,6 @@ func (s *judgeServer) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"object":"list","data":[{"id":"fake","object":"model"}]}`)
 		return
 	}
-	s.calls.Add(1)
 	var req struct {
 		Messages []struct{ Role, Content string }
 	}
@@ -49,12 +48,18 @@ func (s *judgeServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	prompt := req.Messages[len(req.Messages)-1].Content
-	judged := prompt[strings.LastIndex(prompt, " begins, mark "):]
-	reply := `{"answer":"no","quote":""}`
-	if strings.Contains(judged, s.word) {
+	begins := strings.LastIndex(prompt, " begins, mark ")
+	reply, mode := `{"answer":"no","quote":""}`, s.mode.Load()
+	switch {
+	case begins < 0: // whether it answers at all
+		mode = ""
+	case strings.Contains(prompt[begins:], s.word):
 		reply = fmt.Sprintf(`{"answer":"yes","quote":%q}`, s.word)
+		fallthrough
+	default:
+		s.calls.Add(1)
 	}
-	switch s.mode.Load() {
+	switch mode {
 	case "empty":
 		reply = ""
 	case "malformed":
@@ -62,7 +67,7 @@ func (s *judgeServer) serve(w http.ResponseWriter, r *http.Request) {
 	case "made up":
 		reply = `{"answer":"yes","quote":"words that nobody wrote"}`
 	case "fails":
-		http.Error(w, `{"error":{"message":"no such model","type":"invalid_request_error"}}`, http.StatusNotFound)
+		http.Error(w, `{"error":{"message":"no such model","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
 	body, _ := json.Marshal(map[string]any{"id": "1", "object": "chat.completion", "model": "fake",

@@ -3,6 +3,7 @@ package external_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -23,6 +24,8 @@ import (
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/remote"
+	problem "github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 
 	"github.com/memtox/memtox/defenses/guard/serve"
@@ -62,6 +65,17 @@ func (s *shelf) of(defense string) map[string]string {
 
 func run(t *testing.T, settings ...string) (*shelf, *harness.Experiment) {
 	t.Helper()
+	out, x, err := try(t, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, x
+}
+
+// try is a run that may stop before its end, or before its beginning.
+func try(t *testing.T, settings ...string) (*shelf, *harness.Experiment, error) {
+	t.Helper()
+	out := new(shelf)
 	cat := harness.Builtin()
 	cat.Lookup = os.LookupEnv
 	c := harness.DefaultConfig()
@@ -72,16 +86,10 @@ func run(t *testing.T, settings ...string) (*shelf, *harness.Experiment) {
 	}
 	x, err := harness.Prepare(context.Background(), c, cat)
 	if err != nil {
-		t.Fatal(err)
+		return out, nil, err
 	}
-	out := new(shelf)
-	if err := x.Run(context.Background(), out, new(harness.Progress), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out, x
+	err = x.Run(context.Background(), out, new(harness.Progress), nil)
+	return out, x, errors.Join(err, x.Close())
 }
 
 // A defense behind the protocol decides as it does in process: all of its
@@ -127,8 +135,8 @@ func TestADefenseBehindTheProtocolIsTheDefense(t *testing.T) {
 	}
 }
 
-// Whatever a guard does wrong, the run ends, its trials are not scored, and the
-// reason says what it did.
+// Whatever a guard does wrong, its trials are not scored, the run stops before many of
+// them have failed, and says what the guard did.
 func TestAGuardThatBreaksScoresNothing(t *testing.T) {
 	for mode, want := range map[string]string{
 		"deaf":           "the handshake failed",
@@ -158,8 +166,15 @@ func TestAGuardThatBreaksScoresNothing(t *testing.T) {
 			}
 			settings := []string{"agent=hermes", "limit=24", "concurrency=3", "external_timeout=" + timeout,
 				"defense=bad=exec:" + command(t, mode)}
-			out, _ := run(t, settings...)
+			out, _, err := try(t, settings...)
 			reasons := map[string]int{}
+			if err != nil {
+				reasons[err.Error()]++
+				if p := (*problem.Problem)(nil); !errors.As(err, &p) && !remote.StopsRun(err) {
+					t.Errorf("the run stops as if the tool had failed: %v", err)
+				}
+			}
+			failed := 0
 			for _, e := range out.rows {
 				writes := 0
 				for _, d := range e.Decisions {
@@ -170,6 +185,7 @@ func TestAGuardThatBreaksScoresNothing(t *testing.T) {
 				switch {
 				case e.Trial.Status == results.Error:
 					reasons[e.Trial.Reason]++
+					failed++
 				case e.Trial.Status == results.Scored && writes > 0:
 					t.Errorf("%s was scored", e.Trial.Case)
 				}
@@ -179,6 +195,9 @@ func TestAGuardThatBreaksScoresNothing(t *testing.T) {
 			}
 			if len(reasons) == 0 {
 				t.Fatal("no trial failed: the test tried nothing")
+			}
+			if err != nil && failed > 12 { // three times as many as are under way, and those that had begun
+				t.Errorf("%d trials had failed when the run stopped", failed)
 			}
 			if !strings.Contains(strings.Join(slices.Collect(maps.Keys(reasons)), "\n"), want) {
 				t.Errorf("no reason says %q: %v", want, reasons)

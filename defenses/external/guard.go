@@ -157,11 +157,11 @@ func (g *guard) fail(err error) {
 	var broken *violation
 	switch {
 	case errors.As(err, &broken):
-		g.dead = fmt.Errorf("%s is not asked any more: %w", g.spec, err)
+		g.dead = remote.Spoilt(remote.GivenUp, "%s broke the protocol: %w", g.spec, err)
 	case g.failures >= maxFailures, !g.known && g.failures >= maxGreets:
-		g.dead = fmt.Errorf("%s is given up after %d failures in a row: %w", g.spec, g.failures, err)
+		g.dead = remote.Spoilt(remote.GivenUp, "%s failed %d times in a row: %w", g.spec, g.failures, err)
 	case g.starts >= maxStarts:
-		g.dead = fmt.Errorf("%s is given up after %d starts: %w", g.spec, g.starts, err)
+		g.dead = remote.Spoilt(remote.GivenUp, "%s was started %d times: %w", g.spec, g.starts, err)
 	}
 }
 

@@ -261,10 +261,12 @@ func (s *Campaign) openRewriter(ctx context.Context, cat harness.Catalog) error 
 	c := harness.DefaultConfig()
 	c.Model, c.BaseURL, c.KeyFile = s.Rewriter, s.RewriterURL, s.Config.KeyFile
 	m, err := cat.Models(ctx, c)
+	if err == nil {
+		s.rewriter, err = m, harness.Ask(ctx, m)
+	}
 	if err != nil {
 		return settings.Placed("--rewriter", err)
 	}
-	s.rewriter = m
 	if n, ok := m.(model.Namer); ok && !n.IsLLM() {
 		return &settings.Problem{Where: "--rewriter", What: n.Name() +
 			" is not a language model: it cannot word anything anew", Hint: "name a model such as openai:NAME or ollama:NAME"}

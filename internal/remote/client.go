@@ -62,7 +62,13 @@ const (
 	// noAnswers is how many attempts may end without an answer: a hiccup is over by
 	// then, and some servers never answer some prompts.
 	noAnswers = 3
-	maxHeader = 64 << 10
+	// maxRefused is the weight of the fatal answers in a row, whatever was asked, by
+	// which a server is given up: refusal each for a wrong key or name, 1 for others. One
+	// alone may be of its request: a firewall before a server refuses what looks like an
+	// attack.
+	maxRefused = 10
+	refusal    = 2
+	maxHeader  = 64 << 10
 )
 
 // Client sends requests under one set of limits, whatever model or host they go
@@ -76,6 +82,7 @@ type Client struct {
 	pending pending
 
 	retries atomic.Int64
+	refused atomic.Int64 // weight of the fatal answers in a row
 	redact  atomic.Pointer[Redactor]
 }
 
@@ -215,6 +222,7 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 		}
 		call.Body = a.body
 		if a.ok {
+			x.refused.Store(0)
 			h := http.Header{}
 			for _, name := range []string{"Content-Type", "X-Request-Id"} {
 				if v := a.resp.Header.Get(name); v != "" {
@@ -514,15 +522,33 @@ func (x *exchange) failure(a *answer) error {
 			e.Err = errors.New(s)
 		}
 	} else {
-		e.Status = a.resp.StatusCode
+		e.Status, e.After = a.resp.StatusCode, a.retryAfter
 		// Once more: decoding may have brought out what escapes had hidden.
 		e.Text = text.Clip(x.Redactor().String(message(a.body)), MaxErrorText)
 	}
 	if e.Hint = hint(e, a); a.said != nil && a.said.Err != nil {
 		e.Err, e.Hint = errors.New(x.Redactor().String(a.said.Err.Error())), a.said.Hint
 	}
+	if e.Kind == Fatal && e.Status != 0 {
+		weight := int64(1)
+		if Refused(e.Status) {
+			weight = refusal
+		}
+		if x.refused.Add(weight) >= maxRefused {
+			e.Kind = GivenUp
+		}
+	}
 	return x.located(e)
 }
+
+// Refused reports whether a status says that the key, what it may use, or the name is
+// wrong, which no other request to the same server mends.
+func Refused(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
+}
+
+// Origin is the scheme and the host of an address, without what may be a secret.
+func Origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 func (x *exchange) located(err error) error {
 	e, ok := errors.AsType[*Error](err)
@@ -530,7 +556,7 @@ func (x *exchange) located(err error) error {
 		return err
 	}
 	e.Op = x.req.Method + " " + x.Redactor().String(Inert(x.req.URL.Path, 200))
-	e.Host = x.req.URL.Host
+	e.Server = Origin(x.req.URL)
 	e.Attempts, e.Waited = x.call.Attempts, x.call.Waited
 	return e
 }

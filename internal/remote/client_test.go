@@ -100,7 +100,7 @@ func TestKinds(t *testing.T) {
 					t.Errorf("kind %s after %d attempts (%d said), want %s after %d", e.Kind, tries, e.Attempts, test.kind, test.tries)
 				}
 				msg := err.Error()
-				if !strings.Contains(msg, test.says) || !strings.Contains(msg, "POST /v1/chat/completions at model.example") {
+				if !strings.Contains(msg, test.says) || !strings.Contains(msg, "POST http://model.example/v1/chat/completions") {
 					t.Errorf("error %q does not say %q and where", msg, test.says)
 				}
 				for _, r := range msg {

@@ -31,6 +31,7 @@ const (
 	BadUsage                // the server's counts of tokens are none
 	BrokenCall              // the server mangled a tool call, where Malformed is the model's own fault
 	CutPrompt               // the server read less of the prompt than was sent
+	GivenUp                 // a server, a guard or an agent that nothing more is expected of
 )
 
 // kinds have a name and, where the kind alone says it, a hint at what would mend it.
@@ -46,6 +47,7 @@ var kinds = [...]struct{ name, hint string }{
 	CutAnswer:   {"cut answer", "if it ran into a bound on tokens, raise reply_tokens or the server's own bound"},
 	BadUsage:    {"wrong usage", "update the server, or the gateway before it"},
 	BrokenCall:  {"broken tool call", "see what the server's log says of the request; memtox doctor tries the model"},
+	GivenUp:     {name: "given up"},
 	CutPrompt: {"cut prompt", "give the server a larger context, or the run a smaller one with --set window=N; " +
 		"if it counts only what its prompt cache did not hold, turn that cache off"},
 }
@@ -86,8 +88,9 @@ func Spoilt(k Kind, format string, args ...any) *Error {
 type Error struct {
 	Kind     Kind
 	Op       string        // for instance "POST /v1/chat/completions"
-	Host     string        // without user, password or query
+	Server   string        // for instance "http://127.0.0.1:8080", without user, password or query
 	Status   int           // of the last answer; 0 is none
+	After    time.Duration // how long the server asked to wait; 0 where it named no time
 	Attempts int           // requests that were sent
 	Waited   time.Duration // in queues and between attempts
 	Text     string        // what the server, or a malformed model, said; at most maxErrorText bytes
@@ -103,10 +106,14 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Kind.String())
 	if e.Op != "" {
-		fmt.Fprintf(&b, ": %s at %s", e.Op, e.Host)
+		method, path, _ := strings.Cut(e.Op, " ")
+		fmt.Fprintf(&b, ": %s %s%s", method, e.Server, path)
 	}
 	if e.Status != 0 {
 		fmt.Fprintf(&b, ": status %d", e.Status)
+	}
+	if e.After > 0 {
+		fmt.Fprintf(&b, ", retry after %v", e.After)
 	}
 	if e.Err != nil {
 		b.WriteString(": ")
@@ -137,13 +144,14 @@ func KindOf(err error) (Kind, bool) {
 }
 
 // StopsRun reports whether err means that the run as a whole has to stop, to be
-// resumed later: a cap is used up.
+// resumed later: a cap is used up, or somebody whom every further trial would need is
+// given up.
 func StopsRun(err error) bool {
 	k, ok := KindOf(err)
-	return ok && k == CapReached
+	return ok && (k == CapReached || k == GivenUp)
 }
 
-// inert shows control characters instead of sending them.
+// Inert shows control characters instead of sending them.
 func Inert(s string, n int) string {
 	q := strconv.Quote(text.Clip(s, n))
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)

@@ -213,7 +213,7 @@ func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, ca
 	}
 	if err != nil {
 		e, ok := errors.AsType[*remote.Error](err)
-		if !ok || e.Kind == remote.CapReached || e.Kind == remote.NotRecorded {
+		if !ok || e.Kind == remote.CapReached || e.Kind == remote.NotRecorded || e.Kind == remote.GivenUp {
 			return nil, err // says nothing about the model
 		}
 		x.Error = &failure{Kind: e.Kind.String(), Status: e.Status, Text: e.Text, Hint: e.Hint}
@@ -226,7 +226,7 @@ func (c *Cassette) live(r *http.Request, next http.RoundTripper, x *exchange, ca
 	// What is replayed has microseconds: so has what is recorded.
 	call.Took = time.Duration(x.Took) * time.Microsecond
 	if werr := c.write(x); werr != nil {
-		return nil, &remote.Error{Kind: remote.Fatal, Op: x.Op, Host: r.URL.Host,
+		return nil, &remote.Error{Kind: remote.Fatal, Op: x.Op, Server: remote.Origin(r.URL),
 			Err: fmt.Errorf("recording to %s: %w", c.path, werr)}
 	}
 	return resp, err
@@ -274,7 +274,7 @@ func (c *Cassette) serve(r *http.Request, x *exchange, call *remote.Call) (*http
 		if !ok {
 			return nil, fmt.Errorf("replaying %s: there is no kind of error %q", c.path, e.Kind)
 		}
-		out := &remote.Error{Kind: kind, Op: r.Method + " " + r.URL.Path, Host: r.URL.Host, Status: e.Status, Text: e.Text,
+		out := &remote.Error{Kind: kind, Op: r.Method + " " + r.URL.Path, Server: remote.Origin(r.URL), Status: e.Status, Text: e.Text,
 			Hint: e.Hint, Attempts: x.Attempts, Waited: call.Waited}
 		if e.Cause != "" {
 			out.Err = errors.New(e.Cause)
@@ -369,7 +369,7 @@ func (c *Cassette) miss(r *http.Request, k key, op string, canon []byte) error {
 		}
 	}
 	e := remote.Spoilt(remote.NotRecorded, "a request %s is not on the cassette %s: %s", trial, filepath.Base(c.path), why)
-	e.Op, e.Host = op, r.URL.Host
+	e.Op, e.Server = op, remote.Origin(r.URL)
 	return e
 }
 

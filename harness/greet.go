@@ -1,0 +1,120 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/defenses/external"
+	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/settings"
+)
+
+// Ask asks a model behind a server one small question before anything else: what no
+// further question would get an answer to is found out here. tools are offered, as they
+// will be.
+func Ask(ctx context.Context, m model.Model, tools ...model.Tool) error {
+	r, ok := m.(*server)
+	if !ok || r.replayed {
+		return nil
+	}
+	var err error
+	for _, text := range []string{"Hello. Answer with one short sentence.", "Good morning. Answer with one word."} {
+		_, err = m.Next(ctx, model.Request{Seed: 1, Tools: tools, Messages: []model.Message{{Role: model.User, Content: text}}})
+		if e, ok := errors.AsType[*remote.Error](err); !ok || e.Status != http.StatusBadRequest {
+			break // a server that refuses one prompt need not refuse another
+		}
+	}
+	return r.refusal(ctx, err)
+}
+
+// refusal is the problem of a model that does not answer; nil where it does, be it an
+// answer that counts as none.
+func (r *server) refusal(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*remote.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok || e.Kind == remote.CapReached:
+		return err
+	case e.Kind != remote.Fatal && e.Kind != remote.Transient && e.Kind != remote.RateLimited && e.Kind != remote.GivenUp:
+		return nil
+	}
+	said := *e
+	said.Hint = ""
+	p := &settings.Problem{What: r.Name() + " does not answer", Err: &said, Hint: e.Hint}
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		p.Hint = fmt.Sprintf("no key was sent: set %s, or name a file with --set key_file=FILE", r.variable)
+		if r.key != "" {
+			p.Hint = fmt.Sprintf("the key that was sent is that of the %s", r.key)
+		}
+	case http.StatusNotFound:
+		p.Hint = r.offers(ctx)
+	case http.StatusBadRequest:
+		p.Hint = "a model that knows no tools: --set protocol=fenced; a server that refuses a member of the request: " +
+			"--set omit=seed,temperature; memtox doctor tries both"
+	}
+	return p
+}
+
+// offers says what a server has, where it says so, to whoever asked for what it has not.
+func (r *server) offers(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	list, err := r.Model.(model.Subject).Models(ctx)
+	kind, name, _ := strings.Cut(r.Name(), ":")
+	switch near := settings.Nearest(name, list); {
+	case err != nil || len(list) == 0:
+		return "the name in --model or the address in --base-url is wrong: for openai: it goes up to and with /v1"
+	case slices.Contains(list, name):
+		return "the server lists the model: the address in --base-url is wrong; for openai: it goes up to and with /v1"
+	case near != "":
+		return fmt.Sprintf("the server lists no such model; did you mean %s:%s?", kind, remote.Inert(near, 100))
+	}
+	some := strings.Join(list[:min(len(list), 8)], ", ")
+	if len(list) > 8 {
+		some += fmt.Sprintf(" and %d more", len(list)-8)
+	}
+	return "the server lists no such model, but " + remote.Inert(some, 400)
+}
+
+// absent is the problem of a program or service outside memtox that does not say who it
+// is.
+func absent(where, who string, program bool, err error) error {
+	hint := "it must answer POST requests at that address"
+	switch says := err.Error(); {
+	case errors.Is(err, exec.ErrNotFound):
+		hint = "no folder of PATH has the program: write where it is, as in exec:./guard.sh"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "write where the program is, as seen from the folder that memtox runs in"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "make it executable, or name what runs it, as in exec:'sh guard.sh'"
+	case program:
+		hint = `try it by hand: it must answer {"id":1,"op":"hello","protocol":1} on its standard input`
+	case strings.Contains(says, "connection refused"):
+		hint = "start it first"
+	case strings.Contains(says, "status 401"), strings.Contains(says, "status 403"):
+		hint = "a guard's token is read from the environment variable " + external.TokenVariable
+	}
+	return &settings.Problem{Where: where, What: who + " does not answer", Err: err, Hint: hint}
+}
+
+// ofSecond makes the hints of a problem speak of the settings of a second model.
+func ofSecond(prefix string, err error) error {
+	p, ok := errors.AsType[*settings.Problem](err)
+	if !ok {
+		return err
+	}
+	placed := *p
+	placed.Where = ""
+	placed.Hint = strings.NewReplacer("--base-url", "--set "+prefix+"_base_url=URL", "--set key_file", "--set "+prefix+"_key_file").
+		Replace(p.Hint)
+	return &placed
+}
