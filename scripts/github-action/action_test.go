@@ -558,6 +558,69 @@ func TestTheGitLabJobGates(t *testing.T) {
 	}
 }
 
+// What docs/ci.md shows for GitHub and GitLab passes with the files beside it, and fails
+// once the guard only warns.
+func TestThePageWorksWhenCopied(t *testing.T) {
+	memtox, a, g := binary(t), readAction(t), readGitLabJob(t)
+	page, err := os.ReadFile("../../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, m := range regexp.MustCompile("(?s)```yaml file=(\\S+)\n(.*?)```").FindAllSubmatch(page, -1) {
+		path := filepath.Join(dir, string(m[1]))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, m[2], 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range []string{"run -f memtox.yaml --limit 300 --out first", "gate --init first"} {
+		cmd := exec.Command(memtox, strings.Fields(args)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("memtox %s: %v\n%s", args, err, out)
+		}
+	}
+	var w struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]string
+			}
+		}
+	}
+	readYAML(t, filepath.Join(dir, ".github/workflows/memtox.yml"), &w)
+	steps := w.Jobs["gate"].Steps
+	if len(steps) != 2 || !strings.HasPrefix(steps[1].Uses, "memtox/memtox/scripts/github-action@") {
+		t.Fatalf("%+v", w)
+	}
+	var include map[string]any
+	readYAML(t, filepath.Join(dir, ".gitlab-ci.yml"), &include)
+	variables := map[string]string{}
+	for k, v := range include["memtox"].(map[string]any)["variables"].(map[string]any) {
+		variables[k] = fmt.Sprint(v)
+	}
+	steps[1].With["memtox"] = memtox
+	steps[1].With["arguments"], variables["MEMTOX_ARGUMENTS"] = "--limit 300", "--limit 300" // for time's sake
+	for _, mode := range []struct {
+		policy string
+		code   int
+	}{{"extends: standard\n", 0}, {"extends: standard\nmode: warn\n", 1}} {
+		if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(mode.policy), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if j := a.play(t, dir, steps[1].With); j.code != mode.code {
+			t.Errorf("%q: the action: exit code %d, want %d\n%s", mode.policy, j.code, mode.code, j.printed.String())
+		}
+		if code, out := g.play(t, "bash", filepath.Dir(memtox), dir, variables); code != mode.code {
+			t.Errorf("%q: the GitLab job: exit code %d, want %d\n%s", mode.policy, code, mode.code, out)
+		}
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, "memtox-gate")),
+			os.RemoveAll(filepath.Join(dir, "memtox-run"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // workflow is what matrix.yml uses of the format of workflows, so that a misspelt
 // field is found.
 type workflow struct {
