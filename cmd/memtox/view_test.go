@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,13 +52,16 @@ func TestViewServesUntilInterrupted(t *testing.T) {
 		t.Errorf("without the token: status %d", code)
 	}
 	known := &http.Client{Jar: jar}
-	if code, page := get(known, address); code != http.StatusOK || !strings.Contains(page, "memtox view") {
+	if code, page := get(known, address); code != http.StatusOK || !strings.Contains(page, "url=./") {
 		t.Errorf("with the token: status %d, %.80s", code, page)
+	}
+	if code, page := get(known, base); code != http.StatusOK || !strings.Contains(page, "memtox view") {
+		t.Errorf("then: status %d, %.80s", code, page)
 	}
 	if code, list := get(known, base+"api/runs"); code != http.StatusOK || !strings.Contains(list, `"key":"a"`) {
 		t.Errorf("runs: status %d, %s", code, list)
 	}
-	if code, rows := get(known, base+"api/trials?run=a"); code != http.StatusOK || !strings.Contains(rows, `"total":24`) {
+	if code, rows := get(known, base+"api/table?run=a"); code != http.StatusOK || !strings.Contains(rows, `"total":24`) {
 		t.Errorf("trials: status %d, %.200s", code, rows)
 	}
 	signals <- os.Interrupt
@@ -77,5 +82,59 @@ func TestViewRefusesWhatItCannot(t *testing.T) {
 		if code := c.run(args...); code != Usage || c.err.Len() == 0 {
 			t.Errorf("memtox %q: exit code %d, %s", args, code, c.err.String())
 		}
+	}
+}
+
+// A bundle has the pages and a report of every run; a folder with something in it is not
+// written to.
+func TestViewWritesABundle(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none,keyword", "--out",
+		"runs/a")
+	c.must("view", "--bundle", "site")
+	for file, holds := range map[string]string{"index.html": "data-bundle", "report-0.html": "memtox report",
+		"data/0-table.js": "memtoxData(", "data/0-0.js": "memtoxData("} {
+		if b, err := os.ReadFile(c.dir + "/site/" + file); err != nil || !strings.Contains(string(b), holds) {
+			t.Errorf("%s: %v, %.80s", file, err, b)
+		}
+	}
+	if !strings.Contains(c.err.String(), "site/index.html") {
+		t.Errorf("it says %s", c.err.String())
+	}
+	if code := c.run("view", "--bundle", "site"); code != Usage || !strings.Contains(c.err.String(), "name a new one") {
+		t.Errorf("once more: exit code %d, %s", code, c.err.String())
+	}
+}
+
+// --open hands the browser a file that only this user can read: the address with its
+// token is no argument of a program.
+func TestViewOpensABrowser(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the browser of this test is a script on PATH")
+	}
+	c := newConsole(t)
+	c.must("run", "--dataset", "memtox-smoke", "--limit", "12", "--agent", "hermes", "--defense", "none", "--out", "runs/a")
+	bin, seen := t.TempDir(), filepath.Join(t.TempDir(), "seen")
+	script := "#!/bin/sh\n{ stat -c %a \"$1\"; cat \"$1\"; } > " + seen + ".tmp && mv " + seen + ".tmp " + seen + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	signals := make(chan os.Signal, 1)
+	ended := make(chan Code, 1)
+	go func() {
+		ended <- run(context.Background(), &Env{Getenv: func(string) string { return "" }, Stdin: bytes.NewReader(nil),
+			Stdout: io.Discard, Stderr: io.Discard, Signals: signals, Dir: c.dir, Now: time.Now}, []string{"view", "--open"})
+	}()
+	var got []byte
+	for until := time.Now().Add(20 * time.Second); got == nil && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		got, _ = os.ReadFile(seen)
+	}
+	if s := string(got); !strings.HasPrefix(s, "600\n") || !strings.Contains(s, "url=http://127.0.0.1:") {
+		t.Errorf("the browser got %s", s)
+	}
+	signals <- os.Interrupt
+	if code := <-ended; code != Done {
+		t.Errorf("exit code %d", code)
 	}
 }

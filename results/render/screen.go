@@ -89,7 +89,7 @@ func Look(v *summary.Verdict) (out []Table) {
 	groups := columnsOf(v)
 	for i, g := range groups {
 		t := Table{Title: g.title, Labels: 1, Header: append([]string{"defense"}, headsOf(v)...)}
-		last := i == len(groups)-1
+		last := i == len(groups)-1 && slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.P50 != nil })
 		if last {
 			t.Header = append(t.Header, "p50")
 		}

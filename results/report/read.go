@@ -12,6 +12,9 @@ type Options struct {
 	// Summary says at which level intervals are made and in which order classes
 	// stand.
 	Summary summary.Options
+	// Viewer is where a trial can be read: an address to which its id is added. Empty
+	// where that is not known; then examples are named without a link.
+	Viewer string
 }
 
 // Report is what the page says, ready to be written in either format.

@@ -21,6 +21,11 @@ type openRun struct {
 
 	mu   sync.Mutex
 	last *snapshot
+
+	counting sync.Mutex // of one pass at a time
+	counted  *Figures
+	as       time.Time     // when counted was
+	took     time.Duration // how long that took
 }
 
 // snapshot is a run as it was at one time.

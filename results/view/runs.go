@@ -102,7 +102,9 @@ type RunInfo struct {
 	Defenses []string  `json:"defenses"`
 	Planned  int64     `json:"planned"`
 	Finished bool      `json:"finished"`
-	Error    string    `json:"error,omitempty"`
+	// Report is the file of its report where a bundle has one.
+	Report string `json:"report,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // List lists the runs, the newest first.

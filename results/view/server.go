@@ -9,14 +9,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/memtox/memtox/results/render"
 )
 
 //go:embed assets
@@ -30,6 +33,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // Server shows runs to the person at this machine.
 type Server struct {
+	// Trial is the id of the one at which the page opens, of a server of one run.
+	Trial string
 	list  *Runs
 	token string
 }
@@ -76,9 +81,14 @@ func (s *Server) Handler(addr net.Addr) http.Handler {
 		"/favicon.svg": "favicon.svg"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
 	}
-	mux.HandleFunc("/api/runs", api(s.runs))
-	mux.HandleFunc("/api/trials", api(s.trials))
-	mux.HandleFunc("/api/trial", api(s.trial))
+	mux.HandleFunc("/heat.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		io.WriteString(w, render.HeatStyle)
+	})
+	for name, ask := range map[string]func(url.Values) (any, error){"runs": s.runs, "figures": s.figures,
+		"table": s.table, "trial": s.trial} {
+		mux.HandleFunc("/api/"+name, api(ask))
+	}
 	return s.guarded(addr, mux)
 }
 
@@ -112,7 +122,15 @@ func (s *Server) guarded(addr net.Addr, next http.Handler) http.Handler {
 			}
 			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true,
 				SameSite: http.SameSiteStrictMode})
-			http.Redirect(w, r, "/", http.StatusSeeOther) // the token leaves the address bar
+			// The token leaves the address bar. It is this page that asks for the next: the
+			// browser would keep the cookie back from a redirection that a file began.
+			start := "./"
+			if s.Trial != "" {
+				start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
+			}
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprintf(w, "<!DOCTYPE html><title>memtox view</title><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+				html.EscapeString(start))
 		default:
 			if c, err := r.Cookie(cookie); err != nil || !s.is(c.Value) {
 				http.Error(w, "Open the address that memtox view printed: it holds the token.", http.StatusForbidden)
@@ -166,38 +184,26 @@ func (s *Server) run(v url.Values) (*snapshot, error) {
 	return o.now()
 }
 
-// maxPage is how many trials an answer holds at most.
-const maxPage = 500
+// figures answers what a run comes to. Parameters: run.
+func (s *Server) figures(v url.Values) (any, error) {
+	o, err := s.list.open(v.Get("run"))
+	if err != nil {
+		return nil, err
+	}
+	return o.figures()
+}
 
-// trials answers one page of the trials that a query wants. Parameters: run;
-// is.COLUMN=VALUE, repeated for any of several; flag.COLUMN=yes|no|none; search;
-// sort=COLUMN or -COLUMN; from; n; columns=A,B,…
-func (s *Server) trials(v url.Values) (any, error) {
+// table answers a run's trials, or that they are those of the version that is known.
+// Parameters: run, version.
+func (s *Server) table(v url.Values) (any, error) {
 	run, err := s.run(v)
 	if err != nil {
 		return nil, err
 	}
-	rows := run.table.find(queryOf(v))
-	from := min(max(number(v.Get("from"), 0), 0), len(rows))
-	n := min(max(number(v.Get("n"), 100), 1), maxPage)
-	columns := append([]string{"trial"}, strings.Split(v.Get("columns"), ",")...)
-	page := [][]any{}
-	for _, row := range rows[from:min(from+n, len(rows))] {
-		cells := make([]any, len(columns))
-		for i, c := range columns {
-			cells[i] = run.table.value(int(row), c)
-		}
-		page = append(page, cells)
+	if v.Get("version") == strconv.Itoa(run.version) {
+		return map[string]any{"version": run.version}, nil
 	}
-	out := map[string]any{
-		"version": run.version, "finished": run.table.finished, "total": run.table.len(), "planned": run.table.run.Planned,
-		"matching": len(rows), "from": from, "columns": columns, "rows": page,
-	}
-	if v.Has("facets") {
-		out["facets"], out["run"] = run.table.facets(), infoOf(v.Get("run"), run.table.run)
-		out["sortable"], out["flags"] = allColumns, flagColumns
-	}
-	return out, nil
+	return run.table.sent(v.Get("run"), run.version), nil
 }
 
 // trial answers everything about one trial. Parameters: run, id.
@@ -213,30 +219,4 @@ func (s *Server) trial(v url.Values) (any, error) {
 		}
 	}
 	return nil, errSuperseded
-}
-
-func queryOf(v url.Values) query {
-	q := query{is: map[string][]any{}, search: v.Get("search")}
-	for key, values := range v {
-		if c, ok := strings.CutPrefix(key, "is."); ok && slices.Contains(textColumns, c) {
-			for _, x := range values {
-				q.is[c] = append(q.is[c], x)
-			}
-		}
-		if c, ok := strings.CutPrefix(key, "flag."); ok && slices.Contains(flagColumns, c) {
-			if x, ok := map[string]any{"yes": true, "no": false, "none": nil}[values[0]]; ok {
-				q.is[c] = []any{x}
-			}
-		}
-	}
-	q.sort, q.down = strings.CutPrefix(v.Get("sort"), "-")
-	return q
-}
-
-func number(s string, otherwise int) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return otherwise
-	}
-	return n
 }

@@ -40,7 +40,7 @@ func newSite(t testing.TB, dir string) *site {
 	x := &site{t: t, s: NewServer(runs)}
 	x.h = x.s.Handler(siteAddr)
 	r := x.do("GET", "/?token="+x.s.token, "127.0.0.1:4321", false)
-	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
+	if r.StatusCode != http.StatusOK || len(r.Cookies()) != 1 {
 		t.Fatalf("the token gives status %d, cookies %v", r.StatusCode, r.Cookies())
 	}
 	x.cookie = r.Cookies()[0]
@@ -71,13 +71,10 @@ func (x *site) get(path string, params url.Values, into any) {
 	}
 }
 
-type trialsAnswer struct {
-	Version  int                `json:"version"`
-	Finished bool               `json:"finished"`
-	Total    int                `json:"total"`
-	Matching int                `json:"matching"`
-	Rows     [][]any            `json:"rows"`
-	Facets   map[string][]facet `json:"facets"`
+type tableAnswer struct {
+	Version  int  `json:"version"`
+	Finished bool `json:"finished"`
+	Total    int  `json:"total"`
 }
 
 func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
@@ -110,7 +107,7 @@ func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 		{"asking first", "OPTIONS", "/api/runs", "127.0.0.1:4321", true, 405},
 		{"no such file", "GET", "/assets/app.js", "127.0.0.1:4321", true, 404},
 		{"a path upwards", "GET", "/../server.go", "127.0.0.1:4321", true, 307},
-		{"no such run", "GET", "/api/trials?run=../..", "127.0.0.1:4321", true, 404},
+		{"no such run", "GET", "/api/table?run=../..", "127.0.0.1:4321", true, 404},
 		{"no such trial", "GET", "/api/trial?run=.&id=0123456789abcdef", "127.0.0.1:4321", true, 404},
 		{"an id that is none", "GET", "/api/trial?run=.&id=%00", "127.0.0.1:4321", true, 404},
 	} {
@@ -145,105 +142,6 @@ func TestListenerIsOnTheLoopbackInterface(t *testing.T) {
 func TestTokensDiffer(t *testing.T) {
 	if a, b := NewServer(nil).token, NewServer(nil).token; a == b || len(a) != 64 {
 		t.Errorf("tokens %q and %q", a, b)
-	}
-}
-
-// What is answered for a query is what a plain pass over the rows finds.
-func TestQueriesFindWhatAPassOverTheRowsFinds(t *testing.T) {
-	dir := t.TempDir()
-	runtest.Write(t, dir, runtest.Spec{Trials: 900, NotScored: 0.05})
-	x := newSite(t, dir)
-	r, err := results.OpenReader(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for _, c := range []struct {
-		params url.Values
-		want   func(t *results.Trial) bool
-	}{
-		{url.Values{}, func(*results.Trial) bool { return true }},
-		{url.Values{"is.defense": {"guard", "none"}, "is.agent": {"hermes"}}, func(t *results.Trial) bool {
-			return (t.Defense == "guard" || t.Defense == "none") && t.Agent == "hermes"
-		}},
-		{url.Values{"flag.influenced": {"yes"}}, func(t *results.Trial) bool {
-			return t.Status == results.Scored &&
-				t.Influenced
-		}},
-		{url.Values{"flag.written": {"no"}}, func(t *results.Trial) bool {
-			return t.Status == results.Scored && t.Label == results.Attack && !t.Written
-		}},
-		{url.Values{"flag.utility": {"none"}}, func(t *results.Trial) bool { return t.Utility == nil }},
-		{url.Values{"search": {"FAMILY-007"}}, func(t *results.Trial) bool { return t.Family == "family-007" }},
-		{url.Values{"search": {"three times"}}, func(t *results.Trial) bool { return t.Status == results.Error }},
-		{url.Values{"is.class": {"nothing of this name"}}, func(*results.Trial) bool { return false }},
-		{url.Values{"is.nonsense": {"x"}, "flag.nonsense": {"yes"}, "flag.written": {"perhaps"}, "sort": {"nonsense"},
-			"from": {"-7"}, "n": {"x"}}, func(*results.Trial) bool { return true }},
-	} {
-		var want []string
-		for e, err := range r.Entries(results.TrialsOnly) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.want(&e.Trial) {
-				want = append(want, e.Trial.ID)
-			}
-		}
-		var got []string
-		for {
-			var a trialsAnswer
-			c.params.Set("run", ".")
-			if len(got) > 0 {
-				c.params.Set("from", fmt.Sprint(len(got)))
-			}
-			x.get("/api/trials", c.params, &a)
-			if a.Matching != len(want) {
-				t.Fatalf("%v: %d match, want %d", c.params, a.Matching, len(want))
-			}
-			for _, row := range a.Rows {
-				got = append(got, row[0].(string))
-			}
-			if len(a.Rows) == 0 || len(got) >= a.Matching {
-				break
-			}
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%v (-want +got):\n%s", c.params, d)
-		}
-	}
-}
-
-func TestSortingKeepsTheOrderOfThePlanAmongEquals(t *testing.T) {
-	dir := t.TempDir()
-	runtest.Write(t, dir, runtest.Spec{Trials: 300})
-	x := newSite(t, dir)
-	for _, sort := range []string{"class", "-class", "influenced", "-utility", "wall_us", "-wall_us", "-index"} {
-		var a trialsAnswer
-		column := strings.TrimPrefix(sort, "-")
-		x.get("/api/trials", url.Values{"run": {"."}, "sort": {sort}, "columns": {column + ",index"}, "n": {"300"}}, &a)
-		if len(a.Rows) != 300 {
-			t.Fatalf("%s: %d rows", sort, len(a.Rows))
-		}
-		rank := func(v any) string {
-			switch v := v.(type) {
-			case nil:
-				return "0"
-			case bool:
-				return map[bool]string{false: "1", true: "2"}[v]
-			case float64:
-				return fmt.Sprintf("%020.0f", v)
-			}
-			return v.(string)
-		}
-		for i := 1; i < len(a.Rows); i++ {
-			p, q := rank(a.Rows[i-1][1]), rank(a.Rows[i][1])
-			if strings.HasPrefix(sort, "-") {
-				p, q = q, p
-			}
-			if p > q || p == q && a.Rows[i-1][2].(float64) >= a.Rows[i][2].(float64) {
-				t.Fatalf("%s: %v before %v", sort, a.Rows[i-1], a.Rows[i])
-			}
-		}
 	}
 }
 
@@ -381,7 +279,7 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 					b.last.read = runtest.Started // long ago: read again
 				}
 				b.mu.Unlock()
-				for _, target := range []string{"/api/trials?run=.", "/api/trial?run=.&id=" + first.ID} {
+				for _, target := range []string{"/api/table?run=.", "/api/figures?run=.", "/api/trial?run=.&id=" + first.ID} {
 					r := x.do("GET", target, "127.0.0.1:4321", true)
 					body, _ := io.ReadAll(r.Body)
 					if r.StatusCode != 200 && !strings.Contains(string(body), errSuperseded.Error()) {
@@ -400,8 +298,8 @@ func TestRequestsMeetAGrowingRun(t *testing.T) {
 	b.mu.Lock()
 	b.last.read = runtest.Started
 	b.mu.Unlock()
-	var a trialsAnswer
-	x.get("/api/trials", url.Values{"run": {"."}}, &a)
+	var a tableAnswer
+	x.get("/api/table", url.Values{"run": {"."}}, &a)
 	if a.Total != 400 || !a.Finished {
 		t.Errorf("at the end %d trials, finished %v", a.Total, a.Finished)
 	}
@@ -438,20 +336,6 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportMetric(float64(bytes)/100_000, "bytes/trial")
 			book.close()
-		}
-	})
-	b.Run("search", func(b *testing.B) {
-		r, err := results.OpenReader(dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer r.Close()
-		t, err := readTable(r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			t.find(query{is: map[string][]any{"defense": {"guard"}}, search: "family-007", sort: "case", down: true})
 		}
 	})
 }

@@ -1,7 +1,7 @@
 package view
 
 import (
-	"cmp"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,9 +21,6 @@ var (
 	numberColumns = []string{"index", "epoch", "asked", "due", "verdict_block", "verdict_quarantine", "verdict_redact", "verdict_defer",
 		"model_calls", "tool_calls", "wall_us"}
 	allColumns = slices.Concat(textColumns, flagColumns, numberColumns)
-	// facetColumns have few values: a list to choose from.
-	facetColumns = []string{"label", "class", "agent", "defense", "model", "status", "channel", "signal", "domain", "kind",
-		"situation"}
 )
 
 // attackColumns say something of attacks only. Rows hold false in them for benign
@@ -31,7 +28,8 @@ var (
 var attackColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced",
 	"influenced_unwritten"}
 
-// table holds one value a trial for every column.
+// table holds one value a trial for every column. The page has all of it, and filters and
+// sorts itself.
 type table struct {
 	run      *results.Run
 	finished bool
@@ -45,7 +43,19 @@ type column struct {
 	values []any
 }
 
-func (c *column) at(row int) any { return c.values[c.of[row]] }
+// MarshalJSON writes the values, and behind them their numbers by row in as few bytes each
+// as they fit, little-endian.
+func (c *column) MarshalJSON() ([]byte, error) {
+	size := 1
+	for len(c.values) > 1<<(8*size) {
+		size *= 2
+	}
+	of := make([]byte, 0, size*len(c.of))
+	for _, n := range c.of {
+		of = append(of, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))[:len(of)+size]
+	}
+	return json.Marshal(map[string]any{"values": c.values, "size": size, "of": of})
+}
 
 // plain is a field of a row as a text, a truth, a number, or nil.
 func plain(f reflect.Value) any {
@@ -101,134 +111,14 @@ func readTable(r *results.Reader) (*table, error) {
 
 func (t *table) len() int { return len(t.columns["trial"].of) }
 
-// id is a trial's id as it stands in rows.
-func (t *table) id(row int) string { return t.columns["trial"].at(row).(string) }
-
 // row finds a trial by its id.
 func (t *table) row(id string) (int, bool) {
 	i := slices.Index(t.columns["trial"].values, any(id))
 	return i, i >= 0
 }
 
-// value is a column of a row for JSON.
-func (t *table) value(row int, name string) any {
-	if c := t.columns[name]; c != nil {
-		return c.at(row)
-	}
-	return nil
-}
-
-// query says which trials, in which order.
-type query struct {
-	is     map[string][]any // column: any of these values
-	search string           // part of a case, a family, a reason or an id, in any case of letters
-	sort   string           // column; "" is the order of the plan
-	down   bool
-}
-
-// find returns the rows that a query wants, in its order.
-func (t *table) find(q query) []int32 {
-	keep := make([]bool, t.len())
-	for i := range keep {
-		keep[i] = true
-	}
-	for name, values := range q.is {
-		hit := t.columns[name].which(func(v any) bool { return slices.Contains(values, v) })
-		for i := range keep {
-			keep[i] = keep[i] && hit(i)
-		}
-	}
-	if q.search != "" {
-		needle := strings.ToLower(q.search)
-		holds := func(v any) bool { return strings.Contains(strings.ToLower(v.(string)), needle) }
-		inCase, inFamily := t.columns["case"].which(holds), t.columns["family"].which(holds)
-		inReason := t.columns["reason"].which(holds)
-		for i := range keep {
-			keep[i] = keep[i] && (inCase(i) || inFamily(i) || inReason(i) || strings.HasPrefix(t.id(i), needle))
-		}
-	}
-	var rows []int32
-	for i, k := range keep {
-		if k {
-			rows = append(rows, int32(i))
-		}
-	}
-	t.order(rows, q)
-	return rows
-}
-
-// which says of each row whether its value is wanted. Each value is looked at once.
-func (c *column) which(wanted func(any) bool) func(row int) bool {
-	hit := make([]bool, len(c.values))
-	for n, v := range c.values {
-		hit[n] = wanted(v)
-	}
-	return func(row int) bool { return hit[c.of[row]] }
-}
-
-// order sorts rows by a column, equal ones in the order of the plan.
-func (t *table) order(rows []int32, q query) {
-	c := t.columns[q.sort]
-	if c == nil {
-		if q.down {
-			slices.Reverse(rows)
-		}
-		return
-	}
-	slices.SortStableFunc(rows, func(a, b int32) int {
-		if q.down {
-			a, b = b, a
-		}
-		return compare(c.at(int(a)), c.at(int(b)))
-	})
-}
-
-// compare compares two values of a column. Before no and yes comes neither.
-func compare(a, b any) int {
-	switch a := a.(type) {
-	case string:
-		return cmp.Compare(a, b.(string))
-	case int64:
-		return cmp.Compare(a, b.(int64))
-	}
-	truths := []any{nil, false, true}
-	return cmp.Compare(slices.Index(truths, a), slices.Index(truths, b))
-}
-
-// facet is a value of a column and how many trials have it.
-type facet struct {
-	Value any `json:"value"`
-	N     int `json:"n"`
-}
-
-// facets lists the values of the columns that have few, in their order of
-// appearance.
-func (t *table) facets() map[string][]facet {
-	out := map[string][]facet{}
-	for _, name := range facetColumns {
-		c := t.columns[name]
-		list := make([]facet, len(c.values))
-		for i, v := range c.values {
-			list[i].Value = v
-		}
-		for _, n := range c.of {
-			list[n].N++
-		}
-		const most = 200
-		out[name] = list[:min(len(list), most)]
-	}
-	return out
-}
-
-// same are the rows of the same case in the same epoch: under other defenses
-// and agents.
-func (t *table) same(row int) []int {
-	cases, epoch := t.columns["case"].of, t.columns["epoch"].of
-	var out []int
-	for i := range t.len() {
-		if cases[i] == cases[row] && epoch[i] == epoch[row] {
-			out = append(out, i)
-		}
-	}
-	return out
+// sent is what the page gets of a run's trials.
+func (t *table) sent(key string, version int) map[string]any {
+	return map[string]any{"version": version, "finished": t.finished, "planned": t.run.Planned, "total": t.len(),
+		"run": infoOf(key, t.run), "columns": t.columns, "texts": textColumns, "flags": flagColumns}
 }

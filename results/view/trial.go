@@ -26,12 +26,6 @@ type Page struct {
 	Verdicts []results.Answer `json:"verdicts,omitempty"`
 	// Problem says why there is no transcript.
 	Problem string `json:"problem,omitempty"`
-	// Same are the trials of the same case under other defenses and agents, this
-	// one included.
-	Same []map[string]any `json:"same"`
-	// Previous and Next are its neighbours in the plan.
-	Previous string `json:"previous,omitempty"`
-	Next     string `json:"next,omitempty"`
 }
 
 // Session is one session turn by turn.
@@ -67,21 +61,16 @@ func (s *snapshot) page(id string) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Trial: columnsOf(&e.Trial)}
-	for _, i := range s.table.same(row) {
-		m := map[string]any{}
-		for _, c := range []string{"trial", "agent", "defense", "model", "status", "written", "influenced", "detected",
-			"utility", "harm", "wrong", "done"} {
-			m[c] = s.table.value(i, c)
-		}
-		p.Same = append(p.Same, m)
+	text, err := s.transcript(id)
+	if errors.Is(err, errSuperseded) {
+		return nil, err
 	}
-	if row > 0 {
-		p.Previous = s.table.id(row - 1)
-	}
-	if row+1 < s.table.len() {
-		p.Next = s.table.id(row + 1)
-	}
+	return pageOf(e, text, err), nil
+}
+
+// pageOf puts a trial together, with the error where it has no transcript.
+func pageOf(e *results.Entry, text []byte, err error) *Page {
+	p, t := &Page{Trial: columnsOf(&e.Trial)}, new(results.Transcript)
 	for _, d := range e.Decisions {
 		if d.Poison {
 			p.Poison = append(p.Poison, d.Record)
@@ -90,7 +79,14 @@ func (s *snapshot) page(id string) (*Page, error) {
 			p.Legit = append(p.Legit, d.Record)
 		}
 	}
-	t, err := s.readTranscript(id)
+	if err == nil {
+		if t, err = results.ParseTranscript(text); err != nil {
+			err = fmt.Errorf("reading the transcript of trial %s: %w", e.Trial.ID, err)
+		}
+	}
+	if errors.Is(err, results.ErrNoTranscript) {
+		err = errNoTranscript
+	}
 	if err != nil {
 		p.Problem, t = err.Error(), new(results.Transcript)
 	} else {
@@ -98,22 +94,7 @@ func (s *snapshot) page(id string) (*Page, error) {
 	}
 	p.Verdicts = t.Judge
 	p.sessions(t, e.Decisions)
-	return p, nil
-}
-
-func (s *snapshot) readTranscript(id string) (*results.Transcript, error) {
-	b, err := s.transcript(id)
-	if errors.Is(err, results.ErrNoTranscript) {
-		return nil, errNoTranscript
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, err := results.ParseTranscript(b)
-	if err != nil {
-		return nil, fmt.Errorf("reading the transcript of trial %s: %w", id, err)
-	}
-	return t, nil
+	return p
 }
 
 // sessions shows every decision once: at the message where the transcript has it, else
