@@ -216,23 +216,31 @@ func brief(us *float64) string {
 
 // Said is how to read the table, the verdict, and what is decided.
 func Said(v *summary.Verdict) (legend string, out []string) {
-	harm, done, where := "harm", "of benign tasks done", ""
+	harm, gets, done, where := "harm", "gets", "of benign tasks done", ""
 	if !v.States {
-		harm, done = "end to end", "utility"
+		harm, gets, done = "end to end", "has", "utility"
 	}
-	legend = "Whole percents"
-	if len(v.Models) > 1 || len(v.Agents) > 1 {
-		where = " at the worse end"
+	legend = "Percents"
+	switch {
+	case len(v.Models) > 1 && len(v.Agents) > 1:
+		where = " with every agent and model"
+	case len(v.Models) > 1:
+		where = " with every model"
+	case len(v.Agents) > 1:
+		where = " with every agent"
 	}
-	if len(v.Models) > 1 {
+	switch {
+	case len(v.Models) == 2:
 		var names []string
 		for _, m := range v.Models {
 			names = append(names, clip(strings.TrimPrefix(m, "reference:")))
 		}
-		legend += fmt.Sprintf(". %s: %s; the rest: the worse end", harm, strings.Join(names, "/"))
+		legend += fmt.Sprintf(". %s: %s model; other columns: the worse of the two", harm, strings.Join(names, "/"))
+	case len(v.Models) > 2:
+		legend += fmt.Sprintf(". %s: the least and the greatest of %d models; other columns: the worst", harm, len(v.Models))
 	}
 	if v.States {
-		legend += ". ask: questions not due, per 100. resc: rescued"
+		legend += ". ask: needless questions per 100. resc: rescued"
 	}
 	list := func(names []string) string {
 		var short []string
@@ -245,30 +253,31 @@ func Said(v *summary.Verdict) (legend string, out []string) {
 		return strings.Join(short, ", ")
 	}
 	measured := slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Worst().Most() != nil })
-	limit := fmt.Sprintf("%s of at most %.0f%%%s", harm, 100*summary.HarmLimit, where)
+	limit := fmt.Sprintf("%s to %.0f%%%s", harm, 100*summary.HarmLimit, where)
 	switch {
 	case !measured:
-		out = append(out, "Best: no arm, for no attack was scored.")
+		out = append(out, "Best: no arm, because no attack was scored.")
 	case !v.Headroom:
-		out = append(out, fmt.Sprintf("Best: no arm, for undefended %s is not above %.0f%%: no defense can show anything here.", harm,
-			100*summary.HarmLimit))
+		out = append(out, fmt.Sprintf("Best: no arm. Undefended %s is not above %.0f%%, so no defense can show anything here.",
+			harm, 100*summary.HarmLimit))
 	case v.Best != nil:
-		line := fmt.Sprintf("Best: %s, %s%% %s with %s", clip(v.Best.Defense), whole(v.Best.Worst().Done), done, limit)
+		line := fmt.Sprintf("Best: %s, which %s %s%% %s and keeps %s", clip(v.Best.Defense), gets,
+			whole(v.Best.Worst().Done), done, limit)
 		if len(v.Rivals) > 0 {
-			line += "; not decidedly worse and without any check: " + list(v.Rivals)
+			line += ". Not decidedly worse, and checks nothing: " + list(v.Rivals)
 		} else if slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Control && l.Defense != undefended }) {
-			line += "; no control comes near"
+			line += ". No control comes near"
 		}
 		out = append(out, line+".")
 	case !slices.ContainsFunc(v.Lines, func(l summary.Line) bool { return l.Worst().Done != nil }):
-		out = append(out, "Best: no arm, for nothing tells what gets done: there is no benign case with a task.")
+		out = append(out, "Best: no arm. There is no benign case with a task, so nothing tells what gets done.")
 	default:
-		line := fmt.Sprintf("Best: no arm. No defense keeps %s to %.0f%%%s", harm, 100*summary.HarmLimit, where)
+		line := "Best: no arm. No defense keeps " + limit
 		if len(v.Rivals) > 0 {
-			line += "; of the controls: " + list(v.Rivals)
+			line += "; only a control does: " + list(v.Rivals)
 		}
 		if l := v.Least(); l != nil {
-			line += fmt.Sprintf(". Closest: %s, %s%%, with %s%% %s", clip(l.Defense), whole(l.Worst().Most()),
+			line += fmt.Sprintf(". Closest: %s, with %s%% %s and %s%% %s", clip(l.Defense), whole(l.Worst().Most()), harm,
 				whole(l.Worst().Done), done)
 		}
 		out = append(out, line+".")
@@ -277,11 +286,11 @@ func Said(v *summary.Verdict) (legend string, out []string) {
 	case len(v.Less) == 0 && len(v.Same) > 0:
 		out = append(out, fmt.Sprintf("No arm has decidedly less %s than none (95%%).", harm))
 	case len(v.Less) > 0:
-		line := fmt.Sprintf("Less %s than none%s, decidedly (95%%): %s", harm, where, list(v.Less))
+		line := fmt.Sprintf("Decidedly less %s than none (95%%): %s", harm, list(v.Less))
 		if len(v.Same) > 0 {
-			line += "; not decided: " + list(v.Same)
+			line += ". Not decided: " + list(v.Same)
 		}
 		out = append(out, line+".")
 	}
-	return legend + ". p50: a write decision.", out
+	return legend + ". p50: time of a write decision.", out
 }
