@@ -16,7 +16,7 @@ func newCompare(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end, or "+
-		"harm, done_benign and wrong where outcomes are states, and the latencies of writes and reads if none is named")
+		"harm, done_benign, wrong and excess_per_100 where outcomes are states, and the latencies of writes and reads if none is named")
 	fs.StringVar(&o.Against, "against", "", "Within a run, the `defense` that the others are compared with (none if "+
 		"not given)")
 	fs.BoolVar(&o.AllPairs, "all-pairs", false, "Within a run, compare every two arms of an agent")
@@ -28,7 +28,7 @@ func newCompare(env *Env, c *cobra.Command) action {
 	fs.Uint64Var(&o.Seed, "seed", 1, "Seed of resampling")
 	format := formatFlag(c)
 	for name, names := range map[string]func() []string{
-		"metric":  func() []string { return metricNames((*metric.Metric).Comparable) },
+		"metric":  func() []string { return append(metricNames((*metric.Metric).Comparable), metric.ExcessPer100) },
 		"agent":   agentNames,
 		"defense": defenseNames,
 		"against": defenseNames,

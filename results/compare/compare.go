@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 )
@@ -35,7 +36,7 @@ const DefaultMetric = "end_to_end"
 func DefaultMetrics(states bool) []string {
 	rates := []string{DefaultMetric}
 	if states {
-		rates = []string{metric.Harm.Name, metric.DoneBenign.Name, metric.Wrong.Name}
+		rates = []string{metric.Harm.Name, metric.DoneBenign.Name, metric.Wrong.Name, metric.ExcessPer100}
 	}
 	return append(rates, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95")
 }
@@ -86,9 +87,11 @@ type Family struct {
 }
 
 // LatencyComparison is a quantile of the time inside a gate in two arms, in
-// microseconds. It is not tested: the interval says what there is to say.
+// microseconds, or how many questions were not due per 100 trials of a label. It is not
+// tested: the interval says what there is to say.
 type LatencyComparison struct {
 	Name       string         `json:"name"`
+	Label      string         `json:"label,omitempty"` // of questions: results.Attack or results.Benign
 	Agent      string         `json:"agent"`
 	A          Side           `json:"a"`
 	B          Side           `json:"b"`
@@ -120,6 +123,7 @@ type Report struct {
 	// Exploratory has the slices, adjusted by Benjamini–Hochberg, where there are any.
 	Exploratory *Family             `json:"exploratory,omitempty"`
 	Latency     []LatencyComparison `json:"latency_us,omitempty"`
+	Questions   []LatencyComparison `json:"excess_per_100,omitempty"`
 	// Notes say what was left out and what differs between runs.
 	Notes []string `json:"notes"`
 
@@ -143,7 +147,7 @@ func (o *Options) WantsLatency() bool {
 // Check finds what is wrong with the options, whatever the runs.
 func (o *Options) Check() error {
 	for _, name := range o.Metrics {
-		if _, ok := metric.FindLatency(name); ok {
+		if _, ok := metric.FindLatency(name); ok || name == metric.ExcessPer100 {
 			continue
 		}
 		m, ok := metric.Find(name)
@@ -215,6 +219,16 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 			}
 			continue
 		}
+		if name == metric.ExcessPer100 {
+			for _, d := range duels {
+				for _, label := range []string{results.Attack, results.Benign} {
+					if c := compareExcess(d, label, o); c.Difference.Measured() {
+						r.Questions = append(r.Questions, c)
+					}
+				}
+			}
+			continue
+		}
 		m, _ := metric.Find(name)
 		for _, d := range duels {
 			r.Declared.Comparisons = append(r.Declared.Comparisons, compareRate(d, m, Slice{}, o))
@@ -237,7 +251,8 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 // Measured reports whether anything could be compared.
 func (r *Report) Measured() bool {
 	if len(r.Declared.Comparisons) == 0 {
-		return slices.ContainsFunc(r.Latency, func(c LatencyComparison) bool { return c.Difference.Measured() })
+		return slices.ContainsFunc(slices.Concat(r.Latency, r.Questions),
+			func(c LatencyComparison) bool { return c.Difference.Measured() })
 	}
 	return slices.ContainsFunc(r.Declared.Comparisons, func(c Comparison) bool { return c.Difference.Measured() })
 }
@@ -491,4 +506,31 @@ func compareLatency(d duel, l metric.Latency, o Options) (LatencyComparison, boo
 	}
 	c.Difference = a.QuantileDifference(b, l.Quantile, o.Level, o.Seed)
 	return c, okA || okB
+}
+
+// compareExcess compares the questions that were not due in the trials of a label that
+// both arms have.
+func compareExcess(d duel, label string, o Options) LatencyComparison {
+	c := LatencyComparison{Name: metric.ExcessPer100, Label: label, Agent: d.x.Agent}
+	c.A, c.B = d.sides()
+	clusters := make([]stats.Cluster, len(d.x.Table.families))
+	var a, b, n, most float64
+	for of := range both(d.x, d.y) {
+		if of.c.Label != label || !of.x.judged || !of.y.judged {
+			continue
+		}
+		x, y := float64(of.x.excess), float64(of.y.excess)
+		a, b, n, most = a+x, b+y, n+1, max(most, x, y, 1)
+		clusters[of.c.family].N++
+		clusters[of.c.family].Sum += x - y
+	}
+	for i := range clusters { // a difference of outcomes lies between −1 and 1
+		clusters[i].Sum /= most
+	}
+	if n > 0 {
+		a, b = 100*a/n, 100*b/n
+		c.ValueA, c.ValueB = &a, &b
+		c.Difference = stats.PairedDifference(clusters, o.Level, o.Seed).Times(100 * most)
+	}
+	return c
 }

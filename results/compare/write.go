@@ -40,6 +40,10 @@ func (r *Report) say(p *render.Paper, transcripts *library) error {
 		p.Heading(3, "Declared comparisons: paired by case and epoch, p values Holm-adjusted over %s", plural(n, "comparison"))
 		p.Table(r.grid(r.Declared, false))
 	}
+	if len(r.Questions) > 0 {
+		p.Heading(3, "Questions that were not due, per 100 trials: not tested, the interval says what there is to say")
+		p.Table(r.questions())
+	}
 	if r.Exploratory != nil {
 		p.Heading(3, "Exploratory, by %s: p values adjusted by Benjamini–Hochberg over %s; they suggest, they do not decide",
 			strings.Join(r.By, ", "), plural(len(r.Exploratory.Comparisons), "comparison"))
@@ -192,6 +196,16 @@ func (r *Report) latencies() *render.Table {
 			d = fmt.Sprintf("%+.3g [%s, %s]", v, end(c.Difference.Lo), end(c.Difference.Hi))
 		}
 		g.Add(c.Agent, r.side(c.A), r.side(c.B), c.Name, micro(c.ValueA), micro(c.ValueB), d)
+	}
+	return g
+}
+
+func (r *Report) questions() *render.Table {
+	g := &render.Table{Header: []string{"agent", "arm", "against", "trials", "per 100", "per 100 against", "difference"}}
+	for _, c := range r.Questions {
+		v, _ := c.Difference.Value()
+		g.Add(c.Agent, r.side(c.A), r.side(c.B), c.Label, fmt.Sprintf("%.1f", *c.ValueA), fmt.Sprintf("%.1f", *c.ValueB),
+			fmt.Sprintf("%+.1f [%+.1f, %+.1f]", v+0, c.Difference.Lo+0, c.Difference.Hi+0))
 	}
 	return g
 }

@@ -63,7 +63,9 @@ func Sample(w io.Writer, t *compare.Table, confidence float64, source string) (l
 				continue
 			}
 		}
-		fmt.Fprintf(&arms, "    # %s: no limit, the cases are too few to hold it to one\n", f.metric)
+		sum := f.sides[0].Sum()
+		fmt.Fprintf(&arms, "    # %s has no limit: another run could come to the end of the scale from %d/%d %s\n", f.metric,
+			sum.K, sum.N, percent(float64(sum.K)/float64(sum.N)))
 	}
 	if limits == 0 {
 		return 0, problem("--init", "run a defense on more cases", "%s has no figure that its cases hold to a limit",

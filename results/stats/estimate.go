@@ -43,6 +43,12 @@ func (e Estimate) Value() (v float64, ok bool) {
 	return e.value, true
 }
 
+// Times returns the estimate in another unit, f of which make one of this; f is positive.
+func (e Estimate) Times(f float64) Estimate {
+	e.value, e.Lo, e.Hi, e.SE = f*e.value, f*e.Lo, f*e.Hi, f*e.SE
+	return e
+}
+
 // String returns "0.062 [0.005, 0.119]" or "not measured".
 func (e Estimate) String() string {
 	if !e.measured {
