@@ -13,9 +13,14 @@ import (
 func newReport(env *Env, c *cobra.Command) action {
 	format := choiceFlag(c, "format", "", "html or markdown (default html; markdown for -o FILE.md)", "html", "markdown")
 	out := outputFlag(c)
+	viewer := c.Flags().String("viewer", "", "Link the examples to the pages that view RUN --bundle wrote, at this `URL`")
 	return func(ctx context.Context, args []string) error {
 		return readRun(env.path(args[0]), func(r *results.Reader) error {
-			rep, err := report.Read(ctx, r, report.Options{Summary: summaryOptions(0)})
+			o := report.Options{Summary: summaryOptions(0)}
+			if *viewer != "" {
+				o.Viewer = *viewer + "#/trial?run=."
+			}
+			rep, err := report.Read(ctx, r, o)
 			if err != nil {
 				return err
 			}

@@ -22,11 +22,13 @@ type Report struct {
 	run      *results.Run
 	summary  *summary.Summary
 	finished bool
+	examples examples
+	viewer   string
 }
 
 // Read makes the report of a run, of one that goes on or was killed too.
 func Read(ctx context.Context, r *results.Reader, o Options) (*Report, error) {
-	figures := summary.New(r.Run(), o.Summary)
+	figures, rep := summary.New(r.Run(), o.Summary), &Report{run: r.Run(), finished: r.Finished(), viewer: o.Viewer}
 	for e, err := range r.Entries(results.Everything) {
 		if err == nil {
 			err = ctx.Err()
@@ -35,6 +37,8 @@ func Read(ctx context.Context, r *results.Reader, o Options) (*Report, error) {
 			return nil, err
 		}
 		figures.Add(e)
+		rep.examples.add(rep.run, &e.Trial)
 	}
-	return &Report{run: r.Run(), summary: figures.Summary(), finished: r.Finished()}, nil
+	rep.summary = figures.Summary()
+	return rep, nil
 }

@@ -264,3 +264,47 @@ func TestVulnerabilitiesAddUpTheirClasses(t *testing.T) {
 		t.Errorf("the table: %v", rows)
 	}
 }
+
+// Of every arm the examples are what they are called: by the rows, whatever the plan.
+func TestExamplesAreWhatTheyAreCalled(t *testing.T) {
+	spec := runtest.Spec{Trials: 1200, States: true, Defenses: []string{"none", "keyword", "guard"}}
+	r := read(t, spec)
+	rows := map[string]results.Trial{}
+	harmed := map[[2]string]bool{} // undefended, by label and case
+	for i := range spec.Trials {
+		x, _ := spec.Trial(i)
+		rows[x.ID] = x
+		if x.Defense == "none" && x.Harm != nil && *x.Harm {
+			harmed[[2]string{r.run.Label(x.Agent, x.Model), x.Case}] = true
+		}
+	}
+	r.viewer = "index.html#/trial?run=."
+	f := r.examples.figure(r)
+	found := [kinds]int{}
+	for i, row := range f.Examples {
+		for kind, list := range row[1:] {
+			for _, e := range list {
+				x := rows[e.Trial]
+				ok := x.Defense == f.Table.Rows[i][0] && r.run.Label(x.Agent, x.Model) == e.Arm
+				switch kind {
+				case through:
+					ok = ok && x.Harm != nil && *x.Harm
+				case rescued:
+					ok = ok && *x.Done && x.Label == results.Attack && harmed[[2]string{e.Arm, x.Case}]
+				case failed:
+					ok = ok && x.Label == results.Benign && !*x.Done
+				}
+				if !ok {
+					t.Errorf("%s, column %d: %+v is %+v", f.Table.Rows[i][0], kind, e, x)
+				}
+				found[kind]++
+			}
+		}
+	}
+	if found != [kinds]int{8, 8, 12} {
+		t.Errorf("examples of each kind: %v", found)
+	}
+	if page := htmlOf(t, r); !strings.Contains(page, `<a href="index.html#/trial?run=.&amp;id=`) {
+		t.Error("an example is no link")
+	}
+}

@@ -44,6 +44,8 @@ type figure struct {
 	Caption string
 	Table   render.Table
 	Folded  bool // as of a section
+	// Examples are the trials that a cell names, by row and column; nil but for theirs.
+	Examples [][][]example
 }
 
 // words are the sections: behind the line with the title come paragraphs, then tables. A
@@ -68,7 +70,7 @@ func (r *Report) sections() (lead section, all []section) {
 		}
 		s.Maps = plots == nil && slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Plot != "" })
 		_, outcome := outcomes[s.ID]
-		s.Folded = r.states() && !outcome && !slices.Contains([]string{"verdict", "tradeoff", "situations"}, s.ID)
+		s.Folded = r.states() && !outcome && !slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
 			all[i] = s
 			i++
@@ -165,6 +167,10 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 		s.Figures = r.byArm(list)
 	}
 	switch s.ID {
+	case "examples":
+		if len(r.examples.of) > 0 {
+			s.Figures = []figure{r.examples.figure(r)}
+		}
 	case "questions": // of state runs alone, like the others of outcomes
 		s.Figures = append(s.Figures, figure{Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
 	case "situations":
@@ -246,6 +252,7 @@ type said struct {
 	Estimated      bool   // some tokens are
 	Bounded        bool   // some headline is
 	States         bool   // outcomes are states
+	Linked         bool   // examples are links
 	HarmHead, Rate string // of harm: over a column, and in a sentence
 	Look           *look
 }
@@ -265,7 +272,7 @@ const (
 
 func (r *Report) said() said {
 	x := said{Report: r, Run: r.run, Summary: r.summary, Finished: r.finished, Interval: r.interval(), Agents: r.agents(),
-		Splits: r.splits(), Arms: r.of(""), Layers: r.layers()}
+		Splits: r.splits(), Linked: r.viewer != "", Arms: r.of(""), Layers: r.layers()}
 	_, x.Tradeoff = r.tradeoff()
 	harm, _ := r.axes()
 	x.HarmHead, x.Rate = harm.Head, "the end-to-end rate"
