@@ -123,7 +123,7 @@ func reading(of func(*memoryCommand, *cobra.Command) action) func(*Env, *cobra.C
 func checked(of func(*memoryCommand, *cobra.Command) action) func(*Env, *cobra.Command) action {
 	return reading(func(m *memoryCommand, c *cobra.Command) action {
 		c.Flags().BoolVar(m.unchecked, "unchecked", false,
-			"Do not verify the store before: for a very large one, whose answers nobody then vouches for")
+			"Do not verify the store first, which takes long for a very large one: nobody vouches for the answers")
 		do := of(m, c)
 		return func(ctx context.Context, args []string) error {
 			if err := m.look(ctx); err != nil {

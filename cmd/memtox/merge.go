@@ -19,7 +19,7 @@ import (
 
 func newMerge(env *Env, c *cobra.Command) action {
 	out := c.Flags().StringP("output", "o", "", "The run `DIRECTORY` to make")
-	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, where it is not where the runs had it")
+	dataset := c.Flags().String("dataset", "", "The `FILE` of the cases, if it is not where the runs had it")
 	format := formatFlag(c)
 	full := c.Flags().Bool("full", false, "Print every table with counts and intervals, not one screen")
 	return func(ctx context.Context, args []string) error {

@@ -14,7 +14,7 @@ import (
 func newPlan(env *Env, c *cobra.Command) action {
 	f := newRunFlags(c, func(s settings.Key) bool { return s.Name != "out" }, nil)
 	latency := c.Flags().Duration("latency", 2*time.Second, "How long a server is assumed to take for an answer")
-	pilot := c.Flags().Int("pilot", 0, "Run `N` trials with the model itself first; this calls it")
+	pilot := c.Flags().Int("pilot", 0, "Run `N` trials with the model itself first, which costs what they cost")
 	return func(ctx context.Context, _ []string) error {
 		conf, err := f.config(env, nil)
 		if err != nil {

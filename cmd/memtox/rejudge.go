@@ -28,7 +28,7 @@ type judgeFlags struct {
 func newJudgeFlags(c *cobra.Command, judge string) *judgeFlags {
 	f := &judgeFlags{}
 	fs := c.Flags()
-	fs.StringVar(&f.judge, "judge", judge, "`JUDGE`: llm:MODEL, with MODEL as in memtox run --model")
+	fs.StringVar(&f.judge, "judge", judge, "The `JUDGE`: llm:MODEL, with MODEL as in memtox run --model")
 	fs.StringVar(&f.baseURL, "base-url", "", "Where the judge's server is: a `URL`, for openai: up to and with /v1")
 	fs.StringVar(&f.keyFile, "key-file", "", "A `FILE` that holds the API key of that server and nothing else; else "+
 		"the environment")

@@ -23,7 +23,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 	addr := fs.String("addr", "127.0.0.1:11500", "Listen on this `HOST:PORT`; port 0 takes a free one")
 	open := fs.Bool("remote", false, "allow an address that other machines can reach")
 	dataset := fs.String("dataset", harness.DefaultConfig().Dataset,
-		"Understand the cases of this `NAME|FILE` whose outcome is a state, as a run of it does")
+		"Understand the state cases of this `NAME|FILE`, as a run of it does")
 	latency := fs.Duration("latency", 0, "How long an answer takes")
 	answer := fs.Int("answer-bytes", 0, "Lengthen answers that are not streamed to this many bytes")
 	errorRate := fs.Float64("error-rate", 0, "Share of requests that are answered with status 500")
