@@ -186,7 +186,7 @@ func TestASweepSaysWhichPointItTakesAndWhatThatIsOnReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, page)
 	}
-	for _, want := range []string{"Thresholds", `id="roc-tune-t"`, `id="roc-report-t"`, "chosen on tune"} {
+	for _, want := range []string{"Thresholds", `id="roc-tune-0-t"`, `id="roc-report-0-t"`, "chosen on tune"} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("the report does not hold %q", want)
 		}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
@@ -346,17 +348,79 @@ func relative(from, to string) string {
 	return strings.Repeat("../", strings.Count(from, "/")) + to
 }
 
+// inCode is code within a line; a name in it may be broken behind these characters.
+var (
+	inCode = regexp.MustCompile(`<code>[^<]*</code>`)
+	breaks = strings.NewReplacer("|", "|<wbr>", "_", "_<wbr>", ",", ",<wbr>", "=", "=<wbr>", "/", "/<wbr>", ":", ":<wbr>",
+		".", ".<wbr>", "</", "</")
+)
+
+// breakable lets code fit a narrow column; what is longer than longest may be broken anywhere.
+func breakable(code string) string {
+	words := strings.FieldsFunc(code[len("<code>"):len(code)-len("</code>")], between)
+	code = breaks.Replace(code)
+	if slices.ContainsFunc(words, func(w string) bool { return len(w) > longest }) {
+		code = `<code class="long">` + code[len("<code>"):]
+	}
+	return code
+}
+
+// longest is how many characters of a word a column makes room for.
+const longest = 22
+
+func between(r rune) bool { return strings.ContainsRune(" |_,=/:.", r) }
+
+// cards has every cell of a table say what stands over it, for where the rows are cards:
+// on a phone, and of a wide table on a tablet.
+func cards(p *page) {
+	_ = ast.Walk(p.tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		t, ok := n.(*extast.Table)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		var heads []string
+		room := make([]int, len(t.Alignments))
+		for row := t.FirstChild(); row != nil; row = row.NextSibling() {
+			i := 0
+			for cell := row.FirstChild(); cell != nil && i < len(room); cell, i = cell.NextSibling(), i+1 {
+				said := plain(cell, p.text)
+				for _, word := range strings.Fields(said) {
+					room[i] = max(room[i], min(len([]rune(word)), longest))
+				}
+				if row == t.FirstChild() {
+					heads = append(heads, said)
+				} else if i < len(heads) {
+					cell.SetAttributeString("data-h", []byte(heads[i]))
+				}
+			}
+		}
+		width := 0
+		for _, n := range room {
+			width += 8*n + 20
+		}
+		switch {
+		case width > 600:
+			t.SetAttributeString("class", []byte("wide"))
+		case width > 240:
+			t.SetAttributeString("class", []byte("mid"))
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 func (s *site) render(p *page) ([]byte, error) {
+	cards(p)
 	var body bytes.Buffer
 	if err := s.md.Renderer().Render(&body, p.text, p.tree); err != nil {
 		return nil, err
 	}
 	// A "<" of a text is escaped, so these are the tags that were rendered.
-	html := strings.NewReplacer("<table>", `<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>`,
+	html := strings.NewReplacer("<table", `<div class="scroll" role="region" aria-label="Table" tabindex="0"><table`,
 		"</table>", "</table></div>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
+	html = inCode.ReplaceAllStringFunc(html, breakable)
 	order := []*page{s.pages[index]}
 	for _, g := range s.groups {
 		order = append(order, g.Pages...)
