@@ -407,7 +407,7 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, good, synced int64) 
 	var frame []byte
 	var last place // trials that were appended together share a frame
 	for i, s := range w.slots {
-		at := place{offset: s.at.offset, length: s.at.length, crc: s.at.crc}
+		at := place{offset: w.places[i].offset, length: w.places[i].length, crc: w.places[i].crc}
 		end := at.offset + at.length
 		if at.length > 0 && end > have && s.offset < synced {
 			return 0, Changed(path, "it has %d bytes, and the trial at byte %d of %s names more", have, s.offset,
@@ -430,6 +430,7 @@ func (w *writing) recoverTranscripts(d disk.FS, dir string, good, synced int64) 
 		}
 		w.tSize = max(w.tSize, end)
 	}
+	w.places = nil
 	if w.t != nil {
 		if err := w.t.Truncate(w.tSize); err != nil {
 			return 0, diskError("recovering", path, err)
@@ -598,7 +599,7 @@ func (w *writing) append(d disk.FS, dir string, adds []addition, frame []byte) e
 		if n > maxRecord {
 			return fmt.Errorf("trial %s: its rows take %d bytes; at most %d can be stored", a.Trial.ID, n, maxRecord)
 		}
-		slots = append(slots, slot{index: a.Trial.Index, id: a.id, offset: w.size + int64(start), length: n, at: a.at})
+		slots = append(slots, slot{index: a.Trial.Index, id: a.id, offset: w.size + int64(start), length: n})
 	}
 	if _, err := w.f.WriteAt(buf, w.size); err != nil {
 		_ = w.f.Truncate(w.size) // recovery would do it too

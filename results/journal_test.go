@@ -529,10 +529,20 @@ func TestATranscriptThatNeverReachedTheDiskTakesItsTrialWithIt(t *testing.T) {
 	dir := t.TempDir()
 	j := mustCreate(t, dir, Options{}, 6)
 	appendTrials(t, j, upTo(6))
-	cut := j.cur.slots[4].at.offset + 3
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+	r, err := OpenReader(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, err := r.readPlaces()
+	r.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := idNumber(finishedTrial(4).Trial.ID)
+	cut := places[id].offset + 3
 	unconfirmed(t, dir)
 	if err := os.Truncate(in(dir, texts.name(1)), cut); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -47,6 +48,8 @@ type table[T any] struct {
 	*newFile
 	w     *parquet.GenericWriter[T]
 	batch []T
+	spare []T        // that was written, or is
+	done  chan error // of the write that goes on; nil is none
 	rows  int64
 }
 
@@ -55,7 +58,7 @@ func createTable[T any](d disk.FS, dir, name string, page int, group int64) (*ta
 	if err != nil {
 		return nil, err
 	}
-	return &table[T]{newFile: f, batch: make([]T, 0, rowBatch), w: parquet.NewGenericWriter[T](f,
+	return &table[T]{newFile: f, batch: make([]T, 0, rowBatch), spare: make([]T, 0, rowBatch), w: parquet.NewGenericWriter[T](f,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}), parquet.PageBufferSize(page),
 		parquet.MaxRowsPerRowGroup(group), parquet.WriteBufferSize(writeBuffer),
 		parquet.DataPageStatistics(false), parquet.CreatedBy("memtox", metadataText, "results"),
@@ -70,19 +73,41 @@ func (t *table[T]) add(row *T) error {
 	return t.flush()
 }
 
+// flush begins to write the batch, which takes as long as to make the next one. The
+// error is that of the batch before.
 func (t *table[T]) flush() error {
-	if _, err := t.w.Write(t.batch); err != nil {
-		return diskError("writing", t.f.Name(), err)
+	if err := t.wait(); err != nil {
+		return err
 	}
-	t.rows += int64(len(t.batch))
-	clear(t.batch)
-	t.batch = t.batch[:0]
+	t.batch, t.spare, t.done = t.spare[:0], t.batch, make(chan error, 1)
+	t.rows += int64(len(t.spare))
+	go func(done chan<- error) {
+		_, err := t.w.Write(t.spare)
+		clear(t.spare)
+		if err != nil {
+			err = diskError("writing", t.f.Name(), err)
+		}
+		done <- err
+	}(t.done)
 	return nil
+}
+
+// wait waits for the write that goes on.
+func (t *table[T]) wait() (err error) {
+	if t.done != nil {
+		err, t.done = <-t.done, nil
+	}
+	return err
+}
+
+func (t *table[T]) abandon() {
+	_ = t.wait() // it is given up
+	t.newFile.abandon()
 }
 
 // close completes the file, still under its temporary name.
 func (t *table[T]) close() (File, error) {
-	err := t.flush()
+	err := cmp.Or(t.flush(), t.wait())
 	if err == nil {
 		if err = t.w.Close(); err != nil {
 			err = diskError("writing", t.f.Name(), err)

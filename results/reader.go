@@ -237,9 +237,9 @@ func (r *Reader) readPlaces() (map[uint64]place, error) {
 		}
 	}
 	for _, j := range r.journals {
-		for _, s := range j.slots {
-			if s.at.length > 0 {
-				m[s.id] = s.at
+		for i, at := range j.places {
+			if at.length > 0 {
+				m[j.slots[i].id] = at
 			}
 		}
 	}

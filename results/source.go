@@ -87,7 +87,6 @@ type slot struct {
 	id     uint64
 	offset int64
 	length int64 // header included
-	at     place
 }
 
 // journalFile is a journal file with its whole records.
@@ -95,6 +94,9 @@ type journalFile struct {
 	n     int
 	f     disk.File
 	slots []slot
+	// places are where the transcripts of the slots are that scan found: whoever writes
+	// has no use for them, a hundred bytes for each of many trials.
+	places []place
 }
 
 // scan finds the whole records, in the order in which they were written, up to the
@@ -134,10 +136,11 @@ func (j *journalFile) scan(run File) (good, synced int64, err error) {
 			break
 		}
 		s := slot{offset: good, length: recordHeader + n}
-		if !d.head(buf, j.n, &s) {
+		at, whole := d.head(buf, j.n, &s)
+		if !whole {
 			break
 		}
-		j.slots = append(j.slots, s)
+		j.slots, j.places = append(j.slots, s), append(j.places, at)
 		good += s.length
 	}
 	if good < synced {
@@ -148,12 +151,12 @@ func (j *journalFile) scan(run File) (good, synced int64, err error) {
 
 // head reads the beginning of a payload: where the transcript is, and which
 // trial it is.
-func (d *decoder) head(payload []byte, part int, s *slot) bool {
+func (d *decoder) head(payload []byte, part int, s *slot) (at place, whole bool) {
 	d.Reader = wire.Reader{Rest: payload}
-	s.at = d.place(part)
+	at = d.place(part)
 	id, ok := idNumber(string(d.Field())) // the first field of Trial
 	s.id, s.index = id, d.Varint()        // the second
-	return ok && d.Err == nil
+	return at, ok && d.Err == nil
 }
 
 // entries reads the records.
