@@ -106,7 +106,7 @@ type known struct {
 // changed are the records that are new or have changed since the last time.
 func (s *script) changed(mem *memory.Memory) []results.Record {
 	i, before := 0, len(s.shown)
-	for r := range mem.Records {
+	for r := range mem.Each {
 		// The order of commits never changes: an older record has the same place.
 		now := known{r.ID, r.Text, r.State}
 		if i == len(s.known) {

@@ -33,8 +33,8 @@ func TrialID(caseID, agent, defense, spec, model string, epoch int) string {
 // a host could change, so equal runs have equal digests, and so have two
 // defenses that decide alike.
 func OutcomeDigest(t *Trial, ds []Decision) string {
-	b := make([]byte, 0, 256+64*len(ds))
-	b = append(b, "memtox outcome 1\x00"...)
+	var room [4 << 10]byte
+	b := append(room[:0], "memtox outcome 1\x00"...)
 	for _, s := range [...]string{t.Dataset, t.Case, t.Agent, t.Status, t.WrittenRoute, t.WrittenChannel} {
 		b = wire.AppendField(b, s)
 	}

@@ -85,7 +85,7 @@ type Gate interface {
 	// Act screens a tool call; any action but Allow vetoes it.
 	Act(context.Context, Call) (Verdict, error)
 	// Seed is given the background memories before the first session, to sign
-	// and learn from them. It returns them amended.
+	// and learn from them. It returns them amended, and does not keep the list.
 	Seed(context.Context, []Record) ([]Record, error)
 	// Committed is told of every change that really happened.
 	Committed(Change)
@@ -170,5 +170,6 @@ type Event struct {
 	Call       *Call       // AtAct
 }
 
-// Observer is told of every gate call. Memory calls it from one goroutine.
+// Observer is told of every gate call. Memory calls it from one goroutine. The event
+// stands until it returns.
 type Observer func(*Event)

@@ -103,6 +103,8 @@ type Memory struct {
 
 	risk  string // a snapshot is due before the next commit, and why
 	batch Batch  // used again by every commit
+	event Event  // used again for every observation
+	seeds []Record
 
 	cands []Candidate // of all reads, one behind the other; where it is full another takes its place
 }
@@ -148,7 +150,7 @@ func New(opts Options) *Memory {
 	if a := after; a != nil {
 		m.window, m.said, m.inbox, m.recalled = again(a.window), again(a.said), again(a.inbox), again(a.recalled)
 		m.srcs, m.past, m.batch.Records = again(a.srcs), again(a.past), again(a.batch.Records)
-		m.cands, m.indexes = again(a.cands), again(a.indexes)
+		m.cands, m.indexes, m.seeds = again(a.cands), again(a.indexes), again(a.seeds)
 	}
 	return m
 }
@@ -239,7 +241,13 @@ func (m *Memory) Context() (contents, bytes int, least Origin) {
 // Records visits every record in every state in the order of commits. An error of
 // the store ends it early: see Err.
 func (m *Memory) Records(yield func(Record) bool) {
-	m.failed("reading every record", m.store.Each(context.Background(), func(r *Record) bool { return yield(*r) }))
+	m.Each(func(r *Record) bool { return yield(*r) })
+}
+
+// Each is Records without a copy of each: a record is the store's own, and stands until
+// yield returns.
+func (m *Memory) Each(yield func(*Record) bool) {
+	m.failed("reading every record", m.store.Each(context.Background(), yield))
 }
 
 // NextSession ends the session: the context is gone, the memory stays. The
@@ -263,16 +271,17 @@ func (m *Memory) NextSession() {
 // Seed fills the memory with background records before the first session. The
 // defense signs them and learns from them; it cannot refuse them.
 func (m *Memory) Seed(ctx context.Context, records []Record) error {
-	own, err := m.Backup(ctx, records)
+	own, err := m.backup(ctx, m.seeds[:0], records)
 	if err != nil {
 		return err
 	}
-	for _, r := range own {
+	m.seeds = own
+	for i := range own {
 		m.begin(CauseSeed, RouteSeed)
-		if err := m.put(ctx, "seeding", r); err != nil {
+		if err := m.put(ctx, "seeding", own[i]); err != nil {
 			return err
 		}
-		m.gate.Committed(Change{Op: Add, Route: RouteSeed, Record: r})
+		m.gate.Committed(Change{Op: Add, Route: RouteSeed, Record: own[i]})
 	}
 	m.Tick(24 * time.Hour)
 	return m.err
@@ -282,9 +291,14 @@ func (m *Memory) Seed(ctx context.Context, records []Record) error {
 // without storing them: the copy of an earlier memory. Inject restores what it
 // returned.
 func (m *Memory) Backup(ctx context.Context, records []Record) ([]Record, error) {
-	own := make([]Record, len(records))
-	for i, r := range records {
-		own[i] = m.fresh(ctx, r)
+	return m.backup(ctx, nil, records)
+}
+
+func (m *Memory) backup(ctx context.Context, own, records []Record) ([]Record, error) {
+	own = slices.Grow(own, len(records))
+	for i := range records {
+		own = append(own, records[i])
+		m.fresh(ctx, &own[i])
 		m.Tick(time.Minute)
 	}
 	if m.err != nil {
@@ -304,7 +318,7 @@ func (m *Memory) Backup(ctx context.Context, records []Record) ([]Record, error)
 }
 
 // fresh fills in what a new record that no session wrote leaves open.
-func (m *Memory) fresh(ctx context.Context, r Record) Record {
+func (m *Memory) fresh(ctx context.Context, r *Record) {
 	r.ID = m.recordID(ctx)
 	r.Created, r.Version = m.Now(), 1
 	r.ValidFrom = r.Created
@@ -314,7 +328,6 @@ func (m *Memory) fresh(ctx context.Context, r Record) Record {
 	if r.Key == "" {
 		r.Key = r.Store + "/" + r.ID
 	}
-	return r
 }
 
 // Resume tells the gate of what the store holds already, as if it were seeded: for
@@ -404,7 +417,7 @@ func (m *Memory) Withdraw(ctx context.Context, id, why string) error {
 func (m *Memory) Inject(r Record) Record {
 	ctx := context.Background()
 	if r.ID == "" {
-		r = m.fresh(ctx, r)
+		m.fresh(ctx, &r)
 	}
 	if m.err == nil {
 		m.begin(CauseInject, RouteNone)
@@ -433,7 +446,7 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	if err := m.after(AtInput, err); err != nil {
 		return Segment{}, err
 	}
-	m.observe(&Event{Moment: AtInput, Took: took, Wire: wire, Segment: &seg, Verdict: v})
+	m.observe(Event{Moment: AtInput, Took: took, Wire: wire, Segment: &seg, Verdict: v})
 	switch {
 	case v.Action == Redact:
 		seg.Text = v.Text
@@ -462,10 +475,11 @@ func (m *Memory) Said(turn int, content string) {
 // Mark says how many messages the session has, for those who watch.
 func (m *Memory) Mark(messages int) { m.messages = messages }
 
-func (m *Memory) observe(e *Event) {
+func (m *Memory) observe(e Event) {
 	if m.opts.Observer != nil {
-		e.Message = m.messages
-		m.opts.Observer(e)
+		m.event = e
+		m.event.Message = m.messages
+		m.opts.Observer(&m.event)
 	}
 }
 
@@ -487,36 +501,33 @@ func (m *Memory) Write(ctx context.Context, d Draft) ([]Entry, error) {
 	if err := m.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	props, rejected := m.entries(ctx, d, spec)
+	out, rejected := m.entries(ctx, d, spec)
 	if m.err != nil {
 		return nil, m.err
 	}
 	if rejected != "" {
 		return []Entry{{Proposal: Proposal{Op: d.Op, Route: d.Route}, Rejected: rejected}}, nil
 	}
-	if why := risk(d, props); why != "" && m.risk == "" {
+	if why := risk(d, out); why != "" && m.risk == "" {
 		m.risk = why
 	}
-	out := make([]Entry, 0, len(props))
-	for _, p := range props {
-		e, err := m.propose(ctx, p, spec)
-		if err != nil {
-			return out, err
+	for i := range out {
+		if err := m.propose(ctx, &out[i], spec); err != nil {
+			return out[:i], err
 		}
-		out = append(out, e)
 	}
 	return out, nil
 }
 
 // risk says before what a snapshot is due, if a draft is such a thing. It is taken
 // with the first commit: a draft that is blocked costs none.
-func risk(d Draft, props []Proposal) string {
+func risk(d Draft, all []Entry) string {
 	if d.Route == RouteCompaction {
 		return "compaction"
 	}
-	if len(props) > 1 {
-		for i := range props {
-			if props[i].Record.Origin.Class == External {
+	if len(all) > 1 {
+		for i := range all {
+			if all[i].Proposal.Record.Origin.Class == External {
 				return "external batch"
 			}
 		}
@@ -568,8 +579,8 @@ func (m *Memory) spec(name string) (StoreSpec, bool) {
 	return StoreSpec{}, false
 }
 
-// entries turns a draft into proposals.
-func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Proposal, string) {
+// entries turns a draft into proposals, of which nothing has become yet.
+func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Entry, string) {
 	var prior *Record
 	switch {
 	case d.Record != "" && d.Op != Add:
@@ -600,21 +611,29 @@ func (m *Memory) entries(ctx context.Context, d Draft, spec StoreSpec) ([]Propos
 		}
 		prior = &r
 	case d.Route == RouteCompaction || d.Route == RouteFlush || spec.Kind == Notes:
-		var out []Proposal
 		d.Key = ""
-		for _, d.Text = range Items(d.Text) {
-			out = append(out, m.proposal(ctx, d, nil))
+		items := Items(d.Text)
+		out := make([]Entry, len(items))
+		for i := range items {
+			d.Text = items[i]
+			m.proposal(ctx, &out[i].Proposal, &d, nil)
 		}
 		return out, ""
 	case strings.TrimSpace(d.Text) == "":
 		return nil, "nothing to store: the content is empty"
 	}
-	return []Proposal{m.proposal(ctx, d, prior)}, ""
+	out := make([]Entry, 1)
+	m.proposal(ctx, &out[0].Proposal, &d, prior)
+	return out, ""
 }
 
 // difference compares a file's new content with its entries, line by line.
-func (m *Memory) difference(ctx context.Context, d Draft) []Proposal {
-	var out []Proposal
+func (m *Memory) difference(ctx context.Context, d Draft) []Entry {
+	var out []Entry
+	propose := func(d *Draft, prior *Record) {
+		out = append(out, Entry{})
+		m.proposal(ctx, &out[len(out)-1].Proposal, d, prior)
+	}
 	add, remove := d, d
 	add.Op, add.Key, remove.Op = Add, "", Remove
 	old := m.visible(ctx, d.Store)
@@ -627,11 +646,11 @@ next:
 				continue next
 			}
 		}
-		out = append(out, m.proposal(ctx, add, nil))
+		propose(&add, nil)
 	}
 	for i := range old {
 		if !kept[i] {
-			out = append(out, m.proposal(ctx, remove, &old[i]))
+			propose(&remove, &old[i])
 		}
 	}
 	return out
@@ -662,12 +681,13 @@ func (m *Memory) visible(ctx context.Context, stores ...string) []Record {
 	return rs
 }
 
-// proposal is what a draft of one entry changes: prior, if that is not nil.
-func (m *Memory) proposal(ctx context.Context, d Draft, prior *Record) Proposal {
+// proposal says what a draft of one entry changes: prior, if that is not nil.
+func (m *Memory) proposal(ctx context.Context, p *Proposal, d *Draft, prior *Record) {
 	now := m.Now()
-	p := Proposal{Op: d.Op, Route: d.Route, Prior: prior, Record: Record{ID: m.recordID(ctx), Store: d.Store, Key: d.Key,
-		Text: d.Text, Principal: m.principal, Created: now, ValidFrom: now, Version: 1}}
+	p.Op, p.Route, p.Prior = d.Op, d.Route, prior
 	r := &p.Record
+	r.ID, r.Store, r.Key, r.Text, r.Principal = m.recordID(ctx), d.Store, d.Key, d.Text, m.principal
+	r.Created, r.ValidFrom, r.Version = now, now, 1
 	if prior != nil {
 		r.Key, r.Version, r.Parent = prior.Key, prior.Version+1, prior.ID
 	} else if r.Key == "" {
@@ -678,27 +698,28 @@ func (m *Memory) proposal(ctx context.Context, d Draft, prior *Record) Proposal 
 	} else {
 		m.derive(r, d.From)
 	}
-	return p
 }
 
-func (m *Memory) propose(ctx context.Context, p Proposal, spec StoreSpec) (Entry, error) {
+// propose asks the gate about an entry and does what it says.
+func (m *Memory) propose(ctx context.Context, e *Entry, spec StoreSpec) error {
+	p := &e.Proposal
 	began := time.Now()
-	v, err := m.gate.Write(ctx, p)
+	v, err := m.gate.Write(ctx, *p)
 	took, wire := m.opts.Meter.split(time.Since(began))
 	if err := m.after(AtWrite, err); err != nil {
-		return Entry{}, err
+		return err
 	}
-	e := Entry{Proposal: p, Verdict: v}
+	e.Verdict = v
 	if e.Committed, e.Rejected, err = m.commit(ctx, p, v, spec); err != nil {
-		return e, err
+		return err
 	}
-	m.observe(&Event{Moment: AtWrite, Route: p.Route, Op: p.Op, Took: took, Wire: wire, Proposal: &p, Verdict: v,
+	m.observe(Event{Moment: AtWrite, Route: p.Route, Op: p.Op, Took: took, Wire: wire, Proposal: p, Verdict: v,
 		Committed: e.Committed})
-	return e, nil
+	return nil
 }
 
 // commit applies a verdict. Nothing but what stands in Verdict changes.
-func (m *Memory) commit(ctx context.Context, p Proposal, v Verdict, spec StoreSpec) (*Record, string, error) {
+func (m *Memory) commit(ctx context.Context, p *Proposal, v Verdict, spec StoreSpec) (*Record, string, error) {
 	if v.Action == Block {
 		return nil, "", nil
 	}
@@ -758,7 +779,7 @@ func (m *Memory) commit(ctx context.Context, p Proposal, v Verdict, spec StoreSp
 
 // open starts the batch of a proposal that will be committed, with the snapshot
 // that is due.
-func (m *Memory) open(p Proposal, v Verdict) {
+func (m *Memory) open(p *Proposal, v Verdict) {
 	m.begin(CauseWrite, p.Route)
 	if v.Action != Allow {
 		m.batch.Why = v.Action.String() + ": " + checks(v.Findings)
@@ -829,7 +850,7 @@ func (m *Memory) Act(ctx context.Context, c Call) (Verdict, error) {
 	if err := m.after(AtAct, err); err != nil {
 		return v, err
 	}
-	m.observe(&Event{Moment: AtAct, Took: took, Wire: wire, Query: c.Query, Call: &c, Verdict: v})
+	m.observe(Event{Moment: AtAct, Took: took, Wire: wire, Query: c.Query, Call: &c, Verdict: v})
 	return v, nil
 }
 

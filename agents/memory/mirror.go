@@ -31,9 +31,10 @@ func (m *Memory) Reconcile(ctx context.Context, store string, entries []string) 
 			continue
 		}
 		held[e]--
-		r := m.proposal(ctx, Draft{Store: store, Text: e}, nil).Record
+		var p Proposal
+		m.proposal(ctx, &p, &Draft{Store: store, Text: e}, nil)
 		m.begin(CauseInject, RouteNone)
-		if err := m.put(ctx, "taking over what the agent stored around the gate", r); err != nil {
+		if err := m.put(ctx, "taking over what the agent stored around the gate", p.Record); err != nil {
 			return err
 		}
 	}

@@ -23,10 +23,27 @@ type Recalled struct {
 // Snapshot recalls every visible record of a store, in order, as it is injected
 // into the prompt.
 func (m *Memory) Snapshot(ctx context.Context, storeName string, q Query) ([]Recalled, error) {
-	recs := m.look(ctx, storeName)
-	cands := m.room(len(recs))
-	for i := range recs {
-		cands = append(cands, Candidate{Record: recs[i]})
+	var cands []Candidate
+	if s, ok := m.store.(*inMemory); ok {
+		in := func(r *Record) bool { return r.State.Visible() && r.Store == storeName }
+		n := 0
+		for i := range s.records {
+			if in(&s.records[i]) {
+				n++
+			}
+		}
+		cands = m.room(n)
+		for i := range s.records {
+			if r := &s.records[i]; in(r) {
+				cands = append(cands, Candidate{Record: *r})
+			}
+		}
+	} else {
+		recs := m.visible(ctx, storeName)
+		cands = m.room(len(recs))
+		for i := range recs {
+			cands = append(cands, Candidate{Record: recs[i]})
+		}
 	}
 	return m.read(ctx, q, cands)
 }
@@ -103,7 +120,7 @@ func (m *Memory) read(ctx context.Context, q Query, cands []Candidate) ([]Recall
 	if len(ds) != len(cands) {
 		return nil, &GateError{AtRead, fmt.Errorf("%d candidates went in, %d decisions came back", len(cands), len(ds))}
 	}
-	m.observe(&Event{Moment: AtRead, Route: q.Route, Took: took, Wire: wire, Query: q, Candidates: cands, Decisions: ds})
+	m.observe(Event{Moment: AtRead, Route: q.Route, Took: took, Wire: wire, Query: q, Candidates: cands, Decisions: ds})
 
 	order := make([]int, 0, len(cands))
 	for i, d := range ds {

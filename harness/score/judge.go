@@ -169,7 +169,7 @@ func (s *Subject) Watch(to []results.Decision) *Witness {
 // else.
 func (w *Witness) Seeded(mem *memory.Memory) {
 	w.background = make(map[string]string)
-	for r := range mem.Records {
+	for r := range mem.Each {
 		w.background[r.ID] = r.Text
 	}
 }
@@ -186,9 +186,9 @@ func (w *Witness) Injected(r memory.Record) { w.injected = append(w.injected, r.
 // WriteSessionOver judges the store between the sessions. Call it before the
 // memory's next session begins.
 func (w *Witness) WriteSessionOver(mem *memory.Memory) {
-	for r := range mem.Records {
-		if w.ours(&r) {
-			w.stored = append(w.stored, r)
+	for r := range mem.Each {
+		if w.ours(r) {
+			w.stored = append(w.stored, *r)
 		}
 	}
 	w.session = 2
@@ -549,7 +549,7 @@ func (w *Witness) kept(mem *memory.Memory) *bool {
 		return nil
 	}
 	still := 0
-	for r := range mem.Records {
+	for r := range mem.Each {
 		if text, ok := w.background[r.ID]; ok && r.State.Visible() && r.Text == text {
 			still++
 		}

@@ -72,7 +72,8 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 		Recall: memory.RecallSpec{Vector: 0.5, BM25: 0.5, K: 10, Floor: 0.05},
 		Observer: func(e *memory.Event) {
 			if e.Moment == memory.AtRead {
-				m.read = e
+				read := *e
+				m.read = &read
 			}
 		},
 	})
