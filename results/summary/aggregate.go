@@ -51,7 +51,7 @@ type Aggregator struct {
 	inSituation               names
 	classes, signals, sources names // of texts
 	outcomes                  []outcome
-	texts                     map[string]string // of outcomes
+	cases                     map[string]int32 // numbers for outcomes
 	checks                    map[[2]string]*spoken
 	reasons                   map[Reason]int64
 }
@@ -86,6 +86,7 @@ func (n names) take(name string) string {
 }
 
 type arm struct {
+	number  int32 // from 0, as the arms came
 	cells   map[cellKey]cell
 	digest  multiset
 	gates   [4]stats.Sketch
@@ -135,7 +136,7 @@ func (a *Aggregator) arm(k armKey) *arm {
 	}
 	x := a.arms[k]
 	if x == nil {
-		x = &arm{cells: map[cellKey]cell{}}
+		x = &arm{number: int32(len(a.arms)), cells: map[cellKey]cell{}}
 		if a.opts.Gates != nil {
 			x.texts = new(textArm)
 		}
@@ -162,7 +163,7 @@ func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 		}
 		c.add(t, a.metrics)
 		if x.texts == nil {
-			a.remember(t, k)
+			a.remember(t, x, c)
 		}
 	}
 	switch t.Status {
@@ -535,7 +536,11 @@ func (x *arm) families(want func(cellKey) bool) families {
 // agents by size, and a change would show in the last digits of old runs.
 func (a *Aggregator) rate(f families, m *metric.Metric) stats.Rate {
 	counts := make([]stats.Count, 0, len(f))
-	for _, name := range slices.Sorted(maps.Keys(f)) {
+	names := maps.Keys(f)
+	if a.opts.Gates != nil {
+		names = slices.Values(slices.Sorted(names))
+	}
+	for name := range names {
 		c := f[name][m.Index()]
 		if name == "" { // families of one trial
 			hits := slices.Repeat([]stats.Count{{K: 1, N: 1}}, int(c.k))

@@ -8,42 +8,36 @@ import (
 )
 
 // outcome is what rates that hold one trial against another need of a scored trial
-// whose outcome is a state.
+// whose outcome is a state. There may be a million of them.
 type outcome struct {
-	arm   armKey
-	trial trialKey
-	twin  string
-	cell  cellKey
+	tried
+	twin int32 // the number of its twin's case; 0 is none
+	cell cell  // that counts it
 	metric.Outcome
 }
 
-// trialKey names the trials of one case in one epoch, whatever their arm.
-type trialKey struct {
-	kase  string
-	epoch int32
-}
+// tried names a trial: the number of its arm, that of its case, its epoch.
+type tried struct{ arm, kase, epoch int32 }
 
-// remember notes the outcome of a trial. Texts of many trials are one text.
-func (a *Aggregator) remember(t *results.Trial, k cellKey) {
+// remember notes the outcome of a trial of an arm.
+func (a *Aggregator) remember(t *results.Trial, x *arm, c cell) {
 	o, ok := metric.OutcomeOf(t)
 	if !ok {
 		return
 	}
-	one := func(s string) string {
-		if s == "" {
-			return ""
+	number := func(kase string) int32 {
+		n, known := a.cases[kase]
+		if !known && kase != "" {
+			if a.cases == nil {
+				a.cases = map[string]int32{}
+			}
+			n = int32(len(a.cases) + 1)
+			a.cases[strings.Clone(kase)] = n
 		}
-		if a.texts == nil {
-			a.texts = map[string]string{}
-		}
-		if _, known := a.texts[s]; !known {
-			s = strings.Clone(s)
-			a.texts[s] = s
-		}
-		return a.texts[s]
+		return n
 	}
-	a.outcomes = append(a.outcomes, outcome{arm: armKey{one(a.run.Label(t.Agent, t.Model)), one(t.Defense)},
-		trial: trialKey{one(t.Case), t.Epoch}, twin: one(t.Twin), cell: k, Outcome: o})
+	a.outcomes = append(a.outcomes, outcome{tried: tried{x.number, number(t.Case), t.Epoch}, twin: number(t.Twin),
+		cell: c, Outcome: o})
 }
 
 // pair counts the rates that hold a trial against the same case undefended, or
@@ -52,33 +46,34 @@ func (a *Aggregator) pair() {
 	if len(a.outcomes) == 0 {
 		return
 	}
-	type key struct {
-		arm   armKey
-		trial trialKey
+	bare := make([]int32, len(a.arms)) // the undefended arm of the same agent, by arm
+	for k, x := range a.arms {
+		bare[x.number] = -1
+		if u := a.arms[armKey{k.agent, undefended}]; u != nil {
+			bare[x.number] = u.number
+		}
 	}
-	all := make(map[key]*outcome, len(a.outcomes))
+	all := make(map[tried]int32, len(a.outcomes))
 	for i := range a.outcomes {
 		o := &a.outcomes[i]
-		all[key{o.arm, o.trial}] = o
+		all[o.tried] = int32(i)
 		for _, m := range metric.Paired() {
-			c := &a.arms[o.arm].cells[o.cell][m.Index()]
+			c := &o.cell[m.Index()]
 			c.k, c.n = 0, 0
 		}
 	}
+	other := func(arm, kase, epoch int32) *metric.Outcome {
+		if i, ok := all[tried{arm, kase, epoch}]; ok {
+			return &a.outcomes[i].Outcome
+		}
+		return nil
+	}
 	for i := range a.outcomes {
 		o := &a.outcomes[i]
-		bare := o.arm
-		bare.defense = undefended
-		var none, twin *metric.Outcome
-		if u := all[key{bare, o.trial}]; u != nil {
-			none = &u.Outcome
-		}
-		if w := all[key{o.arm, trialKey{o.twin, o.trial.epoch}}]; w != nil {
-			twin = &w.Outcome
-		}
+		none, twin := other(bare[o.arm], o.kase, o.epoch), other(o.arm, o.twin, o.epoch)
 		for _, m := range metric.Paired() {
 			k, n := m.Against(&o.Outcome, none, twin)
-			c := &a.arms[o.arm].cells[o.cell][m.Index()]
+			c := &o.cell[m.Index()]
 			c.k += uint32(k)
 			c.n += uint32(n)
 		}
