@@ -192,17 +192,18 @@ func begin(env *Env, warnings []string) (end func()) {
 	if env.Getenv("GOGC") != "" || env.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	before := debug.SetMemoryLimit(memoryLimit())
-	return func() { debug.SetMemoryLimit(before) }
+	limit, percent := debug.SetMemoryLimit(memoryLimit()), debug.SetGCPercent(300)
+	return func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }
 }
 
 // memoryLimit is from where on the collector works harder: a run makes much
-// short-lived garbage beside a small live heap. It leaves twice the room that the
-// loaded set takes, so that a large set does not keep the collector busy.
+// short-lived garbage beside a small live heap, and uses what room there is. It leaves
+// twice the room that the loaded set takes, so that a large set does not keep the
+// collector busy.
 func memoryLimit() int64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	return max(200<<20, 2*int64(live[0].Value.Uint64())+112<<20)
+	return max(190<<20, 2*int64(live[0].Value.Uint64())+64<<20)
 }
 
 // runTrials runs what the sink lacks: in this process, or by workers elsewhere.
