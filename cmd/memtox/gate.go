@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -102,7 +103,9 @@ func (f *gateFlags) run(env *Env, dir string) error {
 func (f *gateFlags) requirements(env *Env) error {
 	if f.file != "" {
 		data, err := env.read("-f", f.file)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return &settings.Problem{Where: "-f", What: "there is no " + f.file, Hint: "memtox gate --init RUN writes one"}
+		} else if err != nil {
 			return err
 		}
 		n, err := settings.Parse(f.file, data)

@@ -49,7 +49,7 @@ func TestGateRefusalsAreOneLine(t *testing.T) {
 		"gate a --require none.nonsense<=0.5":            `memtox: --require: unknown metric "nonsense"`,
 		"gate a --require none.tpr>=0":                   "can never fail",
 		"gate a -f other.yaml":                           "memtox: other.yaml:1:10: these limits were chosen on memtox-bench@v1, and a ran memtox-smoke@v1 (its figures",
-		"gate a -f absent.yaml":                          "memtox: -f: absent.yaml",
+		"gate a -f absent.yaml":                          "memtox: -f: there is no absent.yaml (memtox gate --init RUN writes one)",
 		"gate a -f key.yaml":                             `memtox: key.yaml:3:1: unknown key "required"`,
 		"gate a -f limit.yaml":                           `memtox: limit.yaml:4:7: unknown metric "tprr"`,
 		"gate a -f margin.yaml":                          "memtox: margin.yaml:2:15: margin of end_to_end",

@@ -134,7 +134,8 @@ func (o *Options) Check() error {
 		}
 	}
 	if len(o.Require) == 0 && o.Baseline == nil {
-		return problem("", "give --require '"+strings.SplitN(form, "instance ", 2)[1]+"', -f gate.yaml or --baseline",
+		return problem("", "memtox gate --init RUN writes some to gate.yaml, for -f gate.yaml; or give --require '"+
+			strings.SplitN(form, "instance ", 2)[1]+"', or --baseline",
 			"there is no requirement: a gate without one would always be green")
 	}
 	return nil

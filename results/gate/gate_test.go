@@ -171,10 +171,12 @@ func TestUnusableRequirementsAreUsageErrors(t *testing.T) {
 	whole := table(spec())
 	for text, want := range map[string]string{
 		"guard.end_to_end":                            "neither <= nor >=",
-		"guard.end_to_end < 0.05":                     "neither <= nor >=",
+		"guard.end_to_end < 0.05":                     "written with <= or >= (guard.end_to_end <= 0.05)",
 		"end_to_end <= 0.05":                          "does not say of which defense",
 		".end_to_end <= 0.05":                         "does not say of which defense",
 		"guard.nonsense <= 0.5":                       `unknown metric "nonsense"`,
+		"guard.rescud >= 0.5":                         `(did you mean "rescued"?)`,
+		"gaurd.rescued >= 0.5":                        `(did you mean "guard"?)`,
 		"guard.latency_us.write.p42 <= 4":             `unknown metric "latency_us.write.p42"`,
 		"guard.end_to_end <= five":                    "is no limit",
 		"guard.end_to_end <= 5":                       "never above 1",

@@ -75,6 +75,10 @@ func Parse(text, where string) (Requirement, error) {
 		at, op = i, ">="
 	}
 	if at < 0 {
+		if i := strings.IndexAny(text, "<>"); i >= 0 {
+			form := strings.TrimSpace(text[:i]) + " " + text[i:i+1] + "= " + strings.TrimSpace(text[i+1:])
+			return r, problem(where, form, "%q is no requirement: limits are written with <= or >=", text)
+		}
 		return r, problem(where, form, "%q is no requirement: it has neither <= nor >=", text)
 	}
 	r.AtLeast = op == ">="
@@ -95,7 +99,7 @@ func Parse(text, where string) (Requirement, error) {
 		if i := strings.Index(left, ".latency_us."); i >= 0 {
 			name = left[i+1:]
 		}
-		return r, problem(where, "one of "+strings.Join(MetricNames(), ", "), "unknown metric %q in %q", name, text)
+		return r, problem(where, settings.Meant(name, MetricNames()), "unknown metric %q in %q", name, text)
 	}
 	if r.Selector == "" {
 		return r, problem(where, form, "%q does not say of which defense", text)
@@ -138,7 +142,7 @@ func Parse(text, where string) (Requirement, error) {
 			return r, problem(where, "0.05 or 5%", "%q is no limit of a rate in %q", right, text)
 		}
 		if v > 1 {
-			return r, problem(where, "0.05 or 5%", "a rate is never above 1, and %q says %s", text, right)
+			return r, problem(where, short(v/100)+" or "+short(v)+"%", "a rate is never above 1, and %q says %s", text, right)
 		}
 		if r.AtLeast && v == 0 || !r.AtLeast && v == 1 {
 			return r, problem(where, "give a limit that a rate can break", "%q can never fail", text)
@@ -207,13 +211,16 @@ func (r *Requirement) resolve(t *compare.Table) ([]target, error) {
 		}
 	}
 	if out == nil {
-		var names []string
+		var names, defenses []string
 		for _, a := range arms {
-			names = append(names, a.agent+"/"+a.defense)
+			names, defenses = append(names, a.agent+"/"+a.defense), append(defenses, a.defense)
 		}
 		hint := "it has " + strings.Join(names, ", ")
 		if len(classes) > 1 {
 			hint += "; classes " + strings.Join(classes[1:], ", ")
+		}
+		if near := settings.Nearest(r.Selector, slices.Concat(defenses, names)); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		return nil, problem(r.Where, hint, "%s has no arm %q", t.Name, r.Selector)
 	}
