@@ -24,6 +24,8 @@ type Config struct {
 	Attempts          int           `key:"attempts"`
 	RetryBudget       time.Duration `key:"retry_budget"`
 	TrialTimeout      time.Duration `key:"trial_timeout"`
+	TrialTokens       int           `key:"trial_tokens"`
+	TrialMessages     int           `key:"trial_messages"`
 	RequestsPerMinute int           `key:"requests_per_minute"`
 	TokensPerMinute   int           `key:"tokens_per_minute"`
 	MaxRequests       int           `key:"max_requests"`

@@ -35,6 +35,7 @@ func (x *Experiment) embedder(ctx context.Context, cat Catalog) error {
 	if err != nil {
 		return settings.Placed("--embeddings", ofSecond("embeddings", err))
 	}
+	x.reaches(m)
 	if close, ok := m.(io.Closer); ok {
 		x.closers = append(x.closers, close)
 	}

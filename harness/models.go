@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +146,24 @@ func (x *Experiment) Waiting(d time.Duration) []remote.Pending {
 	return nil
 }
 
+// reaches notes a model behind a server.
+func (x *Experiment) reaches(m model.Model) {
+	if r, ok := m.(*server); ok {
+		x.far = append(x.far, r)
+	}
+}
+
+// Pace is what the servers of models were found to bear, by the models' names.
+func (x *Experiment) Pace() map[string]remote.Pace {
+	out := map[string]remote.Pace{}
+	for _, r := range x.far {
+		if !r.replayed {
+			out[r.Name()] = r.client.Pace()
+		}
+	}
+	return out
+}
+
 // greetTime is how long a server may take to answer at all before a run begins.
 const greetTime = 10 * time.Second
 
@@ -229,7 +246,7 @@ func (r *server) Close() error {
 }
 
 func (o ModelOptions) remote(c Config, kind, name string) (*server, error) {
-	r := &server{client: remote.New(remote.Options{InFlight: cmp.Or(c.Concurrency, remoteWorkers),
+	r := &server{client: remote.New(remote.Options{InFlight: c.Concurrency,
 		Timeout: c.RequestTimeout, Attempts: c.Attempts, RetryBudget: c.RetryBudget,
 		RequestsPerMinute: c.RequestsPerMinute, TokensPerMinute: c.TokensPerMinute,
 		Caps: remote.Caps{Calls: int64(c.MaxRequests), Tokens: int64(c.MaxTokens), Cost: c.MaxCost}, Spent: o.Spent})}

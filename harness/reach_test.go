@@ -135,7 +135,7 @@ func TestBoundsAreTheCommandLinesWhereAnythingActs(t *testing.T) {
 		named = append(named, s.Name+"="+value)
 		bounds++
 	}
-	if err := errors.Join(run.Set("max_not_scored=3"), setAll(&run, named)); err != nil || bounds != 10 {
+	if err := errors.Join(run.Set("max_not_scored=3"), setAll(&run, named)); err != nil || bounds != 12 {
 		t.Fatal(bounds, err)
 	}
 	local := func(assignments ...string) func(Config) (Config, error) {

@@ -186,6 +186,21 @@ func (x *Experiment) Workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
+// paced is what says how many trials there may be at once, where the settings name no
+// number and a server's model answers. An agent outside memtox may start a program a trial.
+func (x *Experiment) paced() *remote.Client {
+	far, ok := x.Models[0].Model.(*server)
+	for _, d := range x.drivers {
+		if _, loop := d.(*agents.Loop); !loop {
+			return nil
+		}
+	}
+	if !ok || x.Config.Concurrency > 0 {
+		return nil
+	}
+	return far.client
+}
+
 // Unit is how many trials that are next to each other in the plan are best
 // handed out together. Arms of one case share most of their texts, so a worker
 // takes them all. A server's answers take so long that this matters less than
@@ -277,15 +292,20 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 	progress.Planned.Store(x.Plan.Len())
 	unit := x.Unit()
 	units := x.Plan.Whole() / unit
+	begin, end, workers := func() bool { return true }, func() {}, x.Workers()
+	if far := x.paced(); far != nil {
+		begin, end, workers = func() bool { return far.Begin(ctx, stop) }, far.End, remote.MostInFlight
+	}
 	spans := func(yield func(iter.Seq[Trial]) bool) {
 		for n := range units {
-			if !yield(x.Plan.Span(n*unit, unit)) {
+			if !begin() || !yield(x.Plan.Span(n*unit, unit)) {
 				return
 			}
 		}
 	}
-	runners := x.Runners(int(min(int64(x.Workers()), max(1, units))))
+	runners := x.Runners(int(min(int64(workers), max(1, units))))
 	run := func(ctx context.Context, worker int, span iter.Seq[Trial]) error {
+		defer end()
 		return runners[worker].span(ctx, span, sink, progress, stop)
 	}
 	return Pool(ctx, len(runners), stop, spans, run)

@@ -77,6 +77,7 @@ type Experiment struct {
 	// begins.
 	Warnings []string
 
+	far        []*server    // that answer for the agents, guards, or embed
 	embed      memory.Embed // of the server that the setting embeddings names; nil is hashed
 	embeddings string       // its name
 	embedding  bool         // a defense embeds
@@ -208,6 +209,7 @@ func (x *Experiment) load(ctx context.Context, cat Catalog, name string) error {
 	if err != nil {
 		return settings.Placed("--model", err)
 	}
+	x.reaches(m)
 	x.Models = append(x.Models, Model{m, name, true})
 	if err := Ask(ctx, m, world.Find("read_mail").Tool); err != nil {
 		return settings.Placed("--model", err)
@@ -254,9 +256,9 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 		for _, p := range profiles {
 			by := drives{p, i}
 			if a, ok := x.drivers[by].(*external.Agent); ok {
-				a.Offer(m.Model)
+				a.Offer(c.bounded(m.Model))
 			} else if x.drivers[by] == nil {
-				x.drivers[by] = &agents.Loop{Profile: p, Model: m.Model,
+				x.drivers[by] = &agents.Loop{Profile: p, Model: c.bounded(m.Model),
 					Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
 			}
 		}
@@ -275,7 +277,7 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	var all []*external.Agent // one a model, each with a relay of its own
 	for i := range x.Models {
 		a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
-			Dir: cat.Dir, Window: c.Window, Model: x.Models[i].Model})
+			Dir: cat.Dir, Window: c.Window, Model: c.bounded(x.Models[i].Model)})
 		if err != nil {
 			return nil, settings.Placed("--agent", err)
 		}
@@ -368,7 +370,11 @@ func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) 
 	env := defenses.Env{Knowledge: knowledge(set), Vector: x.embed, Embeds: func() { x.embedding = true },
 		ReadFile: cat.ReadFile,
 		Lookup:   cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir, Timeout: c.ExternalTimeout,
-		Model: func(name string) (model.Model, error) { return judgeModel(ctx, c, cat, name) }}
+		Model: func(name string) (model.Model, error) {
+			m, err := judgeModel(ctx, c, cat, name)
+			x.reaches(m)
+			return m, err
+		}}
 	specs := slices.Clone(c.Defenses)
 	for _, s := range x.sweeps {
 		for _, spec := range s.Specs {

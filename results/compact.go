@@ -182,7 +182,7 @@ func (j *Journal) finish(visit func(*Entry) error) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	man := &Manifest{Files: append(files, j.about)}
+	man := &Manifest{Files: append(files, j.about), Pace: j.Pace}
 	if exists(in(j.dir, VerdictsFile)) {
 		f, err := FileOf(j.dir, VerdictsFile)
 		if err != nil {

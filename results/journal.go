@@ -76,6 +76,8 @@ type Options struct {
 // it gets its own. Hence at every moment each finished trial can be found, and
 // the number N says where it must not be looked for twice.
 type Journal struct {
+	Pace any // for the manifest; set before Finish
+
 	dir    string
 	disk   disk.FS
 	run    *Run

@@ -25,6 +25,9 @@ type Manifest struct {
 	// Transcripts are the files that the index points into. The index holds the
 	// checksum of every frame, so that one transcript is checked without the others.
 	Transcripts []File `json:"transcripts,omitempty"`
+	// Pace says by model what each server was found to bear in the last part of the run.
+	// It is known at the end only, and run.json is sealed before the first row.
+	Pace any `json:"pace,omitempty"`
 	// SHA256 is that of the manifest itself, with zeros in the place of its digits.
 	// Empty before format 3.
 	SHA256 string `json:"sha256,omitempty"`

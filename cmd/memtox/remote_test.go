@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/results"
 )
 
 // A run through a server, recorded and replayed, is the run in process; the key
@@ -46,6 +48,10 @@ func TestRemoteRunsHaveTheDigestOfTheRunInProcess(t *testing.T) {
 		if got := digest(append(args, "--out", name)...); got != want {
 			t.Errorf("%s: digest %s, in process %s", name, got, want)
 		}
+	}
+	if m, err := results.ReadManifest(filepath.Join(c.dir, "openai")); err != nil || !strings.Contains(fmt.Sprint(m.Pace),
+		"openai:reference:map[greatest:") {
+		t.Errorf("what the server bore: %v, %v", m, err)
 	}
 	h.Close() // from here on nobody answers
 	replay := []string{"--model", "openai:reference", "--base-url", h.URL + "/v1", "--replay", "tape"}

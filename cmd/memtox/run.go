@@ -143,6 +143,9 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 	if c.Listen == "" {
 		os.RemoveAll(filepath.Join(dir, queueDir)) // of an earlier part of the run: all trials are here
 	}
+	if pace := x.Pace(); len(pace) > 0 {
+		journal.Pace = pace
+	}
 	return finish(env, journal, c, progress)
 }
 

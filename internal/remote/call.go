@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,6 +65,10 @@ func CallOf(ctx context.Context) *Call {
 // is different for each epoch and arm, and how often it has asked the same.
 type Trial struct {
 	ID string
+	// Messages and Tokens are what the agent's model has written and taken, where the
+	// trial has bounds on them.
+	Messages, Tokens atomic.Int64
+
 	mu sync.Mutex
 	n  map[[32]byte]int
 }

@@ -24,7 +24,8 @@ import (
 // Options are the limits of a [Client]. The zero value of each field stands for
 // the default beside it.
 type Options struct {
-	// InFlight is the most requests in flight: 16.
+	// InFlight is the most requests in flight; 0 is what the server is found to bear,
+	// see [Client.Pace].
 	InFlight int
 	// Timeout bounds one attempt from its start to the last byte: 5 minutes.
 	Timeout time.Duration
@@ -88,7 +89,7 @@ type Client struct {
 
 // New returns a Client.
 func New(o Options) *Client {
-	o.InFlight = cmp.Or(max(0, o.InFlight), 16)
+	o.InFlight = max(0, o.InFlight)
 	o.Attempts = cmp.Or(max(0, o.Attempts), 8)
 	o.MaxBody = cmp.Or(max(0, o.MaxBody), 8<<20)
 	o.Timeout = cmp.Or(max(0, o.Timeout), 5*time.Minute)
@@ -96,9 +97,9 @@ func New(o Options) *Client {
 	o.RetryBudget = cmp.Or(max(0, o.RetryBudget), 10*time.Minute)
 	o.Backoff = cmp.Or(max(0, o.Backoff), 500*time.Millisecond)
 	if o.Transport == nil {
-		o.Transport = newTransport(o.InFlight)
+		o.Transport = newTransport(cmp.Or(o.InFlight, MostInFlight))
 	}
-	c := &Client{opts: o, limiter: newLimiter(o.InFlight, o.InFlight)}
+	c := &Client{opts: o, limiter: &limiter{pace: newPace(o.InFlight)}}
 	// A tenth of a second of requests and ten seconds of tokens may come at
 	// once: finer pacing would idle, coarser would trip the provider's own
 	// meter.
@@ -131,6 +132,24 @@ func (c *Client) Close() {
 	}
 }
 
+// Begin waits until another trial may begin, at the pace of the server, and End is its
+// end. Begin reports false where stop is closed, or ctx over, before.
+func (c *Client) Begin(ctx context.Context, stop <-chan struct{}) bool {
+	return c.limiter.begin(ctx, stop)
+}
+
+// End is the end of a trial that began.
+func (c *Client) End() { c.limiter.end() }
+
+// Pace is what the server was found to bear until now.
+func (c *Client) Pace() Pace {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	p := c.limiter.seen
+	p.Limit = c.limiter.places()
+	return p
+}
+
 // Guard makes the client remove these secrets too from whatever it hands up.
 func (c *Client) Guard(secrets ...Secret) {
 	for {
@@ -158,8 +177,9 @@ var (
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	call := CallOf(ctx)
-	if call == nil {
+	if call == nil { // nobody else will say what it took
 		call = &Call{}
+		defer call.Settle(0, 0)
 	}
 	body, err := Body(req)
 	if err != nil {
@@ -178,6 +198,8 @@ type exchange struct {
 	call  *Call
 	body  []byte
 	first time.Time // when the first attempt was sent
+	began time.Time // when the last attempt was sent
+	took  time.Duration
 	seen  *inFlight
 }
 
@@ -200,6 +222,7 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 		return nil, x.located(err)
 	}
 	settle := func(prompt, completion int) {
+		x.limiter.settled(x.began, x.took, prompt, completion)
 		x.purse.settle(expected, cost, int64(prompt+completion), call.Price.Cost(prompt, completion))
 		x.tokens.take(float64(int64(prompt+completion) - expected))
 	}
@@ -306,16 +329,18 @@ func (x *exchange) attempt(ctx context.Context, tokens int64) (*answer, error) {
 		// A place is given back even if a transport panics.
 		defer func() {
 			a.took = time.Since(began)
-			throttled := !a.ok && (a.kind == RateLimited || a.resp != nil && a.resp.StatusCode == http.StatusServiceUnavailable)
+			throttled := !a.ok && (a.kind == RateLimited || errors.Is(a.err, errTimeout) ||
+				a.resp != nil && a.resp.StatusCode == http.StatusServiceUnavailable)
 			pause := a.retryAfter
 			if pause > x.opts.RetryBudget {
 				pause = 0 // no call waits that long: this one fails, and the others are not to hang
 			}
-			x.limiter.release(began, a.ok, throttled, pause)
+			x.limiter.release(began, throttled, pause)
 		}()
 		x.once(ctx, began, a)
 	}()
 	x.call.Took += a.took
+	x.began, x.took = began, a.took
 	if a.err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -7,25 +7,59 @@ import (
 	"time"
 )
 
-// limiter bounds the requests in flight: additive increase, multiplicative
-// decrease (Chiu and Jain 1989, "Analysis of the increase and decrease
-// algorithms for congestion avoidance in computer networks"). A full window of
-// answers raises the limit by one, a throttled request halves it, once for all
-// requests that were already under way at the last halving. Waiting calls are
-// served in the order in which they came.
+// limiter bounds the requests in flight by what its [pace] finds the server to bear.
+// Waiting calls are served in the order in which they came.
 type limiter struct {
-	mu       sync.Mutex
-	limit    float64
-	most     float64
+	mu sync.Mutex
+	pace
 	inFlight int
 	queue    []chan struct{} // of the waiting; closed when they may start
 	pause    time.Time       // nothing starts before
 	timer    *time.Timer
-	cut      time.Time // of the last halving
+	trials   int           // under way
+	room     chan struct{} // closed when another trial may find room; nil if nobody waits
 }
 
-func newLimiter(start, most int) *limiter {
-	return &limiter{limit: float64(start), most: float64(most)}
+// begin waits until fewer than twice as many trials are under way as there may be
+// requests: enough to keep every place in flight filled, and not so many that each takes
+// ever longer. It reports false where stop is closed, or ctx over, before.
+func (l *limiter) begin(ctx context.Context, stop <-chan struct{}) bool {
+	for {
+		l.mu.Lock()
+		if l.trials < 2*l.places() {
+			l.trials++
+			l.mu.Unlock()
+			return true
+		}
+		if l.room == nil {
+			l.room = make(chan struct{})
+		}
+		room := l.room
+		l.mu.Unlock()
+		select {
+		case <-room:
+		case <-stop:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// end is the end of a trial that began.
+func (l *limiter) end() {
+	l.mu.Lock()
+	l.trials--
+	l.wake()
+	l.mu.Unlock()
+}
+
+// wake tells those who wait to begin a trial that there may be room. The lock is held.
+func (l *limiter) wake() {
+	if l.room != nil {
+		close(l.room)
+		l.room = nil
+	}
 }
 
 // acquire waits for a place in flight.
@@ -55,7 +89,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 }
 
 func (l *limiter) free(now time.Time) bool {
-	return float64(l.inFlight) < max(1, float64(int(l.limit))) && !now.Before(l.pause)
+	return l.inFlight < l.places() && !now.Before(l.pause)
 }
 
 // dispatch starts waiting calls. The lock is held.
@@ -65,6 +99,7 @@ func (l *limiter) dispatch() {
 		close(l.queue[0])
 		l.queue = l.queue[1:]
 		l.inFlight++
+		l.full = l.full || l.inFlight >= l.places()
 	}
 	if len(l.queue) > 0 && now.Before(l.pause) && l.timer == nil {
 		l.timer = time.AfterFunc(l.pause.Sub(now), func() {
@@ -78,15 +113,12 @@ func (l *limiter) dispatch() {
 
 // release gives a place back. began is when the attempt was sent; throttled says
 // that the server asked to slow down, and for how long, if it said so.
-func (l *limiter) release(began time.Time, ok, throttled bool, retryAfter time.Duration) {
+func (l *limiter) release(began time.Time, throttled bool, retryAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if throttled {
-		if began.After(l.cut) {
-			l.limit = max(1, l.limit/2)
-			l.cut = now
-		}
+		l.refused(began, now)
 		if until := now.Add(retryAfter); retryAfter > 0 && until.After(l.pause) {
 			l.pause = until
 			if l.timer != nil {
@@ -94,11 +126,17 @@ func (l *limiter) release(began time.Time, ok, throttled bool, retryAfter time.D
 				l.timer = nil
 			}
 		}
-	} else if ok && float64(l.inFlight) >= float64(int(l.limit)) {
-		// Growth without use would say nothing about what the server bears.
-		l.limit = min(l.most, l.limit+1/l.limit)
 	}
 	l.inFlight--
+	l.dispatch()
+}
+
+// settled counts an answer, of which it is known by now how long it was.
+func (l *limiter) settled(began time.Time, took time.Duration, prompt, reply int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answered(began, time.Now(), took, prompt, reply)
+	l.wake()
 	l.dispatch()
 }
 

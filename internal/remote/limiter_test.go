@@ -11,7 +11,7 @@ import (
 // noticed yet, is given back.
 func TestGrantedAfterCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, 1)
+		l := &limiter{pace: newPace(1)}
 		if err := l.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
