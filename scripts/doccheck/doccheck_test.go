@@ -204,6 +204,37 @@ func TestNoTwoPagesShareADirectory(t *testing.T) {
 	}
 }
 
+// A fact stands in one page, and others link to it: no page says twelve words in a
+// row that another has said. Code may repeat itself, and so may the texts of --help.
+func TestNoPageRepeatsAnother(t *testing.T) {
+	top := root(t)
+	code := regexp.MustCompile("(?ms)^```.*?^```|^\\|.*?$")
+	const row = 12
+	said := map[string]string{}
+	for _, page := range pages(t, top) {
+		name, _ := filepath.Rel(top, page)
+		if filepath.ToSlash(name) == "docs/command-line.md" {
+			continue
+		}
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(strings.ToLower(code.ReplaceAllString(string(data), "")))
+		for i := 0; i+row <= len(words); i++ {
+			passage := strings.Join(words[i:i+row], " ")
+			if first := said[passage]; first != "" && first != name {
+				t.Errorf("%s and %s both say: %s …; let one of them link to the other", first, name, passage)
+				break
+			}
+			said[passage] = name
+		}
+	}
+	if len(said) < 5000 {
+		t.Errorf("the pages hold %d passages: the check has lost its way", len(said))
+	}
+}
+
 // goTest vets and tests the Go files of a page as a module that imports memtox.
 func goTest(t *testing.T, top, dir, page string) {
 	t.Helper()
