@@ -340,6 +340,9 @@ func (s *session) converse(tools []model.Tool, rounds int) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if len(reply.Exchanges) > 0 {
+			s.out.Asked = append(s.out.Asked, Asked{len(s.out.Messages), reply.Exchanges})
+		}
 		s.push(model.Message{Role: model.Assistant, Content: reply.Text, Calls: reply.Calls})
 		if len(reply.Calls) == 0 {
 			return reply.Text, nil

@@ -79,6 +79,9 @@ type Outcome struct {
 	Asides [][2]int
 	// Segments are the segments that entered the context.
 	Segments []Taken
+	// Asked are the calls of a model outside the process, each with the place of its
+	// answer among the messages.
+	Asked []Asked
 	// Counters.
 	ModelCalls, ToolCalls, Flushes, Compactions, Reviews int
 	// EmptyAnswers are replies without text and call.
@@ -97,6 +100,12 @@ func (o *Outcome) again() *Outcome {
 		*o = Outcome{}
 	}
 	return o
+}
+
+// Asked is what one answer of the model took.
+type Asked struct {
+	Message   int
+	Exchanges []model.Exchange
 }
 
 // Place is where a text stands in a session: from one byte up to another of the

@@ -133,7 +133,7 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 		return
 	}
 	out, first := results.Session{Phase: phase}, len(s.said)
-	actions, asides, marks := o.Actions, o.Asides, s.marksOf(o)
+	actions, asides, marks, asked := o.Actions, o.Asides, s.marksOf(o), o.Asked
 	for i := range o.Messages {
 		from := &o.Messages[i]
 		to := results.Message{Role: string(from.Role), Name: from.Name, Content: from.Content}
@@ -167,6 +167,13 @@ func (s *script) session(t *results.Transcript, phase results.Phase, o *agents.O
 			}
 			for n, a := range c.Args {
 				call.Args[n] = results.Arg(a)
+			}
+		}
+		for ; len(asked) > 0 && asked[0].Message <= i; asked = asked[1:] {
+			for _, x := range asked[0].Exchanges {
+				to.Exchanges = append(to.Exchanges, results.Exchange{Prompt: x.Prompt, Completion: x.Completion,
+					Estimated: x.Estimated, Requests: x.Calls, Micros: int(x.Took.Microseconds()), Sent: x.Sent,
+					Answered: x.Answered})
 			}
 		}
 		to.Decisions = s.about(phase, i)

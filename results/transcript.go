@@ -108,6 +108,21 @@ type Message struct {
 	Parts     []Part     `json:"parts,omitzero"`
 	Calls     []ToolCall `json:"calls,omitzero"`
 	Decisions []GateCall `json:"decisions,omitzero"`
+	// Exchanges are the requests behind a message of a model outside the process.
+	Exchanges []Exchange `json:"exchanges,omitzero"`
+}
+
+// Exchange is one request to a model and its answer, as both went over the wire but for
+// secrets, cut where they are very long. Requests counts those that were sent, retries
+// included.
+type Exchange struct {
+	Prompt     int    `json:"prompt,omitzero"` // tokens
+	Completion int    `json:"completion,omitzero"`
+	Estimated  bool   `json:"estimated,omitzero"` // the tokens are memtox's estimate
+	Requests   int    `json:"requests,omitzero"`
+	Micros     int    `json:"us,omitzero"` // wall time
+	Sent       string `json:"sent,omitzero"`
+	Answered   string `json:"answered,omitzero"`
 }
 
 // Part is a stretch of a message. One that is neither a segment nor a record is the
@@ -281,7 +296,15 @@ func appendMessage(b []byte, m *Message) []byte {
 	b = appendText(b, `,"content":`, m.Content)
 	b = appendSome(b, `,"parts":`, m.Parts, appendPart)
 	b = appendSome(b, `,"calls":`, m.Calls, appendToolCall)
-	return append(appendSome(b, `,"decisions":`, m.Decisions, appendGateCall), '}')
+	b = appendSome(b, `,"decisions":`, m.Decisions, appendGateCall)
+	return append(appendSome(b, `,"exchanges":`, m.Exchanges, appendExchange), '}')
+}
+
+func appendExchange(b []byte, x *Exchange) []byte {
+	b = append(append(b, `{"requests":`...), strconv.Itoa(x.Requests)...)
+	b = appendNumber(appendNumber(b, `,"prompt":`, x.Prompt), `,"completion":`, x.Completion)
+	b = appendNumber(appendTrue(b, `,"estimated":true`, x.Estimated), `,"us":`, x.Micros)
+	return append(appendText(appendText(b, `,"sent":`, x.Sent), `,"answered":`, x.Answered), '}')
 }
 
 func appendPart(b []byte, p *Part) []byte {

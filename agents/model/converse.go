@@ -31,6 +31,8 @@ type Answer struct {
 	Cached int
 	// Context is the server's context in tokens; 0 where it is not known.
 	Context int
+	// Sent and Came are the bodies of the request and of the answer.
+	Sent, Came []byte
 	// Filtered says that the provider's content filter cut the answer.
 	Filtered bool
 }
@@ -55,6 +57,9 @@ const expectedReply = 256
 // maxCorrected is how much of a malformed call the model is shown again.
 const maxCorrected = 4 << 10
 
+// maxExchange is how much of a request and of an answer is kept, in bytes.
+const maxExchange = 256 << 10
+
 // Chat sends one request by a protocol. A [*remote.Error] of kind Malformed is a call
 // that the server itself could not read.
 type Chat func(context.Context, Request) (Answer, error)
@@ -73,7 +78,13 @@ func Converse(ctx context.Context, name string, req Request, s Settings, red rem
 		if s.Fenced {
 			sent = Fenced(req)
 		}
-		answer, err := attempt(ctx, name, sent, s, chat, &reply.Usage)
+		var took Usage
+		answer, err := attempt(ctx, name, sent, s, chat, &took)
+		reply.Usage.Add(took)
+		if len(answer.Sent) > 0 {
+			reply.Exchanges = append(reply.Exchanges, Exchange{red.String(text.Clip(string(answer.Sent), maxExchange)),
+				red.String(text.Clip(string(answer.Came), maxExchange)), took})
+		}
 		if e, ok := errors.AsType[*remote.Error](err); ok {
 			// Decoding may have brought out what escapes had hidden.
 			if e.Text = red.String(e.Text); e.Err != nil && red.String(e.Err.Error()) != e.Err.Error() {

@@ -111,6 +111,15 @@ type Reply struct {
 	Text  string
 	Calls []Call
 	Usage Usage
+	// Exchanges are the requests behind the reply, where any left this process.
+	Exchanges []Exchange
+}
+
+// Exchange is one request as it was sent and the answer as it came, without secrets, and
+// what it took. A long one is cut.
+type Exchange struct {
+	Sent, Answered string
+	Usage
 }
 
 // Model answers the next turn. It is safe for concurrent use. The error of a

@@ -122,6 +122,7 @@ func (s *Server) chat(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	a, spoilt := s.protocol.Read(raw)
+	a.Sent, a.Came = body, raw
 	a.Context = int(s.Held.Load())
 	if spoilt != nil {
 		return a, spoilt

@@ -53,6 +53,44 @@ func TestRemoteRunsHaveTheDigestOfTheRunInProcess(t *testing.T) {
 		"openai:reference:map[greatest:") {
 		t.Errorf("what the server bore: %v, %v", m, err)
 	}
+	// Each call of a model outside the process is in the transcript as it went over the wire.
+	for name, wire := range map[string]string{"openai": `"choices"`, "ollama": `"done_reason"`, "here": ""} {
+		r, err := results.OpenReader(filepath.Join(c.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		answers, calls := 0, 0
+		for e, err := range r.Entries(results.TrialsOnly) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := r.Transcript(e.Trial.ID)
+			if err != nil || bytes.Contains(line, []byte(key)) {
+				t.Fatalf("%s: %v, or the key stands in it: %s", name, err, line)
+			}
+			script, err := results.ParseTranscript(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range script.Sessions {
+				for _, m := range s.Messages {
+					if m.Role == "assistant" {
+						answers++
+					}
+					for _, x := range m.Exchanges {
+						if calls++; m.Role != "assistant" || !strings.Contains(x.Sent, `"messages"`) ||
+							!strings.Contains(x.Answered, wire) || x.Prompt == 0 || x.Requests != 1 || x.Micros == 0 {
+							t.Fatalf("%s: %s has the call %+v", name, m.Role, x)
+						}
+					}
+				}
+			}
+		}
+		if want := map[bool]int{true: answers}[wire != ""]; calls != want || answers == 0 {
+			t.Errorf("%s: %d answers of the model, %d calls", name, answers, calls)
+		}
+	}
 	h.Close() // from here on nobody answers
 	replay := []string{"--model", "openai:reference", "--base-url", h.URL + "/v1", "--replay", "tape"}
 	if got := digest(append(replay, "--out", "replayed")...); got != want {

