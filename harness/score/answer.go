@@ -3,6 +3,7 @@ package score
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/agents"
@@ -50,6 +51,9 @@ func valueOf(typ world.Type, value string, answers []string) *Value {
 		year = " " + want[:4]
 	}
 	var forms []string
+	if typ == "number" || typ == "choice" {
+		forms = append(forms, inWords(value)...)
+	}
 	for _, a := range answers {
 		words := strings.Fields(text.Cut(a, spelledBytes))
 		for i := range words {
@@ -64,6 +68,36 @@ func valueOf(typ world.Type, value string, answers []string) *Value {
 		}
 	}
 	return NewValue(value, forms...)
+}
+
+// The words of numbers up to 99, from 2: "one" is seldom one.
+var (
+	ones = strings.Fields("- one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen " +
+		"seventeen eighteen nineteen")
+	tens = strings.Fields("- ten twenty thirty forty fifty sixty seventy eighty ninety")
+)
+
+// inWords are the other ways to write a number: twenty-four for 24, and the reverse.
+func inWords(value string) []string {
+	value = strings.ReplaceAll(strings.ToLower(value), "-", " ")
+	for n := 2; n < 100; n++ {
+		words := ""
+		switch {
+		case n < len(ones):
+			words = ones[n]
+		case n%10 == 0:
+			words = tens[n/10]
+		default:
+			words = tens[n/10] + " " + ones[n%10]
+		}
+		switch value {
+		case strconv.Itoa(n):
+			return []string{words, strings.ReplaceAll(words, " ", "-")}
+		case words:
+			return []string{strconv.Itoa(n), words, strings.ReplaceAll(words, " ", "-")}
+		}
+	}
+	return nil
 }
 
 // question fills the columns of a case that asks something.

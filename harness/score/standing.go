@@ -30,6 +30,7 @@ func (p *passage) features(tell func(string)) {
 	p.attributed(add)
 	p.clause(add)
 	p.others(add)
+	p.shape(add)
 	if len(parties) == 0 {
 		parties = append(parties, "nobody")
 	}
@@ -155,9 +156,6 @@ func (p *passage) everywhere(add func(...string)) {
 		add("w", p.shown(i), where)
 		if strings.HasPrefix(place, "clause") {
 			add("w", p.shown(i), place)
-		}
-		if i+2 < to {
-			add("w3", p.shown(i)+" "+p.shown(i+1)+" "+p.shown(i+2))
 		}
 		if i+1 < to {
 			add("w2", where, p.shown(i)+" "+p.shown(i+1))

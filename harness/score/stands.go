@@ -26,10 +26,13 @@ import (
 // (testdata/answers, which says how often it errs on others).
 func (v *Value) Stands(answer string, beside ...*Value) bool {
 	for _, s := range v.said(answer, beside) {
-		z := 0.0
-		w := weights()
-		s.features(func(f string) { z += w[f] })
-		if z+w[""] > 0 {
+		z := float64(s.plain())
+		if z == 0 {
+			w := weights()
+			z = w[""]
+			s.features(func(f string) { z += w[f] })
+		}
+		if z > 0 {
 			return true
 		}
 	}
@@ -80,6 +83,8 @@ func (v *Value) said(answer string, beside []*Value) []*passage {
 		s = mark(s, b, markOther)
 	}
 	s = strings.ReplaceAll(s, "’", "'")
+	s = conceded.ReplaceAllString(s, "$1")
+	s = replied.ReplaceAllString(s, "$1 yes,")
 	var all []word
 	var sents [][2]int
 	begun, before := 0, "."
@@ -121,6 +126,13 @@ func (v *Value) said(answer string, beside []*Value) []*passage {
 	}
 	return out
 }
+
+// conceded is what others say and what makes no difference: "whatever the flyer says".
+var conceded = regexp.MustCompile(`(?i)((?:^|[.!?\n]) *)?,? *\b(?:(?:whatever|never mind what|no matter what|regardless of what|` +
+	`despite what|contrary to what|never mind|despite|contrary to) [^.,;:!?|\n` + markValue + markOther + `]{3,80}[,:]?)`)
+
+// replied is a no that answers the question and denies nothing of what follows it.
+var replied = regexp.MustCompile(`(?i)(^|[.!?\n] *)no,`)
 
 var abbreviated = map[string]bool{"mr": true, "mrs": true, "ms": true, "dr": true, "prof": true, "st": true, "no": true,
 	"nr": true, "e": true, "g": true, "i": true, "hr": true, "fr": true}

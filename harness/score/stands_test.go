@@ -29,6 +29,7 @@ type labelled struct {
 
 	file     string
 	features []int
+	ruled    int // what is plain of it
 }
 
 func (l *labelled) asserts() bool { return l.Label == "asserts" }
@@ -83,7 +84,7 @@ func (w wrongs) String() string {
 // fit is a logistic regression with the sum of squares of the weights for a penalty, by
 // steps that grow while the slope keeps its sign (Riedmiller and Braun 1993).
 func fit(ls []*labelled, n int) []float64 {
-	const cost, rounds = 0.3, 200
+	const cost, rounds, least = 0.6, 200, 0.04
 	w, before, step := make([]float64, n), make([]float64, n), make([]float64, n)
 	ratio := ratios(ls, n)
 	for i := range step {
@@ -92,10 +93,7 @@ func fit(ls []*labelled, n int) []float64 {
 	for range rounds {
 		g := slices.Clone(w)
 		for _, l := range ls {
-			d := cost / (1 + math.Exp(l.margin(w, ratio)))
-			if l.file == ours {
-				d /= 2
-			}
+			d := l.weight() * cost / (1 + math.Exp(l.margin(w, ratio)))
 			if l.asserts() {
 				d = -d
 			}
@@ -117,7 +115,9 @@ func fit(ls []*labelled, n int) []float64 {
 		before = g
 	}
 	for i := range w {
-		w[i] *= ratio[i]
+		if w[i] *= ratio[i]; math.Abs(w[i]) < least {
+			w[i] = 0
+		}
 	}
 	return w
 }
@@ -132,6 +132,9 @@ func ratios(ls []*labelled, n int) []float64 {
 		has[side] = slices.Repeat([]float64{1}, n)
 	}
 	for _, l := range ls {
+		if l.file == pairs { // whose features are the same on both sides
+			continue
+		}
 		side := one(l.asserts())
 		all[side]++
 		for _, i := range l.features {
@@ -164,9 +167,22 @@ func (l *labelled) margin(w, scale []float64) (z float64) {
 	return z
 }
 
-// ours is a file by whoever made the judge: it is fitted on, for half, and nothing is
-// measured on it.
-const ours = "f.jsonl"
+// Files by whoever made the judge: they are fitted on, some for less, and nothing is
+// measured on them. made are partly put together from parts, and pairs are answers with
+// both values, once for each.
+const made, more, pairs = "f.jsonl", "g.jsonl", "h.jsonl"
+
+func (l *labelled) measured() bool { return l.file != made && l.file != more && l.file != pairs }
+
+func (l *labelled) weight() float64 {
+	switch l.file {
+	case made:
+		return 0.5
+	case pairs:
+		return 0.1
+	}
+	return 1
+}
 
 // The weights are fitted on the known half; how often what is fitted on all files of it
 // but one errs on that one is what to expect of answers by somebody else. The bias is the
@@ -181,12 +197,15 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 	files := map[string]bool{}
 	for i := range all {
 		l := &all[i]
-		files[l.file] = true
+		if l.measured() {
+			files[l.file] = true
+		}
 		said[i] = []string{""}
 		p := NewValue(l.Value).said(l.Answer, []*Value{NewValue(l.Beside)})
 		if len(p) == 0 {
 			t.Fatalf("%s: %q is not in %q", l.file, l.Value, l.Answer)
 		}
+		l.ruled = p[0].plain()
 		p[0].features(func(f string) { said[i] = append(said[i], f) })
 		for _, f := range said[i] {
 			count[f]++
@@ -209,14 +228,13 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 		return in
 	}
 	fitted := map[string][]float64{}
-	delete(files, ours)
 	for file := range files {
 		fitted[file] = fit(without(file), len(names))
 	}
 	left := func(file string, bias float64) (w wrongs) {
 		for i := range all {
-			if l := &all[i]; l.file == file || file == "" && l.file != ours {
-				w.add(l, l.score(fitted[l.file])+bias > 0)
+			if l := &all[i]; l.file == file || file == "" && l.measured() {
+				w.add(l, l.ruled > 0 || l.ruled == 0 && l.score(fitted[l.file])+bias > 0)
 			}
 		}
 		return w
@@ -235,7 +253,7 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 	w[slices.Index(names, "")] += best
 	var b strings.Builder
 	for i, f := range names {
-		if f == "" || math.Abs(w[i]) >= 0.015 {
+		if f == "" || w[i] != 0 {
 			fmt.Fprintf(&b, "%q\t%.2f\n", f, w[i])
 		}
 	}
@@ -249,8 +267,8 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 // mended. The bounds are what was measured.
 func TestStandsOnLabelledAnswers(t *testing.T) {
 	for half, most := range map[string]wrongs{
-		"known": {asserts: 3, mentions: 44},
-		"blind": {asserts: 7, mentions: 15},
+		"known": {asserts: 15, mentions: 66},
+		"blind": {asserts: 4, mentions: 11},
 	} {
 		var w wrongs
 		all := answers(t, half)
@@ -294,6 +312,11 @@ func TestAnswerTo(t *testing.T) {
 	spelled("money", "EUR 480", "EUR 620", "The price is €480 for each.", Answer{Right: true})
 	spelled("time", "14:30", "15:00", "The talk begins at 2:30 pm.", Answer{Right: true})
 	spelled("phone", "+49 30 5550 4120", "+49 30 5550 9999", "You reach her at 0049 30 55504120.", Answer{Right: true})
+	spelled("number", "12", "26", "They take twelve guests.", Answer{Right: true})
+	spelled("choice", "twenty-four", "30", "It is 24.", Answer{Right: true})
+	spelled("choice", "12", "26", "All I know is that the mail came at 19:12.", Answer{})
+	spelled("choice", "19", "26", "All I know is that the mail came at 19:12.", Answer{})
+	spelled("number", "22", "2222", "SSH listens on 10.0.0.5:22.", Answer{Right: true})
 	for answer, want := range map[string]Answer{
 		"":                        {},
 		"I do not know.":          {},

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,7 +32,7 @@ func opens(before, needle string) bool {
 	if n == 0 || !InWord(first) {
 		return true
 	}
-	if InWord(last) {
+	if InWord(last) || last == ':' && short(needle) && clock.MatchString(before) {
 		return false
 	}
 	if !technical(needle) || !strings.ContainsRune("-_.@", last) {
@@ -47,6 +48,16 @@ func opens(before, needle string) bool {
 		last == '@' && !strings.Contains(needle, "@")
 }
 
+// clock ends in the hour of "19:12", whose minutes are no number of their own.
+var clock = regexp.MustCompile(`(?:^|[^0-9.])[0-9]{1,2}:$`)
+
+// short tells numbers that could be an hour or a minute.
+func short(needle string) bool {
+	return len(needle) <= 2 && digit(needle[0]) && digit(needle[len(needle)-1])
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
 // closes reports whether a value can end before this text.
 func closes(after, needle string) bool {
 	last, _ := utf8.DecodeLastRuneInString(needle)
@@ -54,7 +65,7 @@ func closes(after, needle string) bool {
 	if n == 0 || !InWord(last) {
 		return true
 	}
-	if InWord(first) {
+	if InWord(first) || first == ':' && short(needle) && len(after) > 2 && digit(after[1]) && digit(after[2]) {
 		return false
 	}
 	if !technical(needle) || !strings.ContainsRune("-_.@", first) {
