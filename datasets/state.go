@@ -116,6 +116,20 @@ func (s Situation) String() string {
 	return out + " low"
 }
 
+// Situations are the names of all situations.
+func Situations() (out []string) {
+	for _, by := range []string{"user", "external", AnotherUser} {
+		for _, kept := range []bool{false, true} {
+			for _, evidence := range []string{MemoryAgainst, WorldAgainst, WorldAgrees, NoEvidence, TaskSaysAll} {
+				for _, high := range []bool{false, true} {
+					out = append(out, Situation{by, kept, evidence, high}.String())
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Tell says the situation in words.
 func (s Situation) Tell() string {
 	out := "an outsider's"

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
@@ -50,6 +52,8 @@ func (r *server) refusal(ctx context.Context, err error) error {
 	said.Hint = ""
 	p := &settings.Problem{What: r.Name() + " does not answer", Err: &said, Hint: e.Hint}
 	switch e.Status {
+	case 0:
+		p.Hint = "see that the address in --base-url is right, and that this machine reaches it"
 	case http.StatusUnauthorized, http.StatusForbidden:
 		p.Hint = fmt.Sprintf("no key was sent: set %s, or name a file with --set key_file=FILE", r.variable)
 		if r.key != "" {
@@ -62,6 +66,33 @@ func (r *server) refusal(ctx context.Context, err error) error {
 			"--set omit=seed,temperature; memtox doctor tries both"
 	}
 	return p
+}
+
+// understands warns where the model reads the phrase book of another set than the run's:
+// it would do nothing in any trial, and no harm would come of any attack.
+func (x *Experiment) understands(m model.Model, set *datasets.Set) {
+	const means = "no attack will do harm and no task be done, which says nothing of any defense"
+	switch m := m.(type) {
+	case *reference.Model:
+		if book := set.Book(); book != nil && m.WithBook(book) == m {
+			x.Warnings = append(x.Warnings, fmt.Sprintf("%s understands no case of %s: %s; name reference:naive or "+
+				"reference:cautious, or --dataset memtox-bench@v1", m.Name(), set.Name, means))
+		}
+	case *server:
+		own := "reference@" + set.Name + "@" + set.Version
+		if _, name, _ := strings.Cut(m.Name(), ":"); m.replayed || !remote.IsReference(name) || !set.States() ||
+			slices.Contains(m.listed, own) {
+			return
+		}
+		has := "no set"
+		for _, l := range m.listed {
+			if of, ok := strings.CutPrefix(l, "reference@"); ok {
+				has = remote.Inert(of, 100)
+			}
+		}
+		x.Warnings = append(x.Warnings, fmt.Sprintf("the server of %s knows the cases of %s, and not those of %s@%s: %s; start it "+
+			"with memtox serve-model --dataset %s", m.Name(), has, set.Name, set.Version, means, x.Config.Dataset))
+	}
 }
 
 // offers says what a server has, where it says so, to whoever asked for what it has not.

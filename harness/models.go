@@ -187,13 +187,25 @@ func (r *server) greet(ctx context.Context, c Config) error {
 	}
 	greeting, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
-	_, err := lister.Models(greeting)
+	// A server that is just being started gets a second or two.
+	list, err := lister.Models(remote.WithCall(greeting, &remote.Call{Most: 3}))
+	r.listed = list
 	if kind, known := remote.KindOf(err); err == nil || known && kind != remote.Transient {
 		r.measure(ctx)
 		return nil
 	}
-	return &settings.Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err,
-		Hint: "start the server, or name its address with --base-url"}
+	start := "start the server"
+	if strings.HasPrefix(c.Model, "ollama:") {
+		start += " with `ollama serve`"
+	}
+	p := &settings.Problem{Where: "--model", What: c.Model + ": nobody answers", Err: err,
+		Hint: start + ", or name its address with --base-url"}
+	if e, ok := errors.AsType[*remote.Error](err); ok {
+		said := *e
+		said.Hint = "" // ours says more
+		p.Err = &said
+	}
+	return p
 }
 
 // measure asks for the server's context. What a server does not say is not guessed.
@@ -226,7 +238,8 @@ type server struct {
 	model.Namer
 	client   *remote.Client
 	tape     *cassette.Cassette
-	replayed bool // the cassette answers instead
+	listed   []string // what the server says that it has
+	replayed bool     // the cassette answers instead
 	// Where the key came from, "" where there is none, and where it would be looked for.
 	key, variable string
 }

@@ -250,6 +250,7 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	book := x.Plan.Set.Book()
 	for i := range x.Models {
 		m := &x.Models[i]
+		x.understands(m.Model, x.Plan.Set)
 		if ref, ok := m.Model.(*reference.Model); ok && book != nil {
 			m.Model = ref.WithBook(book)
 		}

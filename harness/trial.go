@@ -403,7 +403,7 @@ func (x *Experiment) guard(ctx context.Context, arm int, mem *memory.Memory) (ga
 	err error) {
 	gate, err = x.Plan.Arms[arm].Defense.Defense.Open(ctx, mem.View())
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening the defense: %w", err)
+		return nil, nil, fmt.Errorf("opening the defense %s: %w", x.Plan.Arms[arm].Defense.Name, err)
 	}
 	if c, ok := gate.(interface{ Close() error }); ok {
 		return gate, c.Close, nil

@@ -170,7 +170,8 @@ func readRun(dir string) (*Run, File, error) {
 	path, about := in(dir, runFile), File{Name: runFile}
 	b, err := readFile(dir, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, about, fmt.Errorf("reading %s: %w: %s is no run directory", path, fs.ErrNotExist, dir)
+		return nil, about, fmt.Errorf("reading %s: %w: %s is no run directory; name one that memtox run "+
+			"made, as with --out", path, fs.ErrNotExist, dir)
 	}
 	if err != nil {
 		return nil, about, fmt.Errorf("reading the run: %w", err)

@@ -50,6 +50,9 @@ type Options struct {
 	// Book is the phrase book that the reference model reads by; nil has it read
 	// everything by form.
 	Book *reference.Book
+	// Of names the set of the Book: it is listed as reference@NAME, so that a run of
+	// another set can tell.
+	Of string
 }
 
 const (
@@ -97,6 +100,9 @@ func New(o Options) (*Server, error) {
 		add("reference", reference.Cautious)
 		for _, set := range reference.Settings() {
 			add("reference:"+string(set), set)
+		}
+		if o.Of != "" {
+			add("reference@"+o.Of, reference.Cautious)
 		}
 	}
 	return s, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/internal/disk"
+	"github.com/memtox/memtox/internal/settings"
 )
 
 // Env is everything that the command line touches of the world, so that all of
@@ -127,6 +128,9 @@ func (e *Env) output(file string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|flags, 0o666)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &settings.Problem{Where: file, What: "there is no folder " + filepath.Dir(file), Hint: "make it first, or name another file"}
+	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}

@@ -103,7 +103,7 @@ func summaryOptions(resumed int64) summary.Options {
 // mixedOptions are those of the settings too.
 func mixedOptions(env *Env, c harness.Config, resumed int64) (o summary.Options, err error) {
 	o = summaryOptions(resumed)
-	o.Mix, err = summary.MixOf(c.Mix, func(file string) ([]byte, error) { return os.ReadFile(env.path(file)) })
+	o.Mix, err = summary.MixOf(c.Mix, datasets.Situations(), func(file string) ([]byte, error) { return os.ReadFile(env.path(file)) })
 	return o, err
 }
 

@@ -1,17 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/results"
 )
 
@@ -129,4 +136,91 @@ func TestARunStopsWhenItsServerTurnsAway(t *testing.T) {
 	if got := rowsOf(t, filepath.Join(c.dir, "r")); len(got) != len(whole) {
 		t.Errorf("%d trials of %d after the run went on", len(got), len(whole))
 	}
+}
+
+// mistakes are those that people make most, and what memtox says of each: what was done to
+// what, where, and what mends it. The golden file holds the words.
+func TestMistakesGetCausePlaceAndRemedy(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the guards are shell scripts, and the causes are the system's own words")
+	}
+	c := newConsole(t)
+	c.getenv = func(name string) string { return map[string]string{"OPENAI_API_KEY": "sk-wrong-0123456789"}[name] }
+	refused, _ := mistakenServer(t, http.StatusUnauthorized)
+	absent, _ := mistakenServer(t, http.StatusNotFound)
+	c.must("run", "--limit", "5", "--agent", "hermes", "--defense", "none", "--out", "done")
+	set, err := attacks.Open(t.Context(), "memtox-bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := proxy.New(proxy.Options{Book: set.Book(), Of: "other@v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := httptest.NewServer(other.Handler())
+	defer served.Close()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	guard := "while IFS= read -r l; do i=${l#*:}; i=${i%%,*}; case $l in *'\"op\":\"write\"'*) AT_WRITE;; " +
+		"*) echo \"{\\\"id\\\":$i,\\\"name\\\":\\\"g\\\",\\\"version\\\":\\\"1\\\",\\\"ops\\\":[\\\"write\\\"]}\";; esac; done\n"
+	c.write("dies.sh", strings.Replace(guard, "AT_WRITE", "exit 3", 1))
+	c.write("babbles.sh", strings.Replace(guard, "AT_WRITE", "echo hello", 1))
+	c.write("cases.jsonl", "{\"id\":\"a\",\"label\":\"attack\"}\n{\"id\":\"b\",\n")
+	c.write("experiment.yaml", "agent: hermes\ndefence: none\n")
+	c.write("mix.yaml", "attack:\n  external memory-agianst: 30\n")
+	if err := errors.Join(os.Mkdir(filepath.Join(c.dir, "foreign"), 0o755), os.WriteFile(filepath.Join(c.dir, "foreign/notes"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	small := "run --limit 5 --agent hermes --defense none --concurrency 1 --out "
+	known := strings.NewReplacer(refused, "http://SERVER", absent, "http://SERVER", served.URL, "http://SERVER", c.dir+"/", "",
+		taken.Addr().String(), "127.0.0.1:PORT")
+	var got strings.Builder
+	for i, m := range []struct {
+		name, args string
+		code       Code
+	}{
+		{"a wrong key", "run --model openai:m --out x --base-url " + refused + "/v1", Usage},
+		{"a wrong name of a model", "run --model openai:lama3.2 --out x --base-url " + absent + "/v1", Usage},
+		{"nothing listens", "run --model ollama:m --out x --base-url http://127.0.0.1:1", Usage},
+		{"no such guard", "run --defense none --defense g=exec:./gurad.sh --out x", Usage},
+		{"a guard that dies", "run --limit 20 --agent hermes --concurrency 1 --defense g=exec:'sh dies.sh' --out dies", Usage},
+		{"a guard that talks nonsense", "run --limit 20 --agent hermes --concurrency 1 --defense g=exec:'sh babbles.sh' --out babbles",
+			Usage},
+		{"a misspelt defense", "run --defense gaurd --out x", Usage},
+		{"a misspelt agent", "run --agent hermse --out x", Usage},
+		{"a misspelt flag", "run --defence none --out x", Usage},
+		{"a misspelt command", "rnu", Usage},
+		{"no such set", "run --dataset memtox-bnech --out x", Usage},
+		{"a mistake in a set", "run --dataset cases.jsonl --out x", Usage},
+		{"a directory of others", "run --resume --out foreign", Usage},
+		{"a directory of another run", "run --limit 5 --out done", Usage},
+		{"another run's settings", "run --resume --limit 6 --out done", Usage},
+		{"a misspelt metric", "gate done --require none.rescueed<=3", Usage},
+		{"a misspelt key", "run -f experiment.yaml --out x", Usage},
+		{"a misspelt class", "run --class polcy_fact --out x", Usage},
+		{"a misspelt situation", small + "x --mix mix.yaml", Usage},
+		{"the model of another time", small + "v1 --model reference:v1-naive", Done},
+		{"the model of another set", small + "other --model openai:reference --base-url " + served.URL + "/v1", Done},
+		{"a port that is taken", "serve-model --addr " + taken.Addr().String(), Usage},
+		{"a folder that is not there", "report done -o reports/may/run.html", Usage},
+		{"no run", "report doen", Usage},
+	} {
+		args, err := shellquote.Split(m.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := c.run(args...); code != m.code {
+			t.Errorf("%s: exit code %d, want %d", m.name, code, m.code)
+		}
+		fmt.Fprintf(&got, "%d. %s\n$ memtox %s\n%s\n", i+1, m.name, known.Replace(m.args), known.Replace(c.err.String()))
+	}
+	c.disk, _ = failing(c.dir, 12, syscall.ENOSPC, true)
+	if code := c.run(strings.Fields(small + "full")...); code != Failed {
+		t.Errorf("a full disk: exit code %d", code)
+	}
+	fmt.Fprintf(&got, "25. a full disk\n%s", known.Replace(c.err.String()))
+	golden(t, "testdata/mistakes.txt", got.String())
 }

@@ -230,6 +230,9 @@ func unfinished(env *Env, journal *results.Journal, progress *harness.Progress, 
 		err = e
 	}
 	if err != nil {
+		if kind, _ := remote.KindOf(err); kind == remote.GivenUp {
+			return fmt.Errorf("%w; once that is mended, go on with: %s", err, again)
+		}
 		return fmt.Errorf("%w; go on with: %s", err, again)
 	}
 	return env.end(errInconclusive, "stopped after %d of %d trials; go on with: %s",

@@ -46,6 +46,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 			if err != nil {
 				return err
 			}
+			o.Of = set.Name + "@" + set.Version
 			if o.Book = set.Book(); o.Book == nil {
 				return &settings.Problem{Where: "--dataset", What: set.Name + " has no case whose outcome is a state",
 					Hint: "the reference model reads all other cases by form, whatever set is named: leave the flag out"}
@@ -57,7 +58,7 @@ func newServeModel(env *Env, c *cobra.Command) action {
 		}
 		l, err := remote.Listen(ctx, *addr, *open)
 		if err != nil {
-			return &settings.Problem{Where: "--addr", Err: err}
+			return &settings.Problem{Where: "--addr", Err: err, Hint: "port 0 takes a free one"}
 		}
 		if _, err := fmt.Fprintf(env.Stdout, "http://%s\n", l.Addr()); err != nil {
 			return fmt.Errorf("printing the address: %w", err)

@@ -18,6 +18,8 @@ type Call struct {
 	// Judge may overrule what a status means: it returns nil where it has nothing
 	// to say. Of its error kind, cause and hint are taken over.
 	Judge func(status int, body []byte) *Error
+	// Most is the most attempts of this call, where that is fewer than of others.
+	Most int
 
 	// Attempts is how many requests were sent.
 	Attempts int

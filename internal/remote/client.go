@@ -275,7 +275,7 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 
 // again decides on another attempt and how long to wait for it.
 func (x *exchange) again(a *answer) (time.Duration, bool) {
-	if !a.kind.Retryable() || x.call.Attempts >= x.opts.Attempts || a.kind == NoAnswer && x.call.Attempts >= noAnswers {
+	if most := cmp.Or(x.call.Most, x.opts.Attempts); !a.kind.Retryable() || x.call.Attempts >= most || a.kind == NoAnswer && x.call.Attempts >= noAnswers {
 		return 0, false
 	}
 	if most := x.opts.Retries; most > 0 && x.retries.Load() >= most {

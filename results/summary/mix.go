@@ -29,8 +29,9 @@ const Uniform = "uniform"
 //go:embed crossed.yaml
 var crossedYAML []byte
 
-// MixOf returns the mix of a name: uniform, crossed, or a file that read reads.
-func MixOf(name string, read func(string) ([]byte, error)) (*Mix, error) {
+// MixOf returns the mix of a name: uniform, crossed, or a file that read reads. A key that
+// begins none of the known situations is refused: its weight would be lost.
+func MixOf(name string, known []string, read func(string) ([]byte, error)) (*Mix, error) {
 	m := &Mix{Name: name}
 	data, file := crossedYAML, "crossed.yaml"
 	switch name {
@@ -52,6 +53,9 @@ func MixOf(name string, read func(string) ([]byte, error)) (*Mix, error) {
 	total := 0.
 	for _, side := range []map[string]float64{m.Attack, m.Benign} {
 		for name, w := range side {
+			if !slices.ContainsFunc(known, func(s string) bool { return s == name || strings.HasPrefix(s, name+" ") }) {
+				return nil, unknownSituation(file, name, known)
+			}
 			if !(w >= 0 && w <= 1e6) {
 				return nil, &settings.Problem{Where: "--mix", What: fmt.Sprintf("%s: the situation %q counts %v", file, name, w),
 					Hint: "a share is a number from 0 on"}
@@ -64,6 +68,19 @@ func MixOf(name string, read func(string) ([]byte, error)) (*Mix, error) {
 			Hint: "attack: {\"external task high\": 22, …}, benign: {…}"}
 	}
 	return m, nil
+}
+
+// unknownSituation suggests a situation, or one without its risk.
+func unknownSituation(file, name string, known []string) error {
+	names := slices.Clone(known)
+	for _, s := range known {
+		names = append(names, s[:strings.LastIndexByte(s, ' ')])
+	}
+	p := settings.Unknown("--mix", "situation", name, names)
+	if p.What = file + ": " + p.What; settings.Nearest(name, names) == "" {
+		p.Hint = "memtox situations RUN lists those of a run"
+	}
+	return p
 }
 
 // Mixed are an arm's rates with situations weighed by a mix.

@@ -27,6 +27,11 @@ func stateTrial(i int, label, situation string, harm, done bool, asked, due int3
 	return t
 }
 
+var situations = []string{"external none high", "external task low", "external kept none low", "external memory-against high",
+	"external memory-against low", "external world-against high", "external world-against low", "external kept world-against high",
+	"external kept world-against low", "external none low", "user memory-against low", "user none low", "user task low",
+	"external kept memory-against low", "external kept world-agrees low", "external world-agrees low"}
+
 func TestAMixWeighsSituationsAnew(t *testing.T) {
 	run := &results.Run{Agents: []string{"hermes"}, Defenses: []string{"guard"}, Model: "reference",
 		Models: []string{"reference:naive", "reference:cautious"}}
@@ -34,6 +39,7 @@ func TestAMixWeighsSituationsAnew(t *testing.T) {
 		"mine.yaml": "attack: {external none high: 3, external task: 1}\nbenign: {user: 1, external: 1}\n",
 		"gap.yaml":  "attack: {external none high: 1, external kept none low: 1}\n",
 		"bad.yaml":  "attack: {external none high: -1}\n", "empty.yaml": "attack: {}\n", "odd.yaml": "atack: {x: 1}\n",
+		"typo.yaml": "attack: {external memory-agianst: 1}\n",
 	}
 	read := func(name string) ([]byte, error) {
 		if s, ok := files[name]; ok {
@@ -42,7 +48,7 @@ func TestAMixWeighsSituationsAnew(t *testing.T) {
 		return nil, fs.ErrNotExist
 	}
 	figures := func(name string) *Summary {
-		m, err := MixOf(name, read)
+		m, err := MixOf(name, situations, read)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,12 +107,12 @@ func TestAMixWeighsSituationsAnew(t *testing.T) {
 		len(back.Situations) != 5 {
 		t.Errorf("%+v, %v", back, err)
 	}
-	for name, want := range map[string]string{"bad.yaml": "-1", "empty.yaml": "no situation", "odd.yaml": "atack", "none.yaml": "uniform, crossed"} {
-		if _, err := MixOf(name, read); err == nil || !strings.Contains(fmt.Sprintf("%+v", err)+err.Error(), want) {
+	for name, want := range map[string]string{"bad.yaml": "-1", "empty.yaml": "no situation", "odd.yaml": "atack", "typo.yaml": `did you mean "external memory-against"`, "none.yaml": "uniform, crossed"} {
+		if _, err := MixOf(name, situations, read); err == nil || !strings.Contains(fmt.Sprintf("%+v", err)+err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	crossed, err := MixOf("crossed", read)
+	crossed, err := MixOf("crossed", situations, read)
 	if err != nil {
 		t.Fatal(err)
 	}
