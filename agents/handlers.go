@@ -169,10 +169,14 @@ func (s *session) write(d memory.Draft) (string, error) {
 	return `{"success":true}`, nil
 }
 
+// blocked says what became of what was not done, in words that fit the verdict.
 func blocked(v memory.Verdict) string {
 	id := "policy"
 	if len(v.Findings) > 0 {
 		id = v.Findings[0].Check
+	}
+	if v.Action == memory.Defer {
+		return fmt.Sprintf("Put off until somebody approves: matched %s.", id)
 	}
 	return fmt.Sprintf("Content blocked: matched %s. Rephrase the entry.", id)
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -152,10 +154,10 @@ func (b *bundle) run(r *Runs, info *RunInfo, n int) error {
 		return err
 	}
 	defer texts.Close()
-	block, done := map[string]json.RawMessage{}, int64(0)
+	block, done := newPool(), int64(0)
 	flush := func() error {
 		b.put(name((done-1)/blockTrials), block)
-		block = map[string]json.RawMessage{}
+		block = newPool()
 		return b.say(done)
 	}
 	for e, err := range rows.Entries(results.Everything) {
@@ -167,15 +169,61 @@ func (b *bundle) run(r *Runs, info *RunInfo, n int) error {
 		if err != nil {
 			return err
 		}
-		block[e.Trial.ID] = page
+		block.add(e.Trial.ID, page)
 		if done++; done%blockTrials == 0 {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 	}
-	if len(block) > 0 {
+	if len(block.Pages) > 0 {
 		return flush()
 	}
 	return nil
+}
+
+// pool is pages whose longer texts stand once: those of a case are the same in every arm.
+type pool struct {
+	Texts []json.RawMessage          `json:"texts"`
+	Pages map[string]json.RawMessage `json:"pages"`
+	place map[string]int
+}
+
+func newPool() *pool { return &pool{Pages: map[string]json.RawMessage{}, place: map[string]int{}} }
+
+// leastPooled is the length from which a text stands apart.
+const leastPooled = 40
+
+// add puts {"$":N} in the place of long texts. Members of a page have no such name.
+func (p *pool) add(id string, page []byte) {
+	var out []byte
+	for {
+		from := bytes.IndexByte(page, '"')
+		if from < 0 {
+			p.Pages[id] = append(out, page...)
+			return
+		}
+		to := from + 1
+		for page[to] != '"' {
+			if page[to] == '\\' {
+				to++
+			}
+			to++
+		}
+		to++
+		text := page[from:to]
+		out = append(out, page[:from]...)
+		if page = page[to:]; len(text) < leastPooled || page[0] == ':' {
+			out = append(out, text...)
+			continue
+		}
+		n, known := p.place[string(text)]
+		if !known {
+			n = len(p.Texts)
+			p.place[string(text)] = n
+			p.Texts = append(p.Texts, slices.Clone(text))
+		}
+		out = strconv.AppendInt(append(out, `{"$":`...), int64(n), 10)
+		out = append(out, '}')
+	}
 }

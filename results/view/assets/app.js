@@ -111,7 +111,16 @@ async function askFiles(name, params) {
   if (name !== 'trial') return load(`${n}-${name}`);
   const row = (await tableOf(params.run)).rowOf(params.id);
   if (row === undefined) throw new Error('there is no such trial');
-  return (await load(`${n}-${Math.floor(row / runs.block)}`))[params.id];
+  const { texts, pages } = await load(`${n}-${Math.floor(row / runs.block)}`);
+  return whole(pages[params.id], texts);
+}
+
+// whole puts texts that stand apart back into a page.
+function whole(v, texts) {
+  if (!v || typeof v !== 'object') return v;
+  if (Array.isArray(v)) return v.map(x => whole(x, texts));
+  if ('$' in v) return texts[v.$];
+  return Object.fromEntries(Object.entries(v).map(([k, x]) => [k, whole(x, texts)]));
 }
 
 function bytesOf(base64) {
