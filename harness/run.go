@@ -102,15 +102,16 @@ func Halted(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// Trials of one case that were run by one worker wait for each other on the way to
-// the sink. What waits is lost with the process, so that it is never more than
-// about groupWait of work: one that took long does not wait. Quick ones may wait as
-// long as the slow one behind them takes.
+// Trials that were run by one worker wait for each other on the way to the sink: those
+// of a case, and those of the next ones where a case has few. What waits is lost with
+// the process, so that it is never more than about groupWait of work: one that took
+// long does not wait. Quick ones may wait as long as the slow one behind them takes.
 const (
 	groupWait  = time.Second
 	groupSlow  = 50 * time.Millisecond
 	groupBytes = 1 << 20
-	mostSpare  = 64 // lists of decisions that are kept for later trials
+	groupWorth = groupBytes / 4 // is not kept waiting for the next case
+	mostSpare  = 64             // lists of decisions that are kept for later trials
 )
 
 // group is what a worker has finished and not yet handed on, and the lists of what it
@@ -308,13 +309,22 @@ func (x *Experiment) Run(ctx context.Context, sink Sink, progress *Progress, sto
 		defer end()
 		return runners[worker].span(ctx, span, sink, progress, stop)
 	}
-	return Pool(ctx, len(runners), stop, spans, run)
+	err := Pool(ctx, len(runners), stop, spans, run)
+	for _, r := range runners {
+		err = cmp.Or(err, r.group.hand(sink, progress))
+	}
+	return err
 }
 
-// span runs trials of one case. What was finished reaches the sink, however it ends.
+// span runs trials of one case. What was finished reaches the sink, however it ends, at
+// the latest when the run does.
 func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, progress *Progress,
 	stop <-chan struct{}) (err error) {
-	defer func() { err = cmp.Or(err, r.group.hand(sink, progress)) }()
+	defer func() {
+		if r.group.bytes >= groupWorth || len(r.group.batch) >= mostSpare || err != nil || Halted(ctx, stop) {
+			err = cmp.Or(err, r.group.hand(sink, progress))
+		}
+	}()
 	for t := range trials {
 		if Halted(ctx, stop) {
 			return nil
