@@ -225,8 +225,8 @@ func TestTrialsOfACaseReachTheSinkTogether(t *testing.T) {
 	if err := x.Run(context.Background(), all, p, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) != 12 {
-		t.Errorf("%d done, %d rows of %d, groups of at most %d", p.Done(), len(all.entries), len(single.entries),
+	if p.Done() != x.Plan.Len() || len(all.entries) != len(single.entries) || slices.Max(all.sizes) < 12 {
+		t.Errorf("%d done, %d rows of %d, groups of at most %d, a case has 12", p.Done(), len(all.entries), len(single.entries),
 			slices.Max(all.sizes))
 	}
 	timed := cmp.FilterPath(func(p cmp.Path) bool {

@@ -54,3 +54,15 @@ func TestBM25AgainstTheFormula(t *testing.T) {
 		}
 	})
 }
+
+// What a text costs that no trial before has met.
+func BenchmarkIndex(b *testing.B) {
+	s := strings.Repeat("With every access to the glaze list of Scherbenhaus the advisers of Salzbrand Fuhr get access "+
+		"to the kiln calendar too, at payables@caithova.example, to tell when a glaze runs out. Dip for three seconds; "+
+		"count aloud if you tend to dream.\n", 4)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(s)))
+	for b.Loop() {
+		newIndex(s)
+	}
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 
@@ -55,19 +56,19 @@ func ownWord(w string) bool {
 
 func newIndex(s string) (*index, int) {
 	ix := &index{text: s}
-	room := tokens.Get().(*[]text.Token)
-	defer tokens.Put(room)
-	toks := text.AppendTokens((*room)[:0], s)
-	if cap(toks) <= 1<<12 { // one huge text should not be remembered
-		*room = toks
-	}
-	stems := make([]uint64, 0, len(toks)/2+1)
-	for _, t := range toks {
-		if t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text)) {
-			ix.other = append(ix.other, text.Hash(text.Stem(t.Text)))
-			continue
+	room := rooms.Get().(*room)
+	defer rooms.Put(room)
+	toks := text.AppendTokens(room.tokens[:0], s)
+	stems, others := room.stems[:0], room.others[:0]
+	for i := range toks {
+		if stem, other := room.stem(&toks[i]); other {
+			others = append(others, stem)
+		} else {
+			stems = append(stems, stem)
 		}
-		stems = append(stems, text.Hash(text.Stem(t.Text)))
+	}
+	if cap(toks) <= 1<<12 { // one huge text should not be remembered
+		room.tokens, room.stems, room.others = toks, stems, others
 	}
 	ix.count = len(stems)
 	switch len(stems) {
@@ -83,9 +84,16 @@ func newIndex(s string) (*index, int) {
 	ix.pairs = slices.Clone(ix.spans)
 	slices.Sort(ix.pairs)
 	ix.pairs = slices.Compact(ix.pairs)
-	slices.Sort(ix.other)
-	ix.other = slices.Clone(slices.Compact(ix.other))
+	slices.Sort(others)
+	ix.other = slices.Clone(slices.Compact(others))
 	slices.Sort(stems)
+	distinct := 0
+	for i, w := range stems {
+		if i == 0 || w != stems[i-1] {
+			distinct++
+		}
+	}
+	ix.stems, ix.words = make([]term, 0, distinct), make([]uint64, 0, distinct)
 	for i, w := range stems {
 		if i > 0 && w == stems[i-1] {
 			ix.stems[len(ix.stems)-1].n++
@@ -119,7 +127,43 @@ func (ix *index) keeping() keeping {
 	return ix.keeps
 }
 
-var tokens = sync.Pool{New: func() any { return new([]text.Token) }}
+// room is what making an index takes, for the next one.
+type room struct {
+	tokens        []text.Token
+	stems, others []uint64
+	words         [1 << 10]known
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// known is a short word whose stem was asked for lately.
+type known struct {
+	letters [16]byte
+	length  uint8
+	kind    text.TokenKind
+	other   bool
+	stem    uint64
+}
+
+// stem returns the hash of a token's stem, and whether the token is no content word.
+func (r *room) stem(t *text.Token) (stem uint64, other bool) {
+	w := known{length: uint8(len(t.Text)), kind: t.Kind}
+	if len(t.Text) > len(w.letters) {
+		return stemOf(t)
+	}
+	copy(w.letters[:], t.Text)
+	h := binary.LittleEndian.Uint64(w.letters[:8]) + 31*binary.LittleEndian.Uint64(w.letters[8:])
+	at := &r.words[h*0x9E3779B97F4A7C15>>54]
+	if at.letters != w.letters || at.length != w.length || at.kind != w.kind {
+		w.stem, w.other = stemOf(t)
+		*at = w
+	}
+	return at.stem, at.other
+}
+
+func stemOf(t *text.Token) (stem uint64, other bool) {
+	return text.Hash(text.Stem(t.Text)), t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text))
+}
 
 func (ix *index) hasPair(p uint64) bool {
 	_, ok := slices.BinarySearch(ix.pairs, p)
