@@ -31,7 +31,9 @@ func (r Rate) exact() Rate {
 	}
 	n, k := r.EffectiveN, p*r.EffectiveN
 	tail := (1 - r.Level) / 2
-	r.Lo, r.Hi = 0, 1
+	if r.Lo, r.Hi = 0, 1; n == 0 {
+		return r
+	}
 	if r.K > 0 {
 		r.Lo = min(betaQuantile(k, n-k+1, tail), p)
 	}

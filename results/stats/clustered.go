@@ -38,12 +38,16 @@ func (f Families) Rate(level float64) Rate {
 //
 // where m = n/C is the mean size of the C families that have trials, and ρ the
 // intraclass correlation ([IntraclassCorrelation]) floored at 0. n_eff is not
-// rounded and lies between C and n.
+// rounded and lies between C and n. As ρ is estimated from C families, Student's
+// t on C−1 degrees of freedom stands in place of the normal quantile: that is
+// Wilson's interval on n_eff·(z/t)² trials, the EffectiveN of the rate.
 //
-// Where nothing can be learned about ρ, the families count as one trial each
-// (ρ = 1, n_eff = C): at k=0 and k=n, where families cannot differ, and with
-// one family, which also gives a [OneCluster] warning. With one trial in every
-// family n_eff is n. A family with no trial is ignored.
+// At k=0 and k=n families cannot differ and nothing is estimated: they count as
+// one trial each (ρ = 1, n_eff = C), and the quantile is normal. With one trial
+// in every family trials are independent, and the interval is [Wilson]'s. With
+// one family of several trials, some of them successes, it is [0, 1]. One family
+// of several trials also gives a [OneCluster] warning. A family with no trial is
+// ignored.
 //
 // Because k=0 and k=n count families and all other k count trials, the upper
 // end at k=0 can lie above the upper end at k=1. This errs on the side of
@@ -58,7 +62,10 @@ func (f Families) Rate(level float64) Rate {
 // design effect 1 + (m−1)ρ of L. Kish (Survey Sampling, 1965); E. L. Korn,
 // B. I. Graubard (1998), Confidence intervals for proportions with small
 // expected number of positive counts estimated from survey data, Survey
-// Methodology 24:193–201, for intervals on the effective sample size.
+// Methodology 24:193–201, for intervals on the effective sample size, less of it
+// where clusters are few; E. Miller (2024), Adding error bars to evals,
+// arXiv:2411.00640, and A. C. Cameron, D. L. Miller (2015), A practitioner's
+// guide to cluster-robust inference, J. Human Resources 50:317–372, for t on C−1.
 func ClusteredWilson(families []Count, level float64) Rate {
 	level, ws := checkLevel(level)
 	fs, total, bad := pool(families)
@@ -91,8 +98,21 @@ func ClusteredWilson(families []Count, level float64) Rate {
 		}
 	}
 	r.Warnings = ws
+	if total.K > 0 && total.K < total.N && total.N > len(fs) {
+		r.EffectiveN *= estimated(level, c-1)
+	}
 	r.Lo, r.Hi = wilson(float64(total.K)/n, r.EffectiveN, level)
 	return r
+}
+
+// estimated is what is left of an effective number of trials where Student's t on df
+// degrees of freedom stands for the normal quantile: nothing without a degree of freedom.
+func estimated(level, df float64) float64 {
+	if df <= 0 {
+		return 0
+	}
+	ratio := criticalZ(level) / criticalT(level, df)
+	return ratio * ratio
 }
 
 // IntraclassCorrelation estimates how alike trials of one family are, by

@@ -34,14 +34,14 @@ func TestClusteredWilsonWhereFamiliesCannotDiffer(t *testing.T) {
 	}{
 		{"no success counts families", []Count{{0, 90}, {0, 90}, {0, 90}}, 0, 270, 3, ""},
 		{"no failure counts families", []Count{{90, 90}, {10, 10}}, 100, 100, 2, ""},
-		{"one family is one trial", []Count{{40, 90}}, 40, 90, 1, OneCluster},
+		{"one family says nothing of others", []Count{{40, 90}}, 40, 90, 0, OneCluster},
 		{"one family without success is one trial", []Count{{0, 90}}, 0, 90, 1, OneCluster},
 		{"one family of one trial is that trial", []Count{{1, 1}}, 1, 1, 1, ""},
 		{"singletons are independent", []Count{{1, 1}, {0, 1}, {1, 1}, {1, 1}}, 3, 4, 4, ""},
 		{"singletons without success are independent", []Count{{0, 1}, {0, 1}}, 0, 2, 2, ""},
 		{"empty families are no families", []Count{{0, 0}, {0, 30}, {0, 0}, {0, 60}}, 0, 90, 2, ""},
-		{"families alike beyond chance gain nothing", []Count{{3, 6}, {3, 6}}, 6, 12, 12, ""},
-		{"families all or nothing are one trial each", []Count{{8, 8}, {0, 8}, {8, 8}}, 16, 24, 3, ""},
+		{"families alike beyond chance gain nothing", []Count{{3, 6}, {3, 6}}, 6, 12, 12 * estimated(0.95, 1), ""},
+		{"families all or nothing are one trial each", []Count{{8, 8}, {0, 8}, {8, 8}}, 16, 24, 3 * estimated(0.95, 2), ""},
 	} {
 		r := ClusteredWilson(c.families, 0.95)
 		if r.K != c.k || r.N != c.n {
@@ -88,7 +88,8 @@ func TestClusteredWilsonProperties(t *testing.T) {
 		if !(0 <= r.Lo && r.Lo <= v && v <= r.Hi && r.Hi <= 1) {
 			t.Fatalf("%v does not hold its rate within [0, 1]", r)
 		}
-		if !(float64(r.Families) <= r.EffectiveN && r.EffectiveN <= float64(r.N)) {
+		if least := float64(r.Families) * estimated(r.Level, float64(r.Families-1)); !(least <= r.EffectiveN+1e-9 &&
+			r.EffectiveN <= float64(r.N)) {
 			t.Fatalf("%v effective trials of %d in %d families", r.EffectiveN, r.N, r.Families)
 		}
 		if plain := Wilson(r.K, r.N, level); r.Lo > plain.Lo+1e-12 || r.Hi < plain.Hi-1e-12 {
@@ -104,11 +105,17 @@ func TestClusteredWilsonProperties(t *testing.T) {
 	})
 }
 
-// Over simulated families the interval should hold the true rate about as often
-// as its level says, where the plain interval does so far less often.
+// Over simulated families, many or few, the interval should hold the true rate about as
+// often as its level says, where the plain interval does so far less often.
 func TestClusteredWilsonCoversWherePlainWilsonDoesNot(t *testing.T) {
+	for _, families := range []int{5, 8, 36} {
+		t.Run(fmt.Sprint(families), func(t *testing.T) { coverage(t, families) })
+	}
+}
+
+func coverage(t *testing.T, families int) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	const sims, families, size, p, rho = 2000, 36, 20, 0.3, 0.4
+	const sims, size, p, rho = 2000, 20, 0.3, 0.4
 	a, b := p*(1-rho)/rho, (1-p)*(1-rho)/rho // a beta-binomial with this correlation
 	clustered, plain := 0, 0
 	for range sims {

@@ -8,8 +8,9 @@
 // are independent. Cases made from one template are not, so a rate over
 // template families is given by [ClusteredWilson]:
 //
-//	r := stats.ClusteredWilson([]stats.Count{{K: 9, N: 10}, {K: 4, N: 10}}, stats.DefaultLevel)
-//	fmt.Println(r) // 13/20 65.0% [25.4%, 91.0%]
+//	families := []stats.Count{{K: 9, N: 10}, {K: 4, N: 10}, {K: 7, N: 10}, {K: 8, N: 10}}
+//	r := stats.ClusteredWilson(families, stats.DefaultLevel)
+//	fmt.Println(r) // 28/40 70.0% [35.1%, 90.9%]
 //	if v, ok := r.Value(); ok { … }
 //
 // # What is here, by question

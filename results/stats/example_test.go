@@ -8,14 +8,14 @@ import (
 )
 
 func ExampleClusteredWilson() {
-	r := stats.ClusteredWilson([]stats.Count{{K: 9, N: 10}, {K: 4, N: 10}}, stats.DefaultLevel)
+	r := stats.ClusteredWilson([]stats.Count{{K: 9, N: 10}, {K: 4, N: 10}, {K: 7, N: 10}, {K: 8, N: 10}}, stats.DefaultLevel)
 	fmt.Println(r)
 	none := stats.ClusteredWilson(nil, stats.DefaultLevel)
 	fmt.Println(none)
 	b, _ := json.Marshal(none)
 	fmt.Println(string(b))
 	// Output:
-	// 13/20 65.0% [25.4%, 91.0%]
+	// 28/40 70.0% [35.1%, 90.9%]
 	// 0/0 not measured
 	// {"k":0,"n":0,"rate":null,"lo":null,"hi":null}
 }

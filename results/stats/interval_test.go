@@ -47,10 +47,13 @@ func TestClusteredClopperPearsonIsExactOnTheEffectiveTrials(t *testing.T) {
 		t.Errorf("no success in three families: %v, want the ends of %v", a, b)
 	}
 	// Korn and Graubard's interval by R: qbeta(0.025, x, n-x+1) and
-	// qbeta(0.975, x+1, n-x) with n = 4.64 and x = 0.65 n.
-	r := ClusteredClopperPearson([]Count{{9, 10}, {4, 10}}, 0.95)
-	near(t, "lo", r.Lo, 0.162750966502098, 1e-12)
-	near(t, "hi", r.Hi, 0.968743215425902, 1e-12)
+	// qbeta(0.975, x+1, n-x) with n = 4.26376847668907, t on 3 degrees of freedom, and x = 0.55 n.
+	r := ClusteredClopperPearson([]Count{{9, 10}, {4, 10}, {7, 10}, {2, 10}}, 0.95)
+	near(t, "lo", r.Lo, 0.0964566886488322, 1e-12)
+	near(t, "hi", r.Hi, 0.944003282201581, 1e-12)
+	if r := ClusteredClopperPearson([]Count{{9, 10}}, 0); r.Lo != 0 || r.Hi != 1 {
+		t.Errorf("one family: %v", r)
+	}
 	if r := ClusteredClopperPearson(nil, 0); r.Measured() || r.Lo != 0 || r.Hi != 1 {
 		t.Errorf("nothing: %+v", r)
 	}

@@ -23,9 +23,10 @@ type Share struct {
 //
 //	V = C/(C−1) Σ_f (Σₛ wₛ (k_fs − pₛ n_fs)/nₛ)²
 //
-// is the linearised variance over the C families. Where it is 0, because no two
-// families differ, each family counts as one trial: n_eff = 1/Σ(wₛ²/Cₛ). n_eff is never
-// above the number of trials. A stratum without weight or without a trial is left out;
+// is the linearised variance over the C families, and Student's t on C−1 degrees of
+// freedom stands for the normal quantile, as in [ClusteredWilson]. Where V is 0, because
+// no two families differ, each family counts as one trial: n_eff = 1/Σ(wₛ²/Cₛ). n_eff is
+// never above the number of trials. A stratum without weight or without a trial is left out;
 // ok is false where none is left.
 //
 // Source: C.-E. Särndal, B. Swensson, J. Wretman (1992), Model Assisted Survey
@@ -71,10 +72,11 @@ func Weighted(strata []Stratum, level float64) (s Share, ok bool) {
 		v *= c / (c - 1)
 	}
 	s.EffectiveN = 1 / kish
+	t := 1.
 	if spread := s.Rate * (1 - s.Rate); v > 1e-12 && spread > 0 {
-		s.EffectiveN = spread / v
+		s.EffectiveN, t = spread/v, estimated(level, float64(len(residuals))-1)
 	}
-	s.EffectiveN = min(math.Max(s.EffectiveN, 1), float64(s.Trials))
+	s.EffectiveN = min(math.Max(s.EffectiveN, 1), float64(s.Trials)) * t
 	s.Lo, s.Hi = wilson(s.Rate, s.EffectiveN, level)
 	return s, true
 }

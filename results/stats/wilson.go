@@ -30,9 +30,12 @@ func badCount(k, n int) Warning {
 	return warn(BadInput, "%d of %d is no count of successes; need 0 <= k <= n <= %d", k, n, maxTrials)
 }
 
-// wilson is the score interval of the rate p on n trials, where n need not be
-// whole. n is positive, p from 0 to 1.
+// wilson is the score interval of the rate p, from 0 to 1, on n trials, where n need not
+// be whole. Without a trial it is all there is.
 func wilson(p, n, level float64) (lo, hi float64) {
+	if n == 0 {
+		return 0, 1
+	}
 	z := criticalZ(level)
 	z2 := z * z
 	centre := p + z2/(2*n)

@@ -45,6 +45,7 @@ clustered <- function(ks, ns) {
   n0 <- (n - sum(ns^2) / n) / (C - 1)
   rho <- (ms[1] - ms[2]) / (ms[1] + (n0 - 1) * ms[2])
   neff <- n / (1 + (n / C - 1) * max(rho, 0))
+  neff <- neff * (qnorm(0.975) / qt(0.975, C - 1))^2 # t on C - 1 in place of the normal quantile
   ci <- wilson_roots(sum(ks) / n, neff, 0.95)
   list(ks = paste(ks, collapse = " "), ns = paste(ns, collapse = " "),
        rho = rho, neff = neff, lo = ci[1], hi = ci[2])
