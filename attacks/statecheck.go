@@ -26,6 +26,16 @@ func Validate(ctx context.Context, nameOrFile string, set *datasets.Set) (*datas
 	if err != nil || slices.Contains(datasets.Names(), nameOrFile) {
 		return found, err
 	}
+	return withFamilies(found, nameOrFile, set)
+}
+
+// ValidateCases is [Validate] without what takes long: the rules of each case and of each
+// family by itself.
+func ValidateCases(nameOrFile string, set *datasets.Set) (*datasets.Validation, error) {
+	return withFamilies(datasets.ValidateCases(set), nameOrFile, set)
+}
+
+func withFamilies(found *datasets.Validation, nameOrFile string, set *datasets.Set) (*datasets.Validation, error) {
 	families, err := LoadStates(nameOrFile)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model/reference"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -24,6 +26,7 @@ const (
 	CheckShortcut   = "shortcut"   // no shortcut tells attacks from benign cases
 	CheckState      = "state"      // the case's own calls come to what they should
 	CheckFamily     = "family"     // a family says what its cases need
+	CheckRead       = "read"       // the agent reads the content: the user names it
 )
 
 // Problem is one thing that a check found.
@@ -52,6 +55,43 @@ func CheckCase(c *Case) []Problem {
 	k.tasks()
 	if c.State != nil {
 		k.state()
+	}
+	return k.problems
+}
+
+// checkRead finds the turns that do not have the agent read the content that they bring. A
+// case whose outcome is a state says so itself.
+func checkRead(c *Case) []Problem {
+	if c.State != nil {
+		return nil
+	}
+	k := checker{c: c}
+	turn := func(field, user string, segments []Segment) {
+		inline := slices.ContainsFunc(segments, func(s Segment) bool { return s.Inline })
+		var reads []*world.Tool
+		if !inline {
+			reads = reference.Reads(user)
+		}
+		for i := range segments {
+			s := &segments[i]
+			t := world.Reader(s.Medium)
+			if s.Inline || s.Medium == memory.Tool || slices.Contains(reads, t) && t != nil {
+				continue
+			}
+			what, remedy := "the turn does not name the "+string(s.Medium)+" content, so that the agent does not read it",
+				"have the user name it, as in \"see the mail\", \"the page\" or \"the file\", or set inline: true"
+			if inline {
+				what = "other content of the turn is inline, so that the agent looks for no more and does not read this"
+				remedy = "set inline: true here too"
+			}
+			k.add(CheckRead, fmt.Sprintf("%s.segments[%d]", field, i), what, remedy)
+		}
+	}
+	for i := range k.c.Write {
+		turn(fmt.Sprintf("write[%d]", i), k.c.Write[i].User, k.c.Write[i].Segments)
+	}
+	if r := k.c.Retrieval; r != nil {
+		turn("retrieval", r.Query, r.Segments)
 	}
 	return k.problems
 }

@@ -88,12 +88,24 @@ type validator struct {
 	report *Validation
 }
 
+func newValidator(set *Set) *validator {
+	return &validator{set: set, byID: make(map[string]int, len(set.Cases)),
+		report: &Validation{Set: set.Name, SHA256: set.SHA256}}
+}
+
+// ValidateCases checks what can be said of each case by itself, which takes little time.
+func ValidateCases(set *Set) *Validation {
+	v := newValidator(set)
+	v.count()
+	v.cases()
+	return v.report
+}
+
 // Validate checks what can be said of a set without running it. For a built-in
 // set every rule is an error; for any other the rules that go beyond its being
 // readable are warnings, and names of its own are in order.
 func Validate(ctx context.Context, set *Set) (*Validation, error) {
-	v := &validator{set: set, byID: make(map[string]int, len(set.Cases)),
-		report: &Validation{Set: set.Name, SHA256: set.SHA256}}
+	v := newValidator(set)
 	for i := range set.Cases {
 		v.byID[set.Cases[i].ID] = i
 	}
@@ -148,7 +160,12 @@ func (v *validator) count() {
 // pointed out that cannot work.
 func (v *validator) cases() {
 	found := make([][]Problem, len(v.set.Cases))
-	parallel(len(found), func(i int) { found[i] = CheckCase(&v.set.Cases[i]) })
+	parallel(len(found), func(i int) {
+		found[i] = CheckCase(&v.set.Cases[i])
+		if !v.set.Builtin {
+			found[i] = append(found[i], checkRead(&v.set.Cases[i])...)
+		}
+	})
 	for i, list := range found {
 		for _, p := range list {
 			if !v.set.Builtin && (p.Check == CheckVocabulary || p.Check == CheckID) {

@@ -111,9 +111,8 @@ func (r *Registry) BuildSpec(s Spec, env Env) (Built, error) {
 		return Built{}, r.unknown(s.Kind)
 	}
 	if s.Name != s.Kind && s.Name != "" {
-		if _, taken := r.entries[s.Name]; taken {
-			return Built{}, fmt.Errorf("defense %q: the name %q is that of another defense: choose one that is not taken",
-				s.shown(), s.Name)
+		if r.entries[s.Name].info.Control { // which tables take for what its name says
+			return Built{}, fmt.Errorf("defense %q: the name %q is that of a control: choose another", s.shown(), s.Name)
 		}
 	}
 	if s.Argument != "" && e.info.Argument == "" {

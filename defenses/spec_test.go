@@ -81,7 +81,7 @@ func TestBuildErrors(t *testing.T) {
 		"sinned":           {`unknown defense "sinned"`, `did you mean "signed"?`, "known: none, block-all"},
 		"zzzzzz":           {`unknown defense "zzzzzz"`, "known: none, block-all"},
 		"none:x":           {"takes no argument", `leave out ":x"`},
-		"none=signed":      {`the name "none" is that of another defense`},
+		"none=signed":      {`the name "none" is that of a control`},
 		"none@input":       {"screens nothing", "leave out @input"},
 		"chain:":           {"nothing follows the colon"},
 		"chain":            {"needs a file"},

@@ -214,26 +214,47 @@ func (p *Plan) Counts() (attacks, benign int) {
 }
 
 // Sample takes limit of the cases: of each stratum (label, and class or kind) its
-// share, at least one while there is room. Which cases are taken depends on the
-// seed and the ids alone, and a smaller sample is a part of a larger one. 0 and
-// anything beyond the number of cases take all. The order of the set is kept.
+// share, at least one while there is room. An attack whose outcome is a state takes its
+// twin with it, for the rate pairs is of both: the twin alone may be cut off at the limit.
+// Which cases are taken depends on the seed and the ids alone, and a smaller sample is a
+// part of a larger one. 0 and anything beyond the number of cases take all. The order of
+// the set is kept.
 func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	if limit == 0 || limit >= len(cases) {
 		return cases
 	}
 	type pick struct {
-		index    int
-		stratum  string
+		cases    []int
 		draw     uint64
 		priority float64
 	}
 	strata := map[string][]*pick{}
 	all := make([]*pick, 0, len(cases))
+	ofAttack := map[string]*pick{} // by the id of the twin
+	take := func(i int) *pick {
+		k := &set.Cases[i]
+		p := &pick{cases: []int{i}, draw: draw(seed, k.ID)}
+		stratum := string(k.Label) + "/" + cmp.Or(k.Class, k.Kind)
+		strata[stratum] = append(strata[stratum], p)
+		all = append(all, p)
+		return p
+	}
+	for _, i := range cases {
+		if k := &set.Cases[i]; k.Label == datasets.Attack {
+			if p := take(i); k.State != nil && k.Twin != "" {
+				ofAttack[k.Twin] = p
+			}
+		}
+	}
 	for _, i := range cases {
 		k := &set.Cases[i]
-		p := &pick{index: i, stratum: string(k.Label) + "/" + cmp.Or(k.Class, k.Kind), draw: draw(seed, k.ID)}
-		strata[p.stratum] = append(strata[p.stratum], p)
-		all = append(all, p)
+		switch p := ofAttack[k.ID]; {
+		case k.Label == datasets.Attack:
+		case p != nil:
+			p.cases = append(p.cases, i)
+		default:
+			take(i)
+		}
 	}
 	for _, s := range strata {
 		slices.SortFunc(s, func(a, b *pick) int { return cmp.Compare(a.draw, b.draw) })
@@ -248,10 +269,11 @@ func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	slices.SortFunc(all, func(a, b *pick) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.draw, b.draw))
 	})
-	out := make([]int, 0, limit)
-	for _, p := range all[:limit] {
-		out = append(out, p.index)
+	var out []int
+	for _, p := range all {
+		out = append(out, p.cases...)
 	}
+	out = out[:limit]
 	slices.Sort(out)
 	return out
 }

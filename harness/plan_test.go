@@ -159,6 +159,46 @@ func TestSamplesAreNestedStratifiedAndSeedStable(t *testing.T) {
 	}
 }
 
+// A rate that is of an attack and its twin is measured in a sample too.
+func TestSamplesKeepTwinsTogether(t *testing.T) {
+	set, err := datasets.Open(t.Context(), "memtox-bench@v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]int, len(set.Cases))
+	for i := range all {
+		all[i] = i
+	}
+	var before []int
+	for _, limit := range []int{1, 2, 3, 59, 60, 61, 400} {
+		in, alone, attacks, pairs := map[string]bool{}, 0, 0, 0
+		sample := Sample(set, all, limit, 1)
+		for _, i := range sample {
+			in[set.Cases[i].ID] = true
+		}
+		for _, i := range sample {
+			switch k := &set.Cases[i]; {
+			case k.Label == datasets.Attack && k.Twin != "" && in[k.Twin]:
+				pairs++
+			case k.Twin != "" && !in[k.Twin]:
+				alone++
+			}
+			if set.Cases[i].Label == datasets.Attack {
+				attacks++
+			}
+		}
+		if len(sample) != limit || alone > 1 || limit > 3 && (pairs < attacks/2 || attacks < limit/3) {
+			t.Errorf("%d cases: %d attacks, %d pairs, %d alone", len(sample), attacks, pairs, alone)
+		}
+		for _, i := range before {
+			if !slices.Contains(sample, i) {
+				t.Errorf("the sample of %d lacks one of a smaller sample", limit)
+			}
+		}
+		before = sample
+	}
+}
+
 func TestFiltersChooseCases(t *testing.T) {
 	set := setOf(t, 3)
 	for _, c := range []struct {

@@ -45,6 +45,15 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 			"go":             runtime.Version(),
 			"calibration_ns": calibrate()},
 	}
+	for _, i := range x.Plan.Cases {
+		switch k := &x.Plan.Set.Cases[i]; {
+		case k.State == nil || k.State.Question() == nil:
+		case k.Label == datasets.Attack:
+			run.Dataset.QuestionAttacks++
+		default:
+			run.Dataset.QuestionBenign++
+		}
+	}
 	if x.Config.Shard != "" {
 		run.Whole = x.Plan.Whole()
 	}

@@ -101,6 +101,20 @@ type Dataset struct {
 	SHA256  string `json:"sha256"`
 	Attacks int    `json:"attacks"` // cases that the run uses
 	Benign  int    `json:"benign"`
+	// Of these, cases that ask something: they are in rates of their own.
+	QuestionAttacks int `json:"question_attacks,omitempty"`
+	QuestionBenign  int `json:"question_benign,omitempty"`
+}
+
+// Questions is how many of the cases ask something.
+func (d Dataset) Questions() int { return d.QuestionAttacks + d.QuestionBenign }
+
+// Tasks is the data set without its questions; all of it if it has nothing else.
+func (d Dataset) Tasks() Dataset {
+	if d.Questions() < d.Attacks+d.Benign {
+		d.Attacks, d.Benign = d.Attacks-d.QuestionAttacks, d.Benign-d.QuestionBenign
+	}
+	return d
 }
 
 // RunFormat is the format of a run directory. It counts up when an older memtox

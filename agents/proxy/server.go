@@ -53,6 +53,9 @@ type Options struct {
 	// Of names the set of the Book: it is listed as reference@NAME, so that a run of
 	// another set can tell.
 	Of string
+	// Hint is told, once, what keeps the reference model from reading what a client shows
+	// it; nil tells nobody.
+	Hint func(string)
 }
 
 const (
@@ -74,6 +77,7 @@ type Server struct {
 	rate   *rate.Limiter // nil is no limit
 	done   chan struct{} // closed when the server stops: endless answers end
 	stop   sync.Once
+	hinted sync.Once
 }
 
 // New returns a server.
@@ -200,6 +204,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 			s.tooMany(w, p)
 			return
 		}
+		s.hint(q.Messages)
 		fault := s.chaos.draw(body)
 		reply, err := m.Next(r.Context(), q.Request)
 		if err != nil {

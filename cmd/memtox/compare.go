@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,9 @@ func newCompare(env *Env, c *cobra.Command) action {
 	var o compare.Options
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end, or "+
-		"harm, done_benign, wrong and excess_per_100 where outcomes are states, and the latencies of writes and reads if none is named")
+	fs.StringSliceVar(&o.Metrics, "metric", nil, "Rates or latencies, by their names in the JSON of a run; end_to_end and "+
+		"utility, or harm, done_benign, wrong and excess_per_100 where outcomes are states, if none is named")
+	fs.BoolVar(&o.Latency, "latency", false, "Compare the latencies of writes and reads too")
 	fs.StringVar(&o.Against, "against", "", "Within a run, the `defense` that the others are compared with (none if "+
 		"not given)")
 	fs.BoolVar(&o.AllPairs, "all-pairs", false, "Within a run, compare every two arms of an agent")
@@ -43,10 +45,12 @@ func newCompare(env *Env, c *cobra.Command) action {
 		}
 		var tables []*compare.Table
 		for _, dir := range args {
+			label, dir := env.labelled(dir)
 			t, err := env.loadTable(dir, compare.LoadOptions{Latencies: o.WantsLatency()})
 			if err != nil {
 				return err
 			}
+			t.Name = label
 			tables = append(tables, t)
 		}
 		r, err := compare.Compare(tables, o)
@@ -61,6 +65,15 @@ func newCompare(env *Env, c *cobra.Command) action {
 		}
 		return nil
 	}
+}
+
+// labelled takes NAME=DIR apart: what the report calls a run, and where it is.
+func (e *Env) labelled(arg string) (label, dir string) {
+	label, dir, ok := strings.Cut(arg, "=")
+	if _, err := os.Stat(e.path(arg)); !ok || label == "" || err == nil {
+		return arg, arg
+	}
+	return label, dir
 }
 
 // loadTable loads a run directory of the user's and keeps the name that the user

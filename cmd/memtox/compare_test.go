@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,10 @@ func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 		"a")
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "hermes", "--defense", "none,keyword", "--limit", "30",
 		"--model", "reference:naive", "--out", "b")
-	out := c.must("compare", "a")
+	if out := c.must("compare", "a"); strings.Contains(out, "latency") {
+		t.Errorf("nobody asked for latencies:\n%s", out)
+	}
+	out := c.must("compare", "a", "--latency")
 	for _, want := range []string{"paired by case and epoch", "Holm-adjusted", "McNemar", "latency_us.write.p95",
 		"not an LLM"} {
 		if !strings.Contains(out, want) {
@@ -46,6 +50,49 @@ func TestCompareARunItselfAndAnotherRun(t *testing.T) {
 	if d := report.Declared; d.Adjustment != "holm" || len(d.Comparisons) != 2 || d.Comparisons[0].P == nil ||
 		*d.Comparisons[0].P < d.Comparisons[0].Test.P {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Of outcomes that are states the cost stands beside the harm: what is done, what is wrong,
+// and what the user is asked without need. A run has the name that it is given.
+func TestCompareShowsTheCostOfADefense(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes", "--defense", "none,guard", "--limit", "40", "--model", "reference:naive", "--out", "a")
+	c.must("run", "--agent", "hermes", "--defense", "none,guard=origin-only", "--limit", "40", "--model", "reference:naive",
+		"--out", "b=1")
+	out := c.must("compare", "a", "--by", "situation", "--against", "none")
+	at := 0
+	for _, want := range []string{" harm ", " done_benign ", " wrong ", "Questions that were not due", " attack ", " benign ",
+		"Exploratory, by situation", "external memory-against high"} {
+		i := strings.Index(out[at:], want)
+		if i < 0 {
+			t.Fatalf("no %q, or not in its place, in\n%s", want, out)
+		}
+		at += i
+	}
+	if strings.Contains(out, "latency") {
+		t.Errorf("nobody asked for latencies:\n%s", out)
+	}
+	var report struct {
+		Runs      []struct{ Name string }
+		Questions []struct {
+			ValueA     *float64 `json:"value_a"`
+			ValueB     *float64 `json:"value_b"`
+			Difference struct{ Value, Lo, Hi float64 }
+		} `json:"excess_per_100"`
+	}
+	if err := json.Unmarshal([]byte(c.must("compare", "guard=a", "b=1", "--defense", "guard", "--format", "json")),
+		&report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Runs) != 2 || report.Runs[0].Name != "guard" || report.Runs[1].Name != "b=1" || len(report.Questions) != 2 {
+		t.Fatalf("%+v", report)
+	}
+	for _, q := range report.Questions {
+		if d := q.Difference; q.ValueA == nil || q.ValueB == nil || math.Abs(*q.ValueA-*q.ValueB-d.Value) > 1e-9 ||
+			d.Lo > d.Value || d.Value > d.Hi {
+			t.Errorf("%+v", q)
+		}
 	}
 }
 

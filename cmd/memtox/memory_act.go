@@ -92,7 +92,15 @@ func newRetire(m *memoryCommand, c *cobra.Command) action {
 		rule := store.Retirement{Protected: *protect, If: func(r memory.Record) (bool, error) {
 			return named(r.Key) && (before.IsZero() || r.Created.Before(*before)), nil
 		}}
-		return m.change(ctx, *key, "acted", func(by *store.Curator) (any, error) { return by.RetireIf(ctx, rule, *why) })
+		var out store.Outcome
+		err := m.change(ctx, *key, "acted", func(by *store.Curator) (_ any, err error) {
+			out, err = by.RetireIf(ctx, rule, *why)
+			return out, err
+		})
+		if err == nil && len(out.Changed) == 0 {
+			return m.env.end(errMissing, "nothing is retired: no other record has a key that matches %q", args[0])
+		}
+		return err
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/memtox/memtox/attacks"
+	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
@@ -89,7 +92,7 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
 		return err
 	}
 	defer x.Close()
-	defer begin(env, x.Warnings)()
+	defer begin(env, append(x.Warnings, env.doubts(c.Dataset, x.Plan.Set)...))()
 	started := env.Now()
 	id := c.RunID(started)
 	if c.Out == "" {
@@ -184,6 +187,32 @@ func spent(dir string, c harness.Config) (s remote.Caps, err error) {
 		return nil
 	})
 	return s, err
+}
+
+// doubted is how many cases of a set a run looks at before it begins.
+const doubted = 1000
+
+// doubts say what a set of the user's lacks, as far as its first cases tell it each by
+// itself: a run of it may show nothing.
+func (e *Env) doubts(name string, set *datasets.Set) []string {
+	if set.Builtin {
+		return nil
+	}
+	some := *set
+	some.Cases = some.Cases[:min(len(some.Cases), doubted)]
+	found, err := attacks.ValidateCases(e.setPath(name), &some)
+	if err != nil || len(found.Problems) == 0 {
+		return nil // what cannot be read is said elsewhere
+	}
+	first := found.Problems[0]
+	for _, p := range found.Problems {
+		if first.Warning && !p.Warning {
+			first = p
+		}
+	}
+	n := found.Errors()
+	return []string{fmt.Sprintf("the set has %s and %s: %s; see memtox datasets validate %s", many(n, "error"),
+		many(len(found.Problems)-n, "warning"), first.Error.Error(), inert.Shell(name))}
 }
 
 // begin tells what is to be known before a run, and bounds its memory until the returned

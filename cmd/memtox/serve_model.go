@@ -40,7 +40,8 @@ func newServeModel(env *Env, c *cobra.Command) action {
 		if *errorRate != 0 {
 			f[proxy.ServerError] = *errorRate
 		}
-		o := proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed}
+		o := proxy.Options{Latency: *latency, AnswerBytes: *answer, RateLimit: *rate, Faults: f, Seed: *seed,
+			Hint: func(what string) { env.say("%s", what) }}
 		if *dataset != "" {
 			set, err := env.openSet(ctx, *dataset)
 			if err != nil {

@@ -14,9 +14,10 @@ import (
 )
 
 // Options says what to compare. The zero value compares every arm of a run with
-// the undefended one, or the arms of runs with those of the first, on end to end.
+// the undefended one, or the arms of runs with those of the first, on [DefaultMetrics].
 type Options struct {
-	Metrics  []string // names of rates or latencies; DefaultMetrics if empty
+	Metrics  []string // names of rates or latencies, or excess_per_100; DefaultMetrics if empty
+	Latency  bool     // the latencies of writes and reads beside the metrics
 	Against  string   // within a run: the defense that the others are compared with; Undefended if empty
 	AllPairs bool     // within a run: every two arms of an agent
 	Agents   []string // only these; all if empty
@@ -27,19 +28,16 @@ type Options struct {
 	Seed     uint64   // of resampling
 }
 
-// DefaultMetric is the rate that is compared where no metric is named: the
-// headline.
-const DefaultMetric = "end_to_end"
-
-// DefaultMetrics are compared where no metric is named: the headline, or of outcomes
-// that are states harm and what it costs, and how long decisions take.
+// DefaultMetrics are compared where no metric is named: the headline and what it costs.
 func DefaultMetrics(states bool) []string {
-	rates := []string{DefaultMetric}
 	if states {
-		rates = []string{metric.Harm.Name, metric.DoneBenign.Name, metric.Wrong.Name, metric.ExcessPer100}
+		return []string{metric.Harm.Name, metric.DoneBenign.Name, metric.Wrong.Name, metric.ExcessPer100}
 	}
-	return append(rates, "latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95")
+	return []string{metric.EndToEnd.Name, metric.Utility.Name}
 }
+
+// latencies are compared where latency is asked for.
+var latencies = []string{"latency_us.write.p50", "latency_us.write.p95", "latency_us.read.p50", "latency_us.read.p95"}
 
 // states reports whether the outcome of some trial is a state.
 func (t *Table) states() bool {
@@ -140,7 +138,7 @@ func (d duel) sides() (a, b Side) { return Side{d.run, d.x.Defense}, Side{0, d.y
 
 // WantsLatency reports whether a metric needs the decisions to be loaded.
 func (o *Options) WantsLatency() bool {
-	return len(o.Metrics) == 0 || slices.ContainsFunc(o.Metrics,
+	return o.Latency || slices.ContainsFunc(o.Metrics,
 		func(m string) bool { _, ok := metric.FindLatency(m); return ok })
 }
 
@@ -156,6 +154,7 @@ func (o *Options) Check() error {
 			for _, l := range metric.Latencies() {
 				names = append(names, l.String())
 			}
+			names = append(names, metric.ExcessPer100)
 			return settings.Unknown("", "metric", name, names)
 		}
 		if m.Conditional {
@@ -186,6 +185,10 @@ func Compare(tables []*Table, o Options) (*Report, error) {
 	}
 	if len(o.Metrics) == 0 {
 		o.Metrics = DefaultMetrics(tables[0].states())
+	}
+	if o.Latency {
+		o.Metrics = slices.Concat(o.Metrics, slices.DeleteFunc(slices.Clone(latencies),
+			func(l string) bool { return slices.Contains(o.Metrics, l) }))
 	}
 	if o.Level == 0 {
 		o.Level = stats.DefaultLevel

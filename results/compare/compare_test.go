@@ -66,6 +66,8 @@ func load(t *testing.T, dir string, o compare.LoadOptions) *compare.Table {
 	return table
 }
 
+var headline = []string{"end_to_end"}
+
 func report(t *testing.T, o compare.Options, tables ...*compare.Table) *compare.Report {
 	t.Helper()
 	r, err := compare.Compare(tables, o)
@@ -102,7 +104,7 @@ func TestReportsAreWrittenAsTheGoldenFilesHaveThem(t *testing.T) {
 	two := load(t, filepath.Join(wd, "two"), compare.LoadOptions{Latencies: true})
 	within := report(t, compare.Options{Metrics: []string{"end_to_end", "utility", "latency_us.write.p50",
 		"latency_us.read.p95"}, By: []string{"class"}, Seed: 1}, one)
-	between := report(t, compare.Options{Seed: 1, Changed: true}, one, two)
+	between := report(t, compare.Options{Seed: 1, Changed: true, Latency: true}, one, two)
 	outputs := map[string][]byte{}
 	for _, f := range render.Formats() {
 		outputs["within."+f], outputs["between."+f] = write(t, within, f), write(t, between, f)
@@ -185,7 +187,7 @@ func TestPairingByCaseAndEpochDropsAndCounts(t *testing.T) {
 func TestIndependentCasesGetMcNemarAndNewcombe(t *testing.T) {
 	s := spec()
 	s.Families = s.Cases // a family a case
-	r := report(t, compare.Options{}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
+	r := report(t, compare.Options{Metrics: headline}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
 	for _, c := range r.Declared.Comparisons {
 		if c.Test.Method != "mcnemar-exact" || c.Difference.Method != "newcombe-paired" || c.Test.P != c.McNemar.P {
 			t.Errorf("%s: %s and %s", c.A.Defense, c.Test.Method, c.Difference.Method)
@@ -223,7 +225,7 @@ func TestHolmCoversTheWholeDeclaredFamily(t *testing.T) {
 func TestWithoutLandingThereIsNoHeadroom(t *testing.T) {
 	s := spec()
 	s.Arms[0].Lands = 0
-	r := report(t, compare.Options{}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
+	r := report(t, compare.Options{Metrics: headline}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
 	for _, c := range r.Declared.Comparisons {
 		if c.Prevented == nil || c.Prevented.Headroom {
 			t.Errorf("%s: prevented %+v, want no headroom", c.A.Defense, c.Prevented)
@@ -235,7 +237,7 @@ func TestWithoutLandingThereIsNoHeadroom(t *testing.T) {
 }
 
 func TestPreventedFraction(t *testing.T) {
-	r := report(t, compare.Options{}, load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
+	r := report(t, compare.Options{Metrics: headline}, load(t, spec().Write(t, t.TempDir()), compare.LoadOptions{}))
 	for _, c := range r.Declared.Comparisons {
 		a, _ := c.RateA.Value()
 		b, _ := c.RateB.Value()
@@ -302,7 +304,7 @@ func TestVersionsOfASetAreNeverComparedSilently(t *testing.T) {
 func TestKilledAndRunningRunsAreRead(t *testing.T) {
 	s := spec()
 	s.Unfinished = true
-	r := report(t, compare.Options{}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
+	r := report(t, compare.Options{Metrics: headline}, load(t, s.Write(t, t.TempDir()), compare.LoadOptions{}))
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "not finished") {
 		t.Errorf("notes %q", r.Notes)
 	}
@@ -313,7 +315,7 @@ func TestKilledAndRunningRunsAreRead(t *testing.T) {
 
 func TestTheSameRunHasNoDifference(t *testing.T) {
 	dir := spec().Write(t, t.TempDir())
-	r := report(t, compare.Options{Changed: true}, load(t, dir, compare.LoadOptions{}),
+	r := report(t, compare.Options{Metrics: headline, Changed: true}, load(t, dir, compare.LoadOptions{}),
 		load(t, dir, compare.LoadOptions{}))
 	for _, c := range r.Declared.Comparisons {
 		if v, _ := c.Difference.Value(); v != 0 || c.Test.P != 1 || len(c.Changed) != 0 {
@@ -326,7 +328,7 @@ func TestHostileTextIsInertInEveryFormat(t *testing.T) {
 	s := spec()
 	s.Arms[1].Defense = "evil|\x1b[31m\n::error::x<script>alert(1)</script>[x](http://evil.example)"
 	dir := s.Write(t, t.TempDir())
-	r := report(t, compare.Options{Changed: true, By: []string{"class"}}, load2(t, dir))
+	r := report(t, compare.Options{Metrics: headline, Changed: true, By: []string{"class"}}, load2(t, dir))
 	for _, f := range []string{"table", "markdown"} {
 		text := string(write(t, r, f))
 		for _, bad := range []string{"\x1b", "\n::error"} {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/metric"
 	"github.com/memtox/memtox/results/stats"
 	"github.com/memtox/memtox/results/summary"
@@ -220,17 +219,7 @@ func bySituation(s *summary.Summary) (out []Table) {
 		}
 		mix.Title = "Situations weighed by the mix " + a.Mixed.Mix
 		if len(a.Mixed.Unmeasured) > 0 {
-			var known, lacking []string
-			for _, x := range a.Situations {
-				known = append(known, x.Name)
-			}
-			for _, name := range a.Mixed.Unmeasured {
-				if near := settings.Nearest(name, known); near != "" && near != name {
-					name += ", perhaps " + near + " is meant"
-				}
-				lacking = append(lacking, name)
-			}
-			mix.Title += " (no trial in: " + strings.Join(lacking, "; ") + ")"
+			mix.Title += " (no trial in: " + strings.Join(a.Mixed.Unmeasured, ", ") + ")"
 		}
 		row := []string{a.Agent, a.Defense}
 		for _, m := range rates {

@@ -47,6 +47,29 @@ func holding(v text.Value) *world.Tool {
 	return world.Holding(v.Kind.String())
 }
 
+// Reads are the tools that a request has the model call to read content, where none stands
+// beside it: those that its words or its values name.
+func Reads(request string) []*world.Tool {
+	if affirmative(request) {
+		return nil
+	}
+	return named(request, text.Tokens(request))
+}
+
+func named(words string, toks []text.Token) (out []*world.Tool) {
+	for _, tok := range toks {
+		if tool := world.Named(tok.Text); tool != nil {
+			out = append(out, tool)
+		}
+	}
+	for _, val := range text.Values(words) {
+		if tool := holding(val); tool != nil {
+			out = append(out, tool)
+		}
+	}
+	return out
+}
+
 // lookups are the calls that come first: memory search, the content that the
 // user names, and a skill that covers the request.
 func (v *visible) lookups(t turn) []model.Call {
@@ -73,15 +96,8 @@ func (v *visible) lookups(t turn) []model.Call {
 		}
 	}
 	if len(t.blocks) == 0 && !yes {
-		for _, tok := range toks {
-			if tool := world.Named(tok.Text); tool != nil {
-				ask(tool.Name)
-			}
-		}
-		for _, val := range text.Values(words) {
-			if tool := holding(val); tool != nil {
-				ask(tool.Name)
-			}
+		for _, tool := range named(words, toks) {
+			ask(tool.Name)
 		}
 	}
 	if name, tool := v.skillFor(t.user); tool != nil {

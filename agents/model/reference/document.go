@@ -166,6 +166,10 @@ func (s *stretch) take() string {
 	return out
 }
 
+// Labelled reports whether a message holds content under a heading that says where it is
+// from.
+func Labelled(message string) bool { return len(outlineOf(message).pieces) > 0 }
+
 // outlineOf is linear in the length of the message.
 func outlineOf(content string) *outline {
 	o := &outline{}
