@@ -70,7 +70,7 @@ func (r *Report) sections() (lead section, all []section) {
 		}
 		s.Maps = plots == nil && slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Plot != "" })
 		_, outcome := outcomes[s.ID]
-		s.Folded = r.states() && !outcome && !slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
+		s.Folded = r.states() && (!outcome || s.ID == "tasks") && !slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
 			all[i] = s
 			i++
@@ -172,7 +172,7 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 			s.Figures = []figure{r.examples.figure(r)}
 		}
 	case "questions": // of state runs alone, like the others of outcomes
-		s.Figures = append(s.Figures, figure{Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
+		s.Figures = append(s.Figures, figure{Folded: true, Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
 	case "situations":
 		s.Figures = r.bySlice("situation", metric.Harm, situations)
 		for _, m := range []*metric.Metric{metric.DoneBenign, metric.Rescued, metric.Wrong} {
@@ -488,12 +488,11 @@ func (r *Report) bySlice(what string, m *metric.Metric, of func(*summary.Arm) []
 	var out []figure
 	for _, agent := range r.names() {
 		var names []string
-		lead, _ := r.axes()
 		slicesOf := map[[2]string]ends{}
 		for _, d := range r.defenses() {
 			for _, a := range r.ends(agent, d) {
 				for _, c := range of(a) {
-					if s := c.Rate(m); !slices.Contains(names, c.Name) && (s.Measured() || m == lead) {
+					if s := c.Rate(m); !slices.Contains(names, c.Name) && (s.Measured() || what != "situation") {
 						names = append(names, c.Name)
 					}
 					key := [2]string{c.Name, d}
