@@ -70,7 +70,8 @@ func (r *Report) sections() (lead section, all []section) {
 		}
 		s.Maps = plots == nil && slices.ContainsFunc(s.Figures, func(f figure) bool { return f.Plot != "" })
 		_, outcome := outcomes[s.ID]
-		s.Folded = r.states() && (!outcome || s.ID == "tasks") && !slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
+		s.Folded = r.states() && (!outcome || s.ID == "tasks") &&
+			!slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
 			all[i] = s
 			i++
