@@ -220,6 +220,8 @@ type Progress struct {
 	Finished  atomic.Int64 // run now
 	NotScored atomic.Int64 // of Finished: trials that ended in an error
 	Excluded  atomic.Int64 // of Finished: trials that do not apply
+	// Trials that are in their write session now, and behind it.
+	Writing, Retrieving atomic.Int64
 }
 
 // Done is how many trials of the plan are done.
@@ -249,16 +251,17 @@ func (p *Progress) finished(row *results.Trial) {
 // Runner runs single trials, for whoever hands them out in another way than Run
 // does. Runners of one process share a cache; each belongs to one goroutine.
 type Runner struct {
-	x      *Experiment
-	cache  *memory.Cache
-	of     *datasets.Case // of the stage
-	stage  *stage
-	script script
-	done   *memory.Memory    // of the trial before
-	rooms  [3]agents.Outcome // of its sessions
-	kept   []*textMemory     // by arm, of texts
-	group  group
-	last   held // that the next trial may share
+	x        *Experiment
+	cache    *memory.Cache
+	of       *datasets.Case // of the stage
+	stage    *stage
+	script   script
+	done     *memory.Memory    // of the trial before
+	rooms    [3]agents.Outcome // of its sessions
+	progress *Progress         // that its trials are counted in; nil counts them nowhere
+	kept     []*textMemory     // by arm, of texts
+	group    group
+	last     held // that the next trial may share
 }
 
 // Runners returns n runners that share a cache.
@@ -325,6 +328,7 @@ func (r *Runner) span(ctx context.Context, trials iter.Seq[Trial], sink Sink, pr
 			err = cmp.Or(err, r.group.hand(sink, progress))
 		}
 	}()
+	r.progress = progress
 	for t := range trials {
 		if Halted(ctx, stop) {
 			return nil

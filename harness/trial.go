@@ -160,7 +160,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	ctx, depends := reference.Noting(ctx)
 	began := time.Now()
 	w := st.subject.Watch(r.group.spare())
-	s := &sessions{witness: w, before: r.done, rooms: &r.rooms, script: r.script.again(),
+	s := &sessions{progress: cmp.Or(r.progress, new(Progress)), witness: w, before: r.done, rooms: &r.rooms, script: r.script.again(),
 		keep: x.Config.Transcripts == "all" || row.Judge != ""}
 	defer func() { r.script = s.script }()
 	within, done := ctx, context.CancelFunc(func() {})
@@ -289,16 +289,17 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 
 // sessions are the two sessions of one trial.
 type sessions struct {
-	witness *score.Witness
-	before  *memory.Memory     // of the trial before, which is over
-	rooms   *[3]agents.Outcome // of the sessions of the trial before
-	mem     *memory.Memory
-	write   *agents.Outcome
-	later   *agents.Outcome
-	meter   *memory.Meter
-	office  *agents.Office  // of the later session
-	gap     *agents.Outcome // the ordinary sessions in between
-	keep    bool            // the transcript is kept, or judged
+	progress *Progress
+	witness  *score.Witness
+	before   *memory.Memory     // of the trial before, which is over
+	rooms    *[3]agents.Outcome // of the sessions of the trial before
+	mem      *memory.Memory
+	write    *agents.Outcome
+	later    *agents.Outcome
+	meter    *memory.Meter
+	office   *agents.Office  // of the later session
+	gap      *agents.Outcome // the ordinary sessions in between
+	keep     bool            // the transcript is kept, or judged
 	script
 }
 
@@ -363,6 +364,9 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return err
 	}
 	defer done()
+	phase := &s.progress.Writing
+	phase.Add(1)
+	defer func() { phase.Add(-1) }()
 	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside, Again: &s.rooms[0]}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
@@ -376,6 +380,9 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	if st.later == nil {
 		return s.mem.Err()
 	}
+	phase.Add(-1)
+	phase = &s.progress.Retrieving
+	phase.Add(1)
 	if turns := st.between(arm.Life); len(turns) > 0 {
 		s.mem.NextSession()
 		s.witness.Between(true)

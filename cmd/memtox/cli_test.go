@@ -390,14 +390,17 @@ func TestABarIsDrawnOnATerminalOnly(t *testing.T) {
 func TestProgressLine(t *testing.T) {
 	var p harness.Progress
 	p.Planned.Store(4000)
-	if got, want := progressLine(&p, 0), "memtox: progress done=0 planned=4000 rate=0/s left=unknown not_scored=0"; got != want {
+	if got, want := progressLine(&p, 0), "memtox: progress done=0 planned=4000 rate=0/s left=unknown not_scored=0 "+
+		"writing=0 retrieving=0"; got != want {
 		t.Errorf("got %s", got)
 	}
 	p.Resumed.Store(1000)
 	p.Finished.Store(1000)
 	p.NotScored.Store(3)
+	p.Writing.Store(2)
+	p.Retrieving.Store(5)
 	if got, want := progressLine(&p, 10*time.Second),
-		"memtox: progress done=2000 planned=4000 rate=100/s left=20s not_scored=3"; got != want {
+		"memtox: progress done=2000 planned=4000 rate=100/s left=20s not_scored=3 writing=2 retrieving=5"; got != want {
 		t.Errorf("got %s", got)
 	}
 }

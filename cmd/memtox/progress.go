@@ -79,8 +79,8 @@ func pace(p *harness.Progress, elapsed time.Duration) (rate float64, left string
 // progressLine is the state of a run as one line of key=value pairs.
 func progressLine(p *harness.Progress, elapsed time.Duration) string {
 	rate, left := pace(p, elapsed)
-	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d", p.Done(), p.Planned.Load(),
-		rate, cmp.Or(left, "unknown"), p.NotScored.Load())
+	return fmt.Sprintf("memtox: progress done=%d planned=%d rate=%.0f/s left=%s not_scored=%d writing=%d retrieving=%d",
+		p.Done(), p.Planned.Load(), rate, cmp.Or(left, "unknown"), p.NotScored.Load(), p.Writing.Load(), p.Retrieving.Load())
 }
 
 // bar draws a progress bar until the returned function is called.
@@ -99,7 +99,7 @@ func bar(w io.Writer, p *harness.Progress, waiting func(time.Duration) []remote.
 				mpb.PrependDecorators(decor.CountersNoUnit("%d/%d trials ")),
 				mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 					rate, left := pace(p, time.Since(began))
-					s := fmt.Sprintf(" %.0f/s", rate)
+					s := fmt.Sprintf(" %.0f/s, %d writing, %d retrieving", rate, p.Writing.Load(), p.Retrieving.Load())
 					if left != "" {
 						s += ", " + left + " left"
 					}
