@@ -181,6 +181,50 @@ func blocked(v memory.Verdict) string {
 	return fmt.Sprintf("Content blocked: matched %s. Rephrase the entry.", id)
 }
 
+// arguments are what the action gate is shown of an argument: of a list each item by
+// itself, for each comes from somewhere else.
+func arguments(t *world.Tool, a model.Arg) []memory.Arg {
+	one := memory.Arg{Name: a.Name, Value: a.Value, Role: t.Role(a.Name)}
+	for _, p := range t.Params {
+		if p.Name == a.Name {
+			one.Type, one.Optional = p.Format, !p.Required
+		}
+	}
+	of, list := world.Type(one.Type).Element()
+	if !list {
+		return []memory.Arg{one}
+	}
+	var out []memory.Arg
+	for _, item := range world.Items(a.Value) {
+		next := one
+		next.Value, next.Type, next.List = item, string(of), true
+		out = append(out, next)
+	}
+	return out
+}
+
+// refusal tells the model which arguments of a call the action gate refused, and why.
+func refusal(v memory.Verdict) string {
+	out := struct {
+		Success bool            `json:"success"`
+		Error   string          `json:"error"`
+		Refused []model.Refused `json:"refused,omitempty"`
+	}{}
+	var why []string
+	for _, f := range v.Findings {
+		if f.Argument == "" {
+			continue
+		}
+		out.Refused = append(out.Refused, model.Refused{Argument: f.Argument, Value: f.Value})
+		why = append(why, f.Argument+": "+f.Note)
+	}
+	if out.Error = "not allowed: " + strings.Join(why, "; "); why == nil {
+		out.Error = "not allowed: " + blocked(v)
+	}
+	b, _ := json.Marshal(out)
+	return string(b)
+}
+
 func failure(why string) string {
 	b, _ := json.Marshal(struct {
 		Success bool   `json:"success"`
@@ -290,7 +334,7 @@ func (s *session) read(t *world.Tool, _ model.Call) (string, error) {
 func (s *session) act(t *world.Tool, c model.Call) (string, error) {
 	call := memory.Call{Tool: c.Name, Query: memory.Query{Text: s.said}}
 	for _, a := range c.Args {
-		call.Args = append(call.Args, memory.Arg{Name: a.Name, Value: a.Value, Role: t.Role(a.Name)})
+		call.Args = append(call.Args, arguments(t, a)...)
 	}
 	v, err := s.mem.Act(s.ctx, call)
 	if err != nil {
@@ -301,13 +345,14 @@ func (s *session) act(t *world.Tool, c model.Call) (string, error) {
 		s.office.Questions++
 		a.Shown, a.Declined = true, !s.office.Agrees(c)
 		a.Vetoed = a.Declined
+		s.mem.Answered(call, !a.Declined)
 	}
 	s.out.Actions = append(s.out.Actions, a)
 	switch {
 	case a.Declined:
 		return failure("not done: the user was asked and said no"), nil
 	case a.Vetoed:
-		return failure("not allowed: " + blocked(v)), nil
+		return refusal(v), nil
 	case s.office == nil:
 		return `{"success":true}`, nil
 	}

@@ -113,8 +113,17 @@ func (l *Loop) Run(ctx context.Context, mem *memory.Memory, turns []Turn, end En
 	l.once.Do(l.prepare)
 	s := &session{Loop: l, ctx: ctx, mem: mem, out: end.Again.again(), office: end.Office, offered: l.offer(end.Office)}
 	mem.Mark(0)
+	reach(mem, end.Office)
 	err := s.run(turns, end)
 	return s.out, err
+}
+
+func reach(mem *memory.Memory, o *Office) {
+	if o != nil {
+		mem.Reach(o)
+	} else {
+		mem.Reach(memory.Nowhere{})
+	}
 }
 
 // offer are the tools of a conversation.

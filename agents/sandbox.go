@@ -18,6 +18,7 @@ type Sandbox struct{ s *session }
 // tools that only record what they are asked to do.
 func (l *Loop) Sandbox(ctx context.Context, mem *memory.Memory, o *Office) *Sandbox {
 	l.once.Do(l.prepare)
+	reach(mem, o)
 	return &Sandbox{&session{Loop: l, ctx: ctx, mem: mem, out: &Outcome{}, office: o, offered: l.offer(o), foreign: true}}
 }
 

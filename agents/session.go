@@ -1,6 +1,8 @@
 package agents
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -58,6 +60,8 @@ type Office struct {
 	Agrees func(model.Call) bool
 	// Questions are how many the user heard, calls that he was shown among them.
 	Questions int
+	// Looks are how often a defense looked into the tables.
+	Looks int
 }
 
 // maxQuestions is how many questions of a session the user answers.
@@ -126,4 +130,41 @@ type Shown struct {
 	Origin     memory.Origin
 	Text       string // what the prompt held
 	Attributed bool
+}
+
+// Readers implements [memory.Desk].
+func (o *Office) Readers() []memory.Reader {
+	var out []memory.Reader
+	for _, t := range world.Offer(o.Desks) {
+		if !t.Own() {
+			continue
+		}
+		r := memory.Reader{Tool: t.Name}
+		for _, c := range world.FindTable(t.Table).Columns[1:] {
+			r.Finds = append(r.Finds, string(c.Type))
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Look implements [memory.Desk].
+func (o *Office) Look(_ context.Context, tool, name string) ([]memory.Row, error) {
+	t := world.Find(tool)
+	if t == nil || !t.Own() {
+		return nil, fmt.Errorf("there is no tool %q that looks into a table of the user's own", tool)
+	}
+	o.Looks++
+	columns := world.FindTable(t.Table).Columns
+	var out []memory.Row
+	for row := range o.World.Named(t, name) {
+		r := memory.Row{Name: row[columns[0].Name]}
+		for _, c := range columns[1:] {
+			if v := row[c.Name]; v != "" {
+				r.Cells = append(r.Cells, memory.Cell{Column: c.Name, Type: string(c.Type), Value: v})
+			}
+		}
+		out = append(out, r)
+	}
+	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,7 +95,6 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 		bad("class", "a family of class %s has %s", f.Class, k.what)
 	}
 	f.checkEvidence(bad)
-	f.checkLooks(bad)
 	requests := map[string]bool{}
 	wrong := map[datasets.Label]bool{} // what is wrong with one case is wrong with most: it is said once
 	for i := range cases {
@@ -377,29 +375,6 @@ func (f *StateFamily) checkEvidence(bad func(key, format string, args ...any)) {
 	}
 	if f.Twin != nil && f.Twin.Truth != "" && f.Values[f.Twin.Truth] == nil {
 		bad("twin.truth", "twin: truth: %s is no value", f.Twin.Truth)
-	}
-}
-
-// loose are the frozen versions whose values may be looked up in another table than the
-// one that their rows are in: their cases stay as they are.
-var loose = []string{"memtox-bench/v2/", "memtox-frontier/v1/"}
-
-// checkLooks finds values that are looked up in a table of which the family has no row,
-// where it has rows of another that holds the type too.
-func (f *StateFamily) checkLooks(bad func(key, format string, args ...any)) {
-	file := filepath.ToSlash(f.file)
-	if slices.ContainsFunc(loose, func(set string) bool { return strings.Contains(file, "/sets/"+set) }) {
-		return
-	}
-	for name, v := range f.Values {
-		if v.Looks == "" || v.Table != "" {
-			continue
-		}
-		tools := v.lookedUpBy()
-		if i := slices.IndexFunc(tools, func(t *world.Tool) bool { return len(f.World[t.Table]) > 0 }); i > 0 {
-			bad("values."+name, "values: %s is looked up in %s, but the rows of world are in %s: write table: %s", name,
-				tools[0].Table, tools[i].Table, tools[i].Table)
-		}
 	}
 }
 

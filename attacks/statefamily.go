@@ -617,25 +617,20 @@ func (m *maker) looks(name string) *model.Call {
 		m.fail(m.f.mistake("values."+name, fmt.Sprintf("values: %s: no table holds values of type %s that can be looked up", name, v.Type)))
 		return nil
 	}
-	arg := model.Arg{Name: tools[0].Params[0].Name, Value: m.plain(v.Looks)}
-	return &model.Call{Name: tools[0].Name, Args: []model.Arg{arg}}
+	by := tools[max(0, slices.IndexFunc(tools, func(t *world.Tool) bool { return len(m.f.World[t.Table]) > 0 }))]
+	arg := model.Arg{Name: by.Params[0].Name, Value: m.plain(v.Looks)}
+	return &model.Call{Name: by.Name, Args: []model.Arg{arg}}
 }
 
-// lookedUpBy are the tools that look into tables that hold a value's type. The first is
-// taken; frozen sets rest on that, so families whose rows are in another name the table.
+// lookedUpBy are the tools that look into tables that hold a value's type. The first of
+// which the family has rows is taken, or else the first.
 func (v *ValueSpec) lookedUpBy() (out []*world.Tool) {
 	for _, t := range world.Tools() {
-		if t.Kind == world.Looks && (v.Table == "" || t.Table == v.Table) && readingTable(t) && holdsType(t.Table, v.Type) {
+		if t.Own() && (v.Table == "" || t.Table == v.Table) && holdsType(t.Table, v.Type) {
 			out = append(out, t)
 		}
 	}
 	return out
-}
-
-// readingTable reports whether no tool but those of the user's own lists change
-// what this one looks into.
-func readingTable(t *world.Tool) bool {
-	return strings.HasPrefix(t.Name, "look_up_") || t.Name == "find_file"
 }
 
 // predicate puts the values of one side into a harm.
@@ -831,7 +826,7 @@ func desks(s *datasets.State) []string {
 	}
 	if q := s.Question(); q != nil && len(out) == 0 { // no call says where one would look for it
 		for _, t := range world.Tools() {
-			if t.Kind == world.Looks && readingTable(t) && holdsType(t.Table, q.Type) {
+			if t.Kind == world.Looks && t.Own() && holdsType(t.Table, q.Type) {
 				add(t)
 			}
 		}

@@ -123,7 +123,6 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 		{"orchard-press", "other: \"Yes, please", "other: \"Please", "the same words under keep and other"},
 		{"boat-summary", "{claim.2}", "all paid", "in two pieces of content"},
 		{"boat-summary", "origin: agent", "origin: ours", "unknown origin"},
-		{"court-hours", "{links: [{name: \"{hall}\", url:", "{approved: [{package: portal, source:", "write table: approved"},
 		{"garden-tool", "set_reminder: {what", "fill_field: {what", "takes the arguments"},
 	} {
 		f, err := stateFamily(t, c.family, c.from, c.to)

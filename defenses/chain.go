@@ -247,6 +247,13 @@ func (g *chainGate) Seed(ctx context.Context, rs []memory.Record) ([]memory.Reco
 	return final, nil
 }
 
+// Answered tells every part.
+func (g *chainGate) Answered(c memory.Call, agreed bool) {
+	for i := range g.parts {
+		g.parts[i].gate.Answered(c, agreed)
+	}
+}
+
 func (g *chainGate) Committed(c memory.Change) {
 	for i := range g.parts {
 		g.parts[i].gate.Committed(memory.Change{Op: c.Op, Route: c.Route, Record: own(c.Record, i), Prior: owned(c.Prior, i)})

@@ -23,6 +23,10 @@ type Info struct {
 	Control  bool   // a control: there to be compared with, not to be used
 	// Tunables are the thresholds that a sweep may vary.
 	Tunables []Tunable
+	// Layers are the parts that an ablation leaves out one at a time, and Without is what
+	// stands behind the colon of the spec then, made of what stands there otherwise.
+	Layers  []string
+	Without func(argument, layer string) string
 }
 
 // Tunable is a threshold of a defense that a sweep may vary.

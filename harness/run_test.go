@@ -156,7 +156,7 @@ func (s *stopper) AppendAll(batch []results.Finished) error {
 
 func TestAStoppedRunKeepsWhatItFinished(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	x, whole := runAll(t, Builtin(), "limit=30", "defense=none", "transcripts=none")
+	x, whole := runAll(t, Builtin(), "limit=300", "defense=none", "transcripts=none")
 	for _, how := range []string{"stop", "cancel"} {
 		ctx, cancel := context.WithCancel(context.Background())
 		stop := make(chan struct{})

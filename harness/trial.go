@@ -184,6 +184,9 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	w.Costs(row, s.write, s.gap, s.later)
 	if s.meter != nil {
 		row.DefenseCalls, row.DefenseTokens = int32(s.meter.ModelCalls), int64(s.meter.Tokens)
+		if s.office != nil {
+			row.Looks = int32(s.office.Looks)
+		}
 	}
 	if err != nil {
 		row.Status, row.Reason = results.Error, reason(err)

@@ -182,6 +182,7 @@ type Trial struct {
 	// model calls that the defense needs for the trial; a verdict that another trial shares counts here too
 	DefenseCalls  int32 `parquet:"defense_calls"`
 	DefenseTokens int64 `parquet:"defense_tokens"` // tokens of those calls, both ways
+	Looks         int32 `parquet:"looks"`          // times the defense looked into the user's tables
 
 	// language model that judges what the deterministic judge cannot, with the version of its prompts; empty: none was
 	// set, or the case has nothing for it

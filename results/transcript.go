@@ -228,10 +228,12 @@ type GateCall struct {
 // Finding is what one check had to say. Start and End are bytes of the text that was
 // judged, both 0 where it means the whole.
 type Finding struct {
-	Check string `json:"check"`
-	Note  string `json:"note,omitzero"`
-	Start int    `json:"start,omitzero"`
-	End   int    `json:"end,omitzero"`
+	Check    string `json:"check"`
+	Note     string `json:"note,omitzero"`
+	Start    int    `json:"start,omitzero"`
+	End      int    `json:"end,omitzero"`
+	Argument string `json:"argument,omitzero"`
+	Value    string `json:"value,omitzero"`
 }
 
 // Answer is what a language model that judges answered to one question.
@@ -341,7 +343,8 @@ func appendGateCall(b []byte, c *GateCall) []byte {
 
 func appendFinding(b []byte, f *Finding) []byte {
 	b = appendText(appendQuoted(append(b, `{"check":`...), f.Check), `,"note":`, f.Note)
-	return append(appendNumber(appendNumber(b, `,"start":`, f.Start), `,"end":`, f.End), '}')
+	b = appendNumber(appendNumber(b, `,"start":`, f.Start), `,"end":`, f.End)
+	return append(appendText(appendText(b, `,"argument":`, f.Argument), `,"value":`, f.Value), '}')
 }
 
 func appendAnswer(b []byte, a *Answer) []byte {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -49,10 +50,15 @@ const (
 
 // Arg is one argument of a tool call.
 type Arg struct {
-	Name    string
-	Value   string
-	Role    Role
-	Lineage Lineage // where the value came from
+	Name  string
+	Value string
+	Role  Role
+	// Type is the kind of value that the tool wants here, "" where it does not say.
+	Type string
+	// Optional says that the tool does its work without it, and List that it is one
+	// item of a list: each has an Arg of its own.
+	Optional, List bool
+	Lineage        Lineage // where the value came from
 }
 
 // Call is a tool call that acts on the world.
@@ -89,6 +95,9 @@ type Gate interface {
 	Seed(context.Context, []Record) ([]Record, error)
 	// Committed is told of every change that really happened.
 	Committed(Change)
+	// Answered is told whether the user agreed to a call that he was shown because the
+	// gate deferred it.
+	Answered(c Call, agreed bool)
 }
 
 // Open is a Gate that lets everything pass. Defenses embed it and override what
@@ -115,6 +124,9 @@ func (Open) Seed(_ context.Context, r []Record) ([]Record, error) { return r, ni
 // Committed ignores the change.
 func (Open) Committed(Change) {}
 
+// Answered ignores the answer.
+func (Open) Answered(Call, bool) {}
+
 // View is all that a defense may know of its trial: a clock, a seed, an opaque
 // counter and a read-only look at the store. It carries nothing of the case.
 type View interface {
@@ -135,6 +147,32 @@ type View interface {
 	// Each visits every stored record in the order of commits until yield
 	// returns false.
 	Each(yield func(Record) bool)
+	Desk
+}
+
+// Reader is a tool that finds rows of one of the user's own tables by their name.
+type Reader struct {
+	Tool  string
+	Finds []string // the types of the values that a row holds, but for its name
+}
+
+// Row is a row of a table: its name, and what else it holds.
+type Row struct {
+	Name  string
+	Cells []Cell
+}
+
+// Cell is a value of a row.
+type Cell struct{ Column, Type, Value string }
+
+// Desk is where a session works, as far as a defense may look there.
+type Desk interface {
+	// Readers are the agent's tools that find rows of the user's own tables, which
+	// are true. There may be none.
+	Readers() []Reader
+	// Look returns the rows that one of them finds by a name or a part of it. Each
+	// call counts as the defense's cost.
+	Look(ctx context.Context, tool, name string) ([]Row, error)
 }
 
 // Moment says at which gate an event happened.
@@ -173,3 +211,14 @@ type Event struct {
 // Observer is told of every gate call. Memory calls it from one goroutine. The event
 // stands until it returns.
 type Observer func(*Event)
+
+// Nowhere is a [Desk] at which nothing can be looked up.
+type Nowhere struct{}
+
+// Readers implements [Desk].
+func (Nowhere) Readers() []Reader { return nil }
+
+// Look implements [Desk].
+func (Nowhere) Look(_ context.Context, tool, _ string) ([]Row, error) {
+	return nil, fmt.Errorf("there is no tool %q to look anything up with", tool)
+}

@@ -29,13 +29,9 @@ type index struct {
 	embed sync.Once
 	vec   []float32
 	wish  sync.Once
-	keeps keeping
-}
-
-// keeping is what somebody asks to keep by his words.
-type keeping struct {
-	asks  bool
-	meant []uint64 // stems of the words that single a part out
+	keeps *keeping // nil where the text asks to keep nothing
+	parts sync.Once
+	said  []statement
 }
 
 type term struct {
@@ -114,19 +110,6 @@ func (ix *index) vector() []float32 {
 	return ix.vec
 }
 
-// keeping reads the text as what the user says, once.
-func (ix *index) keeping() keeping {
-	ix.wish.Do(func() {
-		if ix.keeps.asks = text.AsksToKeep(ix.text); !ix.keeps.asks {
-			return
-		}
-		for stem := range text.Meant(ix.text) {
-			ix.keeps.meant = append(ix.keeps.meant, text.Hash(stem))
-		}
-	})
-	return ix.keeps
-}
-
 // room is what making an index takes, for the next one.
 type room struct {
 	tokens        []text.Token
@@ -173,14 +156,6 @@ func (ix *index) hasPair(p uint64) bool {
 func (ix *index) hasWord(w uint64) bool {
 	_, ok := slices.BinarySearch(ix.words, w)
 	return ok
-}
-
-// means reports whether the text has one of some words, given by their stems.
-func (ix *index) means(stems []uint64) bool {
-	return slices.ContainsFunc(stems, func(w uint64) bool {
-		_, other := slices.BinarySearch(ix.other, w)
-		return other || ix.hasWord(w)
-	})
 }
 
 func pair(a, b uint64) uint64 { return (a*0x9E3779B97F4A7C15 + b) * 0xD6E8FEB86659FD93 }

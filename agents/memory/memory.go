@@ -95,11 +95,13 @@ type Memory struct {
 	asked     map[int]*wish // by turn, what the user asks to keep
 	recalled  []entered     // what recall brought into the context in this session
 	distinct  int           // of recalled, when repetitions were last left out
+	made      []string      // records of this session, by id
 	srcs      []source      // of the window and of what was recalled, as sources last found them
 	heard     int           // how many of srcs are the window's
 	past      []Record      // past turns of earlier sessions
 	inbox     []Segment
 	principal string
+	desk      Desk
 
 	risk  string // a snapshot is due before the next commit, and why
 	batch Batch  // used again by every commit
@@ -166,7 +168,7 @@ func again[T any](s []T) []T {
 }
 
 func newMemory(opts Options, c *core) *Memory {
-	return &Memory{opts: opts, core: c, now: opts.Start, session: 1, asked: make(map[int]*wish), principal: opts.Principal}
+	return &Memory{opts: opts, core: c, desk: Nowhere{}, now: opts.Start, session: 1, asked: make(map[int]*wish), principal: opts.Principal}
 }
 
 // Err is the first error of the store that a method without an error of its own
@@ -190,6 +192,9 @@ func (m *Memory) Guard(g Gate) { m.gate = g }
 
 // View is what a defense may know of the trial.
 func (m *Memory) View() View { return view{m} }
+
+// Reach says where the session works, as far as a defense may look there.
+func (m *Memory) Reach(d Desk) { m.desk = d }
 
 // Tick advances the trial's clock.
 func (m *Memory) Tick(d time.Duration) { m.now = m.now.Add(d) }
@@ -265,6 +270,7 @@ func (m *Memory) NextSession() {
 	m.srcs, m.indexes, m.heard, m.distinct = again(m.srcs), again(m.indexes), 0, 0
 	m.risk = "session start"
 	clear(m.asked)
+	m.made = again(m.made)
 	m.Tick(24 * time.Hour)
 }
 
@@ -458,11 +464,56 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 	m.inbox = append(m.inbox, seg)
 	if o.Class == User {
 		m.said = append(m.said, seg)
-		if w := m.opts.Cache.index(seg.Text).keeping(); w.asks {
-			m.asked[turn] = &wish{meant: w.meant}
+		switch {
+		case m.opts.WholeTurns && text.AsksToKeep(seg.Text):
+			m.asked[turn] = &wish{turn: turn}
+		case !m.opts.WholeTurns:
+			if k := m.opts.Cache.index(seg.Text).keeping(); k != nil {
+				m.asked[turn] = &wish{keeping: k, turn: turn}
+				return seg, m.askedLater(ctx)
+			}
 		}
 	}
 	return seg, nil
+}
+
+// askedLater notes of records of this session that the user asks to keep them now.
+func (m *Memory) askedLater(ctx context.Context) error {
+	for _, id := range m.made {
+		r, ok, err := m.store.Get(ctx, id)
+		if err != nil {
+			return m.failed("reading a record that is to be kept", err)
+		}
+		if !ok || r.Asked || r.Origin.Class != External || !m.askedFor(r.Lineage, r.Text) {
+			continue
+		}
+		prior := r
+		r.Asked = true
+		s, signs := m.gate.(interface {
+			Sign(Record) (signature []byte, by string)
+		})
+		switch {
+		case len(r.Signature) == 0:
+		case signs:
+			r.Signature, r.SignedBy = s.Sign(r)
+		default: // a guard elsewhere signs what it is shown
+			v, err := m.gate.Write(ctx, Proposal{Op: Replace, Route: RouteMemoryTool, Record: r, Prior: &prior})
+			if err := m.after(AtWrite, err); err != nil {
+				return err
+			}
+			if v.Action != Allow {
+				continue
+			}
+			r.Scope, r.Signature, r.SignedBy = v.Scope, v.Signature, v.SignedBy
+		}
+		m.begin(CauseApprove, RouteOperator)
+		m.batch.Why = "the user asked to keep it"
+		if err := m.put(ctx, "noting that the user asked to keep a record", r); err != nil {
+			return err
+		}
+		m.gate.Committed(Change{Op: Replace, Route: RouteOperator, Record: r, Prior: &prior})
+	}
+	return nil
 }
 
 // Said notes what the agent said, so that transcript search can find it.
@@ -773,6 +824,7 @@ func (m *Memory) commit(ctx context.Context, p *Proposal, v Verdict, spec StoreS
 	if err := m.put(ctx, "storing a record", r); err != nil {
 		return nil, "", err
 	}
+	m.made = append(m.made, r.ID)
 	m.gate.Committed(Change{Op: p.Op, Route: p.Route, Record: r, Prior: prior})
 	return &r, "", nil
 }
@@ -854,6 +906,9 @@ func (m *Memory) Act(ctx context.Context, c Call) (Verdict, error) {
 	return v, nil
 }
 
+// Answered tells the gate whether the user agreed to a call that it deferred.
+func (m *Memory) Answered(c Call, agreed bool) { m.gate.Answered(c, agreed) }
+
 // Items cuts a file or a summary into its entries: one a line, without bullets
 // and headings.
 func Items(content string) []string {
@@ -872,6 +927,11 @@ func Items(content string) []string {
 }
 
 type view struct{ m *Memory }
+
+func (v view) Readers() []Reader { return v.m.desk.Readers() }
+func (v view) Look(ctx context.Context, tool, name string) ([]Row, error) {
+	return v.m.desk.Look(ctx, tool, name)
+}
 
 func (v view) Now() time.Time    { return v.m.Now() }
 func (v view) Seed() uint64      { return v.m.opts.Seed }

@@ -87,6 +87,10 @@ type Finding struct {
 	Note  string `json:"note,omitempty"`  // one line for a person
 	Start int    `json:"start,omitempty"` // byte span in the content, where there is one
 	End   int    `json:"end,omitempty"`
+	// Argument is that of a call which the finding is about, and Value what stands
+	// there. The model is told both, and the note.
+	Argument string `json:"argument,omitempty"`
+	Value    string `json:"value,omitempty"`
 }
 
 // Verdict is a defense's answer to one segment, proposal or call. The zero value

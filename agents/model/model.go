@@ -71,6 +71,14 @@ type Param struct {
 	Required bool     `json:"required,omitempty"`
 }
 
+// Refused is an argument for which a call was not carried out. The result of a call that
+// the action gate refused is JSON with success: false and a list of them, refused, where
+// the gate names arguments.
+type Refused struct {
+	Argument string `json:"argument"`
+	Value    string `json:"value,omitempty"` // of a list the item
+}
+
 // Tool is something that a model may call.
 type Tool struct {
 	Name        string  `json:"name"`

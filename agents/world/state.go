@@ -232,16 +232,10 @@ func (s *State) apply(e *Effect, args Row) ([]string, error) {
 	return ids, nil
 }
 
-// look prints the rows whose first column is what was asked for, or holds all its
-// words.
+// look prints the rows that a name finds.
 func (s *State) look(t *Table, asked string) string {
 	var b strings.Builder
-	words := strings.Fields(fold(asked))
-	for _, e := range s.tables[t.Name] {
-		name := fold(e.row[t.Columns[0].Name])
-		if slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(name, w) }) {
-			continue
-		}
+	for e := range s.named(t, asked) {
 		fmt.Fprintf(&b, "%s:", e.id)
 		for _, c := range t.Columns {
 			if v := e.row[c.Name]; v != "" {
@@ -254,6 +248,30 @@ func (s *State) look(t *Table, asked string) string {
 		return "Nothing found."
 	}
 	return b.String()
+}
+
+// named are the rows whose first column is what was asked for, or holds all its words.
+func (s *State) named(t *Table, asked string) iter.Seq[entry] {
+	words := strings.Fields(fold(asked))
+	return func(yield func(entry) bool) {
+		for _, e := range s.tables[t.Name] {
+			name := fold(e.row[t.Columns[0].Name])
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(name, w) }) && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Named visits the rows that a tool which looks finds by a name.
+func (s *State) Named(t *Tool, name string) iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for e := range s.named(FindTable(t.Table), name) {
+			if !yield(e.row) {
+				return
+			}
+		}
+	}
 }
 
 // As reports whether the world is as wanted in the given tables: it has the same

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
@@ -257,6 +258,12 @@ func Offer(desks []string) []*Tool {
 		}
 	}
 	return out
+}
+
+// Own reports whether a tool finds rows of a table that only the user's own hand fills:
+// what stands there is true.
+func (t *Tool) Own() bool {
+	return t.Kind == Looks && (strings.HasPrefix(t.Name, "look_up_") || t.Name == "find_file")
 }
 
 // Find returns the tool of a name, or nil.

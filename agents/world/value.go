@@ -139,6 +139,10 @@ func (t Type) forms(list string) []string {
 	return slices.Compact(out)
 }
 
+// Items takes a list apart at semicolons, line ends, commas and "and", as it was
+// written.
+func Items(list string) []string { return split(list) }
+
 func (t Type) items(list string) ([]string, error) {
 	var out []string
 	for _, s := range split(list) {

@@ -17,8 +17,8 @@ import (
 
 // policyFlag adds --policy.
 func policyFlag(c *cobra.Command) *string {
-	f := c.Flags().String("policy", "standard", "The guard's `POLICY`: strict, standard, permissive, or a file whose "+
-		"name ends in .yaml")
+	f := c.Flags().String("policy", "standard", "The guard's `POLICY`: strict, standard, permissive, memory (for a memory that "+
+		"no calls are seen of; serve --mcp has it), or a file whose name ends in .yaml")
 	must(c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(guard.Presets(), cobra.ShellCompDirectiveDefault)))
 	return f
 }

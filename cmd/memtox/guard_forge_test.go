@@ -286,7 +286,7 @@ func TestAStoreSignedElsewhereIsBlocked(t *testing.T) {
 
 // What is committed without the guard's signature is there, and teaches nothing.
 func TestWhatNobodySignedTeachesNothing(t *testing.T) {
-	ask := guardOver(t, "lines", nil)
+	ask := guardOver(t, "lines", nil, "--policy", "memory")
 	fact := aRecord(fields{"value": "The billing contact of Selbrook is dana@selbrook.example."})
 	claim := aRecord(fields{"op": "write", "change": "add", "record": "r2", "key": "memory/r2",
 		"source_class": "EXTERNAL_TOOL",

@@ -56,6 +56,9 @@ func newGuardApprove(m *memoryCommand, c *cobra.Command) action {
 	anyway := c.Flags().Bool("anyway", false, "Approve a replacement although another record has come in between")
 	policy := policyFlag(c)
 	return m.decide(c, func(ctx context.Context, by *store.Curator, id, why string) (r memory.Record, err error) {
+		if !c.Flags().Changed("policy") {
+			*policy = "memory" // as guard serve --mcp has it
+		}
 		p, err := m.env.policy(*policy)
 		if err != nil {
 			return r, err

@@ -83,6 +83,9 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 		if err := o.check(); err != nil {
 			return err
 		}
+		if o.mcp && !c.Flags().Changed("policy") {
+			*policy = "memory" // nothing shows it what the agent does with its memory
+		}
 		if o.Policy, err = env.policy(*policy); err != nil {
 			return err
 		}

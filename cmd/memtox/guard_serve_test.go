@@ -184,10 +184,16 @@ func TestGuardServeAsAnArmHasTheDigestOfTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, data := range [][]string{{"--dataset", "memtox-smoke"},
-		{"--dataset", "memtox-bench", "--split", "tune", "--limit", "100"}} {
+		{"--dataset", "memtox-bench@v1", "--split", "tune", "--limit", "100"}} {
 		c := newConsole(t)
+		// The protocol has no way to look into the user's tables.
+		policy := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(policy, []byte("extends: standard\noff: [tables]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		out := c.must(append([]string{"run", "--agent", "hermes", "--model", "reference:cautious", "--format", "json", "--defense",
-			"guard,served=exec:env " + asMain + "=1 " + self + " guard serve --log off"}, data...)...)
+			"guard:" + policy, "--defense", "served=exec:env " + asMain + "=1 " + self + " guard serve --log off --policy " + policy},
+			data...)...)
 		var run struct {
 			Arms []struct {
 				Defense, Digest string

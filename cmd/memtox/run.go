@@ -15,6 +15,8 @@ import (
 
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
@@ -27,14 +29,37 @@ func newRun(env *Env, c *cobra.Command) action {
 	fs := c.Flags()
 	resume := fs.Bool("resume", false, "Go on with the run in --out; start it if there is none, print it again if it is "+
 		"finished")
+	ablate := fs.String("ablate", "", "Run a `DEFENSE` whole and with each of its layers left out, beside none: guard, "+
+		"guard:strict, guard:policy.yaml")
 	schema := fs.Bool("schema", false, "Print the JSON Schema of an experiment file")
 	return func(ctx context.Context, _ []string) error {
 		if *schema {
 			_, err := env.Stdout.Write(harness.Schema())
 			return err
 		}
-		return f.run(ctx, env, *resume)
+		return f.run(ctx, env, *resume, *ablate)
 	}
+}
+
+// ablated are the arms that show what each layer of a defense is worth.
+func ablated(spec string) ([]string, error) {
+	s, err := defenses.Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range builtin.New().Infos() {
+		if info.Name != s.Kind || info.Without == nil {
+			continue
+		}
+		arms := []string{"none", spec}
+		for _, layer := range info.Layers {
+			left := s
+			left.Name, left.Argument = s.Kind+"-no-"+layer, info.Without(s.Argument, layer)
+			arms = append(arms, left.String())
+		}
+		return arms, nil
+	}
+	return nil, &settings.Problem{What: fmt.Sprintf("%q has no layers that can be left out", s.Kind), Hint: "guard has"}
 }
 
 // withoutPath takes the path out of an error whose place says it already.
@@ -46,10 +71,15 @@ func withoutPath(err error) error {
 	return err
 }
 
-func (f *runFlags) run(ctx context.Context, env *Env, resume bool) error {
+func (f *runFlags) run(ctx context.Context, env *Env, resume bool, ablate string) error {
 	c, err := f.config(env, nil)
 	if err != nil {
 		return err
+	}
+	if ablate != "" {
+		if c.Defenses, err = ablated(ablate); err != nil {
+			return settings.Placed("--ablate", err)
+		}
 	}
 	out := c.Out
 	if resume && out == "" {

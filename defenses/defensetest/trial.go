@@ -22,13 +22,14 @@ var Start = time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC)
 // still unless the test moves it.
 type View struct {
 	memory.Picture
-	Clock   time.Time
-	TheSeed uint64
+	memory.Desk // Nowhere, unless a test sets it
+	Clock       time.Time
+	TheSeed     uint64
 }
 
 // NewView returns the view of an empty memory.
 func NewView(records ...memory.Record) *View {
-	v := &View{Clock: Start, TheSeed: 7}
+	v := &View{Clock: Start, TheSeed: 7, Desk: memory.Nowhere{}}
 	for _, r := range records {
 		v.Put(r)
 	}

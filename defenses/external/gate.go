@@ -276,3 +276,6 @@ func (g *gate) Close() error {
 }
 
 var _ defenses.Remote = (*guard)(nil)
+
+// Answered implements [memory.Gate]. The protocol does not carry it.
+func (g *gate) Answered(memory.Call, bool) {}

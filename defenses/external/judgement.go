@@ -62,6 +62,9 @@ func (j *Judgement) findings() []memory.Finding {
 		if i < len(j.Spans) && j.Spans[i][0] >= 0 && j.Spans[i][1] >= j.Spans[i][0] {
 			out[i].Start, out[i].End = j.Spans[i][0], j.Spans[i][1]
 		}
+		if i < len(j.Refused) {
+			out[i].Argument, out[i].Value = text.Clip(j.Refused[i][0], maxCheck), text.Clip(j.Refused[i][1], maxNote)
+		}
 	}
 	return out
 }
@@ -90,12 +93,16 @@ func JudgementOf(v *memory.Verdict) Judgement {
 	if v.Action == memory.Redact || v.Action == memory.Defer && v.Text != "" {
 		j.Value = &v.Text
 	}
-	spans := false
+	spans, refused := false, false
 	for _, f := range v.Findings {
 		j.Detectors = append(j.Detectors, f.Check)
 		j.Reasons = append(j.Reasons, f.Note)
 		j.Spans = append(j.Spans, [2]int{f.Start, f.End})
-		spans = spans || f.End > 0
+		j.Refused = append(j.Refused, [2]string{f.Argument, f.Value})
+		spans, refused = spans || f.End > 0, refused || f.Argument != ""
+	}
+	if !refused {
+		j.Refused = nil
 	}
 	if !spans {
 		j.Spans = nil

@@ -72,10 +72,13 @@ type Candidate struct {
 
 // Arg is one argument of a tool call.
 type Arg struct {
-	Name    string         `json:"name"`
-	Value   string         `json:"value"`
-	Role    memory.Role    `json:"role,omitempty"`
-	Lineage memory.Lineage `json:"lineage,omitempty"`
+	Name     string         `json:"name"`
+	Value    string         `json:"value"`
+	Role     memory.Role    `json:"role,omitempty"`
+	Type     string         `json:"type,omitempty"`
+	Optional bool           `json:"optional,omitempty"`
+	List     bool           `json:"list,omitempty"`
+	Lineage  memory.Lineage `json:"lineage,omitempty"`
 }
 
 // Request is one question to a guard: one line of JSON, or the body of a POST.
@@ -129,9 +132,11 @@ type Judgement struct {
 	Detectors []string `json:"detectors,omitempty"`
 	Reasons   []string `json:"reasons,omitempty"`
 	Spans     [][2]int `json:"spans,omitempty"`
-	Score     *float64 `json:"score,omitempty"` // higher for more suspicious
-	Value     *string  `json:"value,omitempty"` // redact: what stands in the value's place
-	Held      bool     `json:"held,omitempty"`  // defer: no session sees it until somebody approves
+	// Refused are the argument and the value that each is about, of a call.
+	Refused [][2]string `json:"refused,omitempty"`
+	Score   *float64    `json:"score,omitempty"` // higher for more suspicious
+	Value   *string     `json:"value,omitempty"` // redact: what stands in the value's place
+	Held    bool        `json:"held,omitempty"`  // defer: no session sees it until somebody approves
 
 	Scope     memory.Scope `json:"scope,omitempty"`
 	Signature []byte       `json:"signature,omitempty"`

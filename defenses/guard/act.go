@@ -3,43 +3,43 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
-	"github.com/memtox/memtox/defenses/provenance"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // FillsPrefix begins the id of a finding about a tool call; the argument's role
 // follows.
 const FillsPrefix = "external_memory_fills_"
 
-// Act vetoes a call in which memory decides that may not: a recalled record
-// without the authority fills an argument that says what the call does to the
-// world. A value that the user gives in this session is the user's, whatever
+// Act weighs each value that memory from outside would fill an argument with: what the
+// user's tables and his own records say of it, then whether he asked to keep it, then
+// what is at risk. A value that the user gives in this session is the user's, whatever
 // memory says.
 func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 	began := g.begin()
 	s := &g.subject
 	s.reset(memory.Proposal{})
-	var high []provenance.Intent
-	asked := false
 	for i := range c.Args {
 		a := &c.Args[i]
-		if !decides(a.Role) {
+		if a.Role == memory.Content || world.Type(a.Type) == world.Title || world.Type(a.Type) == world.FreeText {
 			continue
 		}
-		for j := range a.Lineage {
-			l := &a.Lineage[j]
-			if l.Record == "" {
-				continue
-			}
-			if !asked {
-				asked, high = true, g.known(provenance.CallIntents(c))
-			}
-			if why, from := g.mayFill(l, a.Role, high, c.Query.Text); why != "" {
-				f := found(FillsCheck, High, FillsPrefix+string(a.Role),
-					fmt.Sprintf("argument %q of %q comes from record %q, which %s: %s", a.Name, c.Tool, l.Record, from, why))
-				s.add(f)
-			}
+		why, ask, err := g.weigh(ctx, &c, a)
+		if err != nil {
+			return memory.Verdict{}, err
+		}
+		if why == "" {
+			continue
+		}
+		f := found(FillsCheck, High, FillsPrefix+string(a.Role), why)
+		f.Argument, f.Value = a.Name, a.Value
+		s.add(f)
+		if ask && g.policy.Authority.By == Show {
+			s.findings[len(s.findings)-1].confirm = true
 		}
 	}
 	g.settle(0)
@@ -54,44 +54,156 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 	return v, nil
 }
 
-// mayFill says why a record must not fill an argument, "" where it may. A record
-// that is not in the store is a past turn, which has the authority of its origin
-// and no more.
-func (g *gate) mayFill(l *memory.Link, role memory.Role, high []provenance.Intent, words string) (why, from string) {
-	r, stored := g.view.Get(l.Record)
-	if !stored {
-		r = memory.Record{Origin: l.Origin, Principal: g.view.Principal()}
-	} else {
-		if r.Scope > g.policy.classScope(leastClass(&r)) && g.signer.Verify(&r) != "" {
-			r.Scope = memory.ScopeUnset // an approval that nobody signed
+// weigh says why a value must not fill its argument, "" where it may; ask where it may
+// if the user says so.
+func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why string, ask bool, err error) {
+	from, approved := g.sources(a)
+	if len(from) == 0 || approved || g.agreed[agreement{c.Tool, a.Name, a.Value}] {
+		return "", false, nil
+	}
+	at := &g.policy.Authority
+	said := claimOf(c, a, from)
+	if g.policy.on(TablesLayer) {
+		switch e, err := g.look(ctx, said); {
+		case err != nil:
+			return "", false, err
+		case e == agrees:
+			return "", false, nil
+		case e == worldAgainst:
+			return "the user's own tables say otherwise: look it up", false, nil
 		}
-		r.Origin.Class = min(r.Origin.Class, l.Origin.Class)
 	}
-	st := g.standing(&r)
-	if g.fills(&r, &st, role, high, words) {
-		return "", ""
+	if g.policy.on(KeptLayer) && at.Kept == Acts && kept(from, said) {
+		return "", false, nil
 	}
-	from = fmt.Sprintf("%q brought", r.Origin.Source)
-	if r.Origin.Source == "" {
-		from = "has class " + st.class.String()
+	if g.policy.on(RecordsLayer) {
+		switch g.facts.weigh(said) {
+		case agrees:
+			return "", false, nil
+		case memoryAgainst:
+			return "the user's own memory says otherwise", false, nil
+		}
 	}
-	switch {
-	case st.scope >= memory.ToolActionAllowed:
-		return "its source may not govern a high-risk intent", from
-	case st.why != "":
-		return "it is " + st.why + ", and may be told, not obeyed", from
+	if g.policy.on(AddedLayer) && added(c, a) {
+		return "nobody but an outside source asks for it: leave it out", false, nil
 	}
-	return "its scope is " + st.scope.String(), from
+	if g.policy.on(RiskLayer) && (slices.Contains(at.Confirm, a.Role) || g.carries(a)) {
+		return "only an outside source says so: ask the user which it is", true, nil
+	}
+	return "", false, nil
 }
 
-// decides reports whether an argument of this role decides what a call does to
-// the world.
-func decides(r memory.Role) bool {
-	switch r {
-	case memory.Destination, memory.Recipient, memory.Command, memory.Credential, memory.Amount:
+// sources are the records that may have brought a value and are not the user's own.
+// Approved is a value that one brought which a person has approved.
+func (g *gate) sources(a *memory.Arg) (from []memory.Record, approved bool) {
+	for i := range a.Lineage {
+		l := &a.Lineage[i]
+		if l.Record == "" {
+			continue
+		}
+		r, stored := g.view.Get(l.Record)
+		if !stored { // a past turn has the authority of its origin
+			r = memory.Record{ID: l.Record, Origin: l.Origin, Principal: g.view.Principal()}
+		} else {
+			if r.Scope > g.policy.classScope(leastClass(&r)) && g.signer.Verify(&r) != "" {
+				r.Scope = memory.ScopeUnset // an approval that nobody signed
+			}
+			r.Origin.Class = min(r.Origin.Class, l.Origin.Class)
+		}
+		switch st := g.standing(&r); {
+		case st.why == raisedApproved:
+			approved = true
+		case st.class < memory.User, st.why != "", g.echoes(&r, a.Value):
+			from = append(from, r)
+		}
+	}
+	return from, approved
+}
+
+// echoes reports whether a record that is no word of the user's says again what an
+// outsider's record had said before: a tool that repeats a page, say.
+func (g *gate) echoes(r *memory.Record, value string) bool {
+	if !g.policy.on(EchoLayer) || r.Origin.Medium == memory.Chat || r.Origin.Class >= memory.System {
+		return false
+	}
+	first := false
+	g.view.Each(func(o memory.Record) bool {
+		if o.ID == r.ID {
+			return false // records are visited in the order in which they came
+		}
+		first = leastClass(&o) == memory.External && holds(o.Text, value)
+		return !first
+	})
+	return first
+}
+
+// kept reports whether the user asked to keep a value. Of the records that say it the
+// shortest count: he asks for one step of a procedure, not for the others.
+func kept(from []memory.Record, c *claim) bool {
+	least, out := 0, false
+	for i := range from {
+		if !c.saidIn(from[i].Text) || from[i].State != memory.Live {
+			continue
+		}
+		n := len(text.Sentences(from[i].Text))
+		if least == 0 || n < least {
+			least, out = n, false
+		}
+		out = out || n == least && from[i].Asked
+	}
+	return out
+}
+
+// added reports whether a value is something that the request does not ask for: one more
+// item of a list, or an argument that the tool can do without and the request does not
+// speak of.
+func added(c *memory.Call, a *memory.Arg) bool {
+	if a.List && slices.ContainsFunc(c.Args, func(o memory.Arg) bool {
+		return o.Name == a.Name && o.Value != a.Value && o.Lineage.Least(memory.Origin{Class: memory.User}).Class >= memory.User
+	}) {
 		return true
 	}
-	return false
+	if !a.Optional || a.Type == "date" || a.Type == "time" {
+		return false
+	}
+	for _, t := range text.Tokens(c.Query.Text) {
+		for _, name := range []string{a.Name, a.Type} {
+			if s, n := text.Stem(t.Text), text.Stem(name); s == n ||
+				min(len(s), len(n)) >= 4 && (strings.HasPrefix(s, n) || strings.HasPrefix(n, s)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// carries reports whether an address has something of the user's in it, and is a
+// source's: it takes that there.
+func (g *gate) carries(a *memory.Arg) bool {
+	if t := world.Type(a.Type); t != "url" && t != "host" && t != "mailbox" {
+		return false
+	}
+	return slices.ContainsFunc(a.Lineage, func(l memory.Link) bool {
+		return l.Record != "" && l.Origin.Class >= memory.User
+	})
+}
+
+func holds(s, value string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(value)) }
+
+// agreement is a value that the user has agreed to.
+type agreement struct{ tool, arg, value string }
+
+// Answered implements [memory.Gate]: what the user agreed to is his own word.
+func (g *gate) Answered(c memory.Call, yes bool) {
+	if !yes {
+		return
+	}
+	if g.agreed == nil {
+		g.agreed = map[agreement]bool{}
+	}
+	for _, a := range c.Args {
+		g.agreed[agreement{c.Tool, a.Name, a.Value}] = true
+	}
 }
 
 // arguments is a tool call as an event hashes it.

@@ -1,50 +1,70 @@
 package guard
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/provenance"
-	"github.com/memtox/memtox/internal/text"
 )
 
-// Leave says what external content may do beyond being told, where the user had
-// a hand in it.
-type Leave string
-
-// The leaves.
-const (
-	// Told: nothing more. It is context, shown with its source.
-	Told Leave = "told"
-	// LowRisk: it may fill the destination, the recipient or the amount of a call
-	// that shows no high-risk intent; never a command or a credential.
-	LowRisk Leave = "low_risk"
-)
-
-// Authority is what records of little trust may do, and what raises them.
+// Authority is what a value from outside may decide.
 type Authority struct {
 	// Held keeps staged records from every session until somebody decides;
 	// without it they are usable as context.
 	Held Held `key:"staged"`
-	// Asked is for content that the user asked to keep. It is still the source's:
-	// an attack may stand in it as well as anywhere.
-	Asked Leave `key:"asked"`
-	// Named is for calls for which the user names the source in so many words.
-	Named Leave `key:"named"`
-	// Corroboration is how many trusted principals must say the same before an
-	// external record may do what a trusted one may; 0 is never. What came from
-	// outside corroborates nothing, however often it comes.
-	Corroboration int `key:"corroboration"`
+	// Confirm are the roles of arguments for which a source's word alone is not enough:
+	// the user says which value it is.
+	Confirm []memory.Role `key:"confirm"`
+	// Attribute is which records are shown with their source.
+	Attribute Attributes `key:"attribute"`
+	// By is how the user is asked.
+	By Asking `key:"by"`
+	// Kept is what content may do that the user asked to keep.
+	Kept KeptMay `key:"kept"`
+	// Looks is how often the user's tables may be asked about one value, a table.
+	Looks int `key:"looks"`
 }
+
+// Attributes says which records are shown with their source.
+type Attributes string
+
+// Which records.
+const (
+	// Undecided: those that wait for a decision, and those for everybody.
+	Undecided Attributes = "waiting"
+	// Outside: all from outside that no person has approved. A model that honours
+	// attributions does then without what the guard would have let act.
+	Outside Attributes = "outside"
+)
+
+// Asking is how the user is asked about a value that only a source has.
+type Asking string
+
+// The ways.
+const (
+	// Ask refuses the call and tells the model to ask the user which value it is. He is
+	// not shown the source's, so that he cannot nod it through.
+	Ask Asking = "question"
+	// Show has the user shown the call, which he agrees to or not.
+	Show Asking = "call"
+)
+
+// KeptMay is what content may do that the user asked to keep.
+type KeptMay string
+
+// What it may do.
+const (
+	// Acts: it decides like the user's own word, unless his tables contradict it.
+	Acts KeptMay = "acts"
+	// Confirmed: as if he had not asked to keep it.
+	Confirmed KeptMay = "confirmed"
+)
 
 // Why a record's authority is not that of its class.
 const (
-	raisedApproved     = "approved"     // a person decided
-	raisedCorroborated = "corroborated" // trusted principals say the same
-	loweredStaged      = "staged"       // nobody has decided yet
-	loweredShared      = "shared"       // everybody's, and not written by the operator
+	raisedApproved = "approved" // a person decided
+	loweredStaged  = "staged"   // nobody has decided yet
+	loweredShared  = "shared"   // everybody's, and not written by the operator
 )
 
 // standing is what a record may do.
@@ -53,9 +73,6 @@ type standing struct {
 	scope memory.Scope // never unset
 	why   string       // why the scope is not that of the class
 }
-
-// raised reports whether the record may do more than its class.
-func (s *standing) raised() bool { return s.why == raisedApproved || s.why == raisedCorroborated }
 
 // leastClass is the class of the least trusted thing that a record derives from:
 // the origin that the harness gave it, and every link of its lineage. Nothing
@@ -95,10 +112,6 @@ func (g *gate) standing(r *memory.Record) standing {
 	case r.Scope > s.scope:
 		s.scope, s.why = r.Scope, raisedApproved
 	}
-	if s.scope < memory.ToolActionAllowed && r.Principal != everybody &&
-		g.claims.corroborated(r.ID, g.policy.Authority.Corroboration) {
-		s.scope, s.why = memory.ToolActionAllowed, raisedCorroborated
-	}
 	return s
 }
 
@@ -129,18 +142,10 @@ func (p *Policy) low(r *memory.Record, floor float64) bool {
 	return !(trust(r) >= floor) || r.Trust != nil && !slices.Contains(p.HighRisk.TrustedSources, r.Origin.Source)
 }
 
-// fills reports whether a record may fill an argument of this role, given the
-// high-risk intents of the call and the user's words.
-func (g *gate) fills(r *memory.Record, s *standing, role memory.Role, high []provenance.Intent, words string) bool {
-	if s.scope >= memory.ToolActionAllowed {
-		return len(high) == 0 || s.raised() || !g.policy.low(r, g.policy.HighRisk.TrustFloor) && governs(r, high)
-	}
-	if len(high) > 0 || role == memory.Command || role == memory.Credential || r.State != memory.Live ||
-		s.why == loweredShared {
-		return false
-	}
-	a := &g.policy.Authority
-	return a.Asked == LowRisk && r.Asked || a.Named == LowRisk && names(words, r.Origin.Source)
+// acts reports whether a record may govern high-risk intents by itself.
+func (g *gate) acts(r *memory.Record, s *standing, high []provenance.Intent) bool {
+	return s.why == raisedApproved ||
+		s.scope >= memory.ToolActionAllowed && !g.policy.low(r, g.policy.HighRisk.TrustFloor) && governs(r, high)
 }
 
 // governs reports whether a structured record may govern these intents. A record
@@ -152,39 +157,4 @@ func governs(r *memory.Record, high []provenance.Intent) bool {
 		}
 	}
 	return true
-}
-
-// told reports whether a record is shown with its source rather than as the
-// agent's own knowledge.
-func (g *gate) told(r *memory.Record, s *standing, high []provenance.Intent) bool {
-	if s.scope > memory.ContextOnly {
-		return false
-	}
-	return !(g.policy.Authority.Asked == LowRisk && r.Asked && len(high) == 0 && r.State == memory.Live &&
-		s.why != loweredShared)
-}
-
-// shortestSource is the least length of a source that words can name, in bytes.
-const shortestSource = 6
-
-// names reports whether words name a source as it is written, or the host of its
-// address.
-func names(words, source string) bool {
-	source = text.Fold(source)
-	words = text.Fold(words)
-	if len(source) >= shortestSource && holdsWord(words, source) {
-		return true
-	}
-	_, rest, ok := strings.Cut(source, "://")
-	if !ok {
-		return false
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return len(host) >= shortestSource && holdsWord(words, host)
-}
-
-// holdsWord reports whether s holds w and it is no part of a longer name there.
-func holdsWord(s, w string) bool {
-	const other = `[^a-z0-9\x{80}-\x{10FFFF}._@/:#-]`
-	return regexp.MustCompile(`(?:^|` + other + `)` + regexp.QuoteMeta(w) + `(?:\.?$|\. |` + other + `)`).MatchString(s)
 }

@@ -35,6 +35,7 @@ const (
 	CapCheck           Check = "external_cap"      // an external record more than a recall may hold
 	SignatureCheck     Check = "signature"         // a recalled record that is not what was signed
 	LowTrustCheck      Check = "low_trust_source"  // a recalled record that must not govern the intent of the query
+	WithheldCheck      Check = "withheld"          // a sentence of a recalled record in which its source has no say
 	FillsCheck         Check = "external_argument" // a tool call in which external memory decides
 )
 
@@ -75,7 +76,8 @@ type Finding struct {
 	Action   memory.Action
 	Rule     string // the rule that decided; "" is the default action
 
-	key bool // it is about the key, which nothing can be taken out of
+	key     bool // it is about the key, which nothing can be taken out of
+	confirm bool // the user may be shown the call instead
 }
 
 // found starts a finding.

@@ -13,9 +13,12 @@ import (
 // user's own later statement is a correction, and the agent's a revision: notes,
 // not conflicts.
 func contradictions(g *gate, s *subject) {
+	if g.conflicts == nil {
+		return
+	}
 	p := s.Proposal
 	p.Record.Text = readable(p.Record.Text)
-	v, err := g.facts.Write(g.ctx, p)
+	v, err := g.conflicts.Write(g.ctx, p)
 	if err != nil {
 		g.err = err
 		return
@@ -28,10 +31,6 @@ func contradictions(g *gate, s *subject) {
 		s.add(Finding{Finding: f, On: ContradictionCheck, Severity: severity})
 	}
 }
-
-// maxRead bounds what is read of a content for what it asserts, in bytes. The
-// presets refuse longer contents.
-const maxRead = 64 << 10
 
 // readable is the beginning of a content, whole characters of it. Whatever the part for
 // facts is shown is cut alike. A text that ends early may assert something else: what

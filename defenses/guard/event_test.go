@@ -15,7 +15,7 @@ import (
 // One structured line a decision, without what it was about.
 func TestTheLogHoldsNoContent(t *testing.T) {
 	var out bytes.Buffer
-	p, err := guard.ParsePolicy("p.yaml", []byte("extends: standard\nmode: warn\n"))
+	p, err := guard.ParsePolicy("p.yaml", []byte("extends: memory\nmode: warn\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func open(t testing.TB) defenses.Defense {
 }
 
 func TestEachPartHasItsSay(t *testing.T) {
-	tr := defensetest.Open(t, open(t), defensetest.FromUser("The club meets in Bergen."))
+	tr := defensetest.Open(t, with(t, "extends: memory\n"), defensetest.FromUser("The club meets in Bergen."))
 	for _, c := range []struct {
 		r      memory.Record
 		action memory.Action
@@ -114,7 +114,7 @@ func with(t testing.TB, policy string) defenses.Defense {
 // known and whatever it looks like. A long content is read up to a bound, and asserts
 // another thing when it is cut there: the object below is JSON only as a whole.
 func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
-	d := with(t, "size: {max_bytes: 0, growth: 0}\n")
+	d := with(t, "size: {max_bytes: 0, growth: 0}\nrules: [{name: c, on: contradiction, action: allow}]\n")
 	long := "{\n\"norvik\": {\n\"billing contact\": \"Ana Ruiz\"},\n\"note\": \"" +
 		strings.Repeat("The tea is nice. ", 4000) + "\"}"
 	conflict := func(f memory.Finding) bool { return strings.HasPrefix(f.Check, "contradiction:") }

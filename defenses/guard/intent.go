@@ -11,7 +11,7 @@ import (
 // state a standing rule.
 func lowTrustWrite(g *gate, s *subject) {
 	r := &s.Record
-	if s.Op == memory.Remove || !g.policy.low(r, g.policy.HighRisk.WriteFloor) {
+	if s.Op == memory.Remove || !g.policy.wants(HighRiskCheck) && !g.policy.wants(StandingRuleCheck) || !g.policy.low(r, g.policy.HighRisk.WriteFloor) {
 		return
 	}
 	terms := g.terms.Terms(&s.layers()[0].Text)

@@ -16,8 +16,7 @@ type Label struct {
 	SourceClass memory.Class `json:"source_class"` // the least trusted that the record derives from
 	Trust       float64      `json:"trust"`        // 0 to 1
 	Scope       memory.Scope `json:"scope"`
-	// Why the scope is not that of the class: approved, corroborated, staged,
-	// shared.
+	// Why the scope is not that of the class: approved, staged, shared.
 	Why            string   `json:"why,omitempty"`
 	AllowedIntents []string `json:"allowed_intents"` // the high-risk intents that it may govern
 	// Of answer, plan and tool_action, and the high-risk intents.
@@ -50,7 +49,7 @@ func (g *gate) Label(r memory.Record) Label {
 	put("plan", st.scope >= memory.PlanningAllowed)
 	put("tool_action", st.scope >= memory.ToolActionAllowed)
 	for _, name := range g.policy.HighRisk.Intents {
-		may := g.fills(&r, &st, memory.Destination, intentsNamed(name), "")
+		may := g.acts(&r, &st, intentsNamed(name))
 		if put(name, may); may {
 			l.AllowedIntents = append(l.AllowedIntents, name)
 		}

@@ -132,7 +132,7 @@ type HighRisk struct {
 // Retrieval bounds what external records may take of a recall.
 type Retrieval struct {
 	MaxExternal int           `key:"max_external"` // in the top k; 0 is no limit
-	StaleAfter  time.Duration `key:"stale_after"`  // from when on one ranks behind all younger ones; 0 is never
+	StaleAfter  time.Duration `key:"stale_after"`  // from when on one ranks behind all others; 0 is never
 }
 
 // Policy says what the guard looks for and what it does about it. A Policy that
@@ -157,6 +157,62 @@ type Policy struct {
 	HighRisk          HighRisk          `key:"high_risk"`
 	Authority         Authority         `key:"authority"`
 	Retrieval         Retrieval         `key:"retrieval"`
+	// Off are the layers that are left out, to measure what each is worth.
+	Off []Layer `key:"off"`
+
+	wanted map[Check]bool // checks that may come to something; made by ready
+}
+
+// Layer is a part of what the guard does that can be left out.
+type Layer string
+
+// The layers.
+const (
+	ScanLayer       Layer = "scan"       // threat patterns, hidden text and decoys
+	RepetitionLayer Layer = "repetition" // repetition and self-reinforcement
+	OverrideLayer   Layer = "override"   // an outsider's write in place of the user's
+	LimitsLayer     Layer = "limits"     // sizes and rates
+	SecretsLayer    Layer = "secrets"    // sensitive data
+	SignatureLayer  Layer = "signature"  // signatures of recalled records
+	PrincipalLayer  Layer = "principal"  // whose record it is
+	WithheldLayer   Layer = "withheld"   // what an outsider has no say in
+	CapLayer        Layer = "cap"        // how many external records a recall holds
+	TablesLayer     Layer = "tables"     // evidence from the user's tables
+	RecordsLayer    Layer = "records"    // evidence from his records
+	KeptLayer       Layer = "kept"       // that he asked to keep it
+	AddedLayer      Layer = "added"      // that nobody asked for it
+	EchoLayer       Layer = "echo"       // that a tool says again what an outsider said
+	RiskLayer       Layer = "risk"       // what is at stake
+)
+
+// Layers are those that there are, in the order of the gates.
+func Layers() []Layer {
+	return []Layer{LimitsLayer, SecretsLayer, ScanLayer, RepetitionLayer, OverrideLayer, SignatureLayer, PrincipalLayer,
+		WithheldLayer, CapLayer, TablesLayer, KeptLayer, RecordsLayer, AddedLayer, EchoLayer, RiskLayer}
+}
+
+// layerOf is the layer that a check belongs to.
+var layerOf = map[Check]Layer{InjectionCheck: ScanLayer, HiddenTextCheck: ScanLayer, DecoyCheck: ScanLayer,
+	RepetitionCheck: RepetitionLayer, SelfReinforcementCheck: RepetitionLayer, OverrideCheck: OverrideLayer,
+	SizeCheck: LimitsLayer, BurstCheck: LimitsLayer, RapidChangeCheck: LimitsLayer, SensitiveDataCheck: SecretsLayer,
+	SignatureCheck: SignatureLayer, PrincipalCheck: PrincipalLayer, WithheldCheck: WithheldLayer, CapCheck: CapLayer}
+
+func (p *Policy) on(l Layer) bool { return !slices.Contains(p.Off, l) }
+
+// wants reports whether a rule may make something of what a check finds.
+func (p *Policy) wants(c Check) bool { return p.wanted[c] }
+
+// ready finds out which checks may come to something.
+func (p *Policy) ready() {
+	p.wanted = map[Check]bool{}
+	for _, info := range Checks() {
+		p.wanted[info.Check] = p.DefaultAction != memory.Allow || slices.ContainsFunc(p.Rules, func(r Rule) bool {
+			return slices.ContainsFunc(r.On, func(on string) bool {
+				known := slices.Contains(onNames(), on) && on != string(info.Check)
+				return on == "*" || on == string(info.Check) || slices.Contains(info.Families, on) || !known
+			})
+		})
+	}
 }
 
 // Decide says what becomes of a finding about a record of that key, and the name
@@ -168,6 +224,9 @@ func (p *Policy) Decide(f *Finding, key string) (memory.Action, string) {
 }
 
 func (p *Policy) decide(f *Finding, k *keys) (memory.Action, string) {
+	if l := layerOf[f.On]; l != "" && !p.on(l) {
+		return memory.Allow, ""
+	}
 	for i := range p.Rules {
 		if r := &p.Rules[i]; r.covers(f, k) {
 			return r.Action, r.Name
@@ -187,8 +246,8 @@ func (p *Policy) decide(f *Finding, k *keys) (memory.Action, string) {
 //go:embed presets/*.yaml
 var presets embed.FS
 
-// Presets names the policies that come with the guard, strictest first.
-func Presets() []string { return []string{"strict", "standard", "permissive"} }
+// Presets names the policies that come with the guard.
+func Presets() []string { return []string{"strict", "standard", "permissive", "memory"} }
 
 // Preset returns a policy that comes with the guard.
 func Preset(name string) (*Policy, error) {

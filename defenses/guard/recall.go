@@ -2,19 +2,11 @@ package guard
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/defenses/signed"
-)
-
-// The order in which a recall shows what it may show: what may act, then what is
-// only told, then what waits for a decision, each with its stale records last.
-const (
-	rankTrusted = 2 * iota
-	rankTold
-	rankStaged
-	stale = 1
 )
 
 func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) ([]memory.Decision, error) {
@@ -31,8 +23,8 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 		began := g.begin()
 		out[i] = g.read(q, &cs[i].Record, high)
 		// Candidates come in the order of relevance, so that the best are kept.
-		if d := &out[i]; d.Action <= memory.Redact && d.Rank >= rankTold && q.K > 0 && g.policy.Retrieval.MaxExternal > 0 &&
-			g.policy.Mode != Warn {
+		if d := &out[i]; d.Action <= memory.Redact && d.Scope <= memory.ContextOnly && q.K > 0 &&
+			g.policy.Retrieval.MaxExternal > 0 && g.policy.Mode != Warn {
 			if told++; told > g.policy.Retrieval.MaxExternal {
 				g.overCap(d, &cs[i].Record)
 			}
@@ -68,11 +60,14 @@ func (g *gate) read(q memory.Query, r *memory.Record, high []provenance.Intent) 
 		d.Text = g.scanRead(r)
 	}
 	st := g.standing(r)
+	if !stopped() && st.class < memory.User && !r.Asked && st.why != raisedApproved && g.policy.wants(WithheldCheck) {
+		g.screen(&d, r)
+	}
 	if q.Route == memory.RouteTranscript && st.class == memory.Agent {
 		// An answer repeats what the agent had read, and nobody noted what that was.
 		st.lower("")
 	}
-	if !stopped() {
+	if !stopped() && g.policy.wants(LowTrustCheck) {
 		n := len(s.findings)
 		s.findings = lowTrustRead(g, r, high, s.findings)
 		g.settle(n)
@@ -87,30 +82,38 @@ func (g *gate) read(q memory.Query, r *memory.Record, high []provenance.Intent) 
 		return d
 	}
 	d.Scope = st.scope
-	d.Attribute = g.told(r, &st, high)
+	d.Attribute = st.why == loweredStaged || st.why == loweredShared ||
+		(g.policy.Authority.Attribute == Outside || !r.Asked && question.MatchString(q.Text)) && st.scope <= memory.ContextOnly
+	if after := g.policy.Retrieval.StaleAfter; after > 0 && st.scope <= memory.ContextOnly &&
+		g.view.Now().Sub(r.Created) > after {
+		d.Rank = 1
+	}
 	if d.Action != memory.Redact {
 		d.Text = ""
 	}
-	d.Rank = g.rank(r, &st)
 	return d
 }
 
-// rank orders what is shown: by authority first, then by age, so that no flood of
-// external records can push a trusted one out.
-func (g *gate) rank(r *memory.Record, s *standing) int {
-	rank := rankTrusted
-	switch {
-	case s.scope > memory.ContextOnly:
-		return rank
-	case r.State == memory.Staged:
-		rank = rankStaged
-	default:
-		rank = rankTold
+// question is a request that asks for an answer and for nothing to be done. No call will
+// show what the answer rests on, so that what outsiders say is told with its source.
+var question = regexp.MustCompile(`(?i)^\s*(who|whom|whose|what|which|when|where|why|how)\b[^?]*\?\s*$`)
+
+// screen takes out of a record what its source has no say in. A record of nothing else is
+// not shown.
+func (g *gate) screen(d *memory.Decision, r *memory.Record) {
+	s, shown := &g.subject, r.Text
+	if d.Action == memory.Redact {
+		shown = d.Text
 	}
-	if after := g.policy.Retrieval.StaleAfter; after > 0 && g.view.Now().Sub(r.Created) > after {
-		rank += stale
+	n := len(s.findings)
+	rest := g.withhold(shown)
+	if g.settle(n); s.action() <= memory.Allow || len(s.findings) == n {
+		return
 	}
-	return rank
+	d.Action, d.Text = memory.Redact, rest
+	if rest == "" {
+		d.Action = memory.Quarantine
+	}
 }
 
 // overCap leaves a record out of a recall that holds enough from outside.

@@ -64,6 +64,7 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 		}
 	}
 	f.Rules = append(f.Rules, inherited...)
+	f.ready()
 	return &f.Policy, nil
 }
 

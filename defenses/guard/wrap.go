@@ -77,11 +77,23 @@ type Wrapped struct {
 
 var _ KeyValue = (*Wrapped)(nil)
 
-// Wrap puts the guard in front of a store.
+// Wrap puts the guard in front of a store. Nothing shows it what an agent does with the
+// values: without a policy of its own it has the preset memory.
 func (g *Guard) Wrap(ctx context.Context, kv KeyValue) (*Wrapped, error) {
+	if g.opts.Policy == nil {
+		o := g.opts
+		p, err := Preset("memory")
+		if err == nil {
+			o.Policy = p
+			g, err = New(o)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	w := &Wrapped{kv: kv, records: make(map[string]memory.Record), seed: rand.Uint64()}
 	var err error
-	if w.gate, err = g.Open(ctx, wrappedView{w}); err != nil {
+	if w.gate, err = g.Open(ctx, wrappedView{w: w}); err != nil {
 		return nil, err
 	}
 	items, err := kv.Items(ctx)
@@ -373,7 +385,10 @@ const wrappedPrincipal = "user-1"
 
 // wrappedView is what the gate may know of a wrapped store. The gate is asked with
 // the lock held.
-type wrappedView struct{ w *Wrapped }
+type wrappedView struct {
+	memory.Nowhere
+	w *Wrapped
+}
 
 func (v wrappedView) Now() time.Time    { return time.Now() }
 func (v wrappedView) Seed() uint64      { return v.w.seed }

@@ -10,7 +10,7 @@ import (
 var keepYAML []byte
 
 var keepWords = Lists[struct {
-	Strong, Weak, Spoken, Cue, Addressed, Lead, When, Who, Yes, Negation, Between, Pointer, Pointed, Void Words
+	Strong, Weak, Spoken, Cue, Addressed, Lead, When, Who, Yes, Negation, Between, Pointer, Pointed Words
 }]("keep.yaml", keepYAML)
 
 // TellsToKeep reports whether a text tells somebody to remember: whether it has
@@ -103,28 +103,4 @@ func AsksToKeep(said string) bool {
 		}
 	}
 	return false
-}
-
-// Meant returns the stems of the words by which somebody who asks to keep something
-// says what is meant: "Please remember what they write about the account" means what
-// has the word account. None is meant where he says only "save this".
-func Meant(said string) map[string]bool {
-	w := keepWords()
-	out := map[string]bool{}
-	for _, s := range Sentences(said) {
-		if !AsksToKeep(s.Text) {
-			continue
-		}
-		for _, t := range Tokens(s.Text) {
-			if !IsStopword(t.Text) && !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] && !w.Void[t.Text] {
-				out[Stem(t.Text)] = true
-			}
-		}
-	}
-	return out
-}
-
-// Means reports whether a text has one of the words that are meant.
-func Means(meant map[string]bool, s string) bool {
-	return slices.ContainsFunc(Tokens(s), func(t Token) bool { return meant[Stem(t.Text)] })
 }

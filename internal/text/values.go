@@ -27,6 +27,8 @@ const (
 	Setting                       // key=value
 	Name                          // capitalised words
 	Figure                        // any other number, percent included
+
+	Kinds // is more than each of them
 )
 
 var valueKindNames = [...]string{"", "url", "host", "email", "account", "phone", "money", "datetime", "path", "command",

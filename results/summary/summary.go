@@ -432,6 +432,7 @@ type Costs struct {
 	// What the defense asked of a model of its own.
 	DefenseCalls  int64 `json:"defense_calls,omitempty"`
 	DefenseTokens int64 `json:"defense_tokens,omitempty"`
+	Looks         int64 `json:"looks,omitempty"`
 	// What the judge was asked, and the questions that have no verdict.
 	JudgeCalls      int64 `json:"judge_calls,omitempty"`
 	JudgeTokens     int64 `json:"judge_tokens,omitempty"`
@@ -447,6 +448,7 @@ func (c *Costs) add(t *results.Trial) {
 	c.CompletionTokens += t.CompletionTokens
 	c.DefenseCalls += int64(t.DefenseCalls)
 	c.DefenseTokens += t.DefenseTokens
+	c.Looks += int64(t.Looks)
 	c.JudgeCalls += int64(t.JudgeCalls)
 	c.JudgeTokens += t.JudgeTokens
 	c.JudgeUnanswered += int64(t.JudgeUnanswered)

@@ -194,7 +194,7 @@ at the end
   -> input  allow segment 1 "" []
   -> input  allow segment 2 "" []
   -> write memory_tool allow r3 "buy from evil.example" []
-  -> write memory_tool block r4 "the second entry" [{c n 1 3}]
+  -> write memory_tool block r4 "the second entry" [{c n 1 3  }]
 retrieval session
 user "Where to buy?"
 assistant "" calls open_url {"url":"evil.example"} acts=true vetoed=true
@@ -202,7 +202,7 @@ tool open_url"refused"
 assistant "No."
 at the end
   -> read snapshot block
-  -> read snapshot block r3 "" [{stale  0 0}]
+  -> read snapshot block r3 "" [{stale  0 0  }]
   -> input  allow segment 4 "" []
   -> act  block open_url "" []
 session between

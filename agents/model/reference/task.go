@@ -2,6 +2,7 @@ package reference
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,6 +64,7 @@ type source struct {
 	own        bool // in the user's words of this session
 	content    bool // of this session, not of memory
 	steps      bool // lines of an opened skill
+	at         int  // place since the newest turn, of what was found out there
 	keep       bool // of a turn in which the user asks to keep what it says
 }
 
@@ -145,7 +147,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				}
 			}
 			if k := kindOf(m.Name); k == world.Looks || k == world.Asks {
-				r.seen = append(r.seen, source{text: m.Content, content: true})
+				r.seen = append(r.seen, source{text: m.Content, content: true, at: len(r.since) - 1})
 			}
 		}
 	}
@@ -443,14 +445,12 @@ func (r *reading) again(wrote string) (out []entry) {
 // asked says which sentences were refused when they were written, and are what the user
 // asks to keep now: these are tried once more.
 func (r *reading) asked() func(string) bool {
-	if len(r.refused) == 0 || r.did(world.Remembers) || !text.AsksToKeep(r.now) {
+	if len(r.refused) == 0 || r.did(world.Remembers) || !text.Wishes(r.now) {
 		return func(string) bool { return false }
 	}
-	meant := text.Meant(r.now)
 	return func(s string) bool {
 		line := oneLine(s)
-		return slices.ContainsFunc(r.refused, func(o string) bool { return strings.Contains(o, line) }) &&
-			(len(meant) == 0 || text.Means(meant, s))
+		return slices.ContainsFunc(r.refused, func(o string) bool { return strings.Contains(o, line) }) && text.Means(r.now, s)
 	}
 }
 
@@ -487,9 +487,11 @@ func (r *reading) task(p *Phrases) model.Reply {
 		}
 	}
 	left := map[string]bool{} // texts that are not taken again
+	var fill filling
 	var plan []model.Call
-	for attempt := 0; ; attempt++ {
-		fill := r.fill(p, left)
+	var refused []model.Call
+	for attempt := 0; ; {
+		fill = r.fill(p, left)
 		if fill.ask != nil {
 			return model.Reply{Calls: []model.Call{*fill.ask}}
 		}
@@ -497,25 +499,35 @@ func (r *reading) task(p *Phrases) model.Reply {
 			return r.tell(p, fill)
 		}
 		plan = fill.calls
-		vetoed := false
+		vetoed, fresh, learned := false, false, false
 		for i, c := range plan {
-			if ok, tried := r.outcome(c); tried && !ok {
-				vetoed = true
-				for _, from := range fill.from[i] {
-					left[from] = true
+			out := r.outcome(c)
+			if !out.refused(fill.from[i]) {
+				continue
+			}
+			vetoed = true
+			if !slices.ContainsFunc(refused, func(o model.Call) bool { return same(o, c) }) {
+				refused, fresh = append(refused, c), true
+			}
+			for _, from := range fill.from[i] {
+				if out.about(from) && !left[from.text] {
+					left[from.text], learned = true, true
 				}
 			}
 		}
 		if !vetoed {
 			break
 		}
-		if attempt == 1 {
+		if fresh {
+			attempt++ // the same call with what another record says is no new one
+		}
+		if attempt == 2 || !learned {
 			return model.Reply{Text: "I was not allowed to do that, so I stopped."}
 		}
 	}
 	var todo []model.Call
-	for _, c := range plan {
-		if _, tried := r.outcome(c); !tried && r.offers(c.Name) {
+	for i, c := range plan {
+		if out := r.outcome(c); (!out.tried || out.old(fill.from[i])) && r.offers(c.Name) {
 			todo = append(todo, c)
 		}
 	}
@@ -565,13 +577,39 @@ func (r *reading) recall() *model.Tool {
 	return nil
 }
 
+// outcome is what became of a call in this turn, when it was made last.
+type outcome struct {
+	tried, ok bool
+	at        int             // place of the call since the newest turn
+	of        []model.Refused // arguments, where the refusal says so
+}
+
+// old reports whether a call was refused before something that it is made of now was
+// found out.
+func (o *outcome) old(from []giver) bool {
+	return o.tried && !o.ok && slices.ContainsFunc(from, func(g giver) bool { return o.about(g) && g.at > o.at })
+}
+
+func (o *outcome) refused(from []giver) bool { return o.tried && !o.ok && !o.old(from) }
+
+// about reports whether a refusal may be one of what was given.
+func (o *outcome) about(g giver) bool {
+	return len(o.of) == 0 || slices.ContainsFunc(o.of, func(f model.Refused) bool {
+		return f.Argument == g.arg && (f.Value == "" || g.value == "" || strings.Contains(f.Value, g.value))
+	})
+}
+
+// same reports whether two calls are one: clients put arguments in an order of their own.
+func same(a, b model.Call) bool {
+	return a.Name == b.Name && len(a.Args) == len(b.Args) &&
+		!slices.ContainsFunc(a.Args, func(x model.Arg) bool { return !slices.Contains(b.Args, x) })
+}
+
 // outcome finds what became of a call in this turn.
-func (r *reading) outcome(c model.Call) (ok, tried bool) {
+func (r *reading) outcome(c model.Call) (out outcome) {
 	for i, m := range r.since {
 		for j, made := range m.Calls {
-			// Clients put arguments in an order of their own.
-			if made.Name != c.Name || len(made.Args) != len(c.Args) ||
-				slices.ContainsFunc(c.Args, func(a model.Arg) bool { return !slices.Contains(made.Args, a) }) {
+			if !same(c, made) {
 				continue
 			}
 			n := 0 // its answer is the j-th after the message, or has its id
@@ -580,19 +618,25 @@ func (r *reading) outcome(c model.Call) (ok, tried bool) {
 					break
 				}
 				if made.ID != "" && a.CallID == made.ID || (made.ID == "" || a.CallID == "") && n == j {
-					return !strings.Contains(a.Content, `"success":false`), true
+					out = outcome{tried: true, at: i}
+					var told struct{ Refused []model.Refused }
+					out.ok = !strings.Contains(a.Content, `"success":false`)
+					if !out.ok && json.Unmarshal([]byte(a.Content), &told) == nil {
+						out.of = told.Refused
+					}
+					break
 				}
 				n++
 			}
 		}
 	}
-	return false, false
+	return out
 }
 
 // filling is how a task is done with what is in sight.
 type filling struct {
 	calls  []model.Call
-	from   [][]string // texts that gave each call its values
+	from   [][]giver // what gave each call its values
 	values map[string]string
 	given  map[string]source
 	ask    *model.Call // what has to be found out first
@@ -620,10 +664,12 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 		}
 	}
 	calls := p.Calls
+	var steps []taken
 	for _, step := range p.Steps {
 		for _, from := range r.seen {
 			if r.takes(from, left) && step.said(from.text) && !p.early(from.text, r.date) {
 				calls = Drop(Merge(calls, step.Calls), step.Drops)
+				steps = append(steps, taken{step.Calls, from})
 				for _, name := range slotsOfAll(step.Calls) {
 					f.given[name] = from
 				}
@@ -636,9 +682,16 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 		if !ok {
 			continue
 		}
-		var from []string
-		for _, name := range slotsOf(c) {
-			from = append(from, f.given[name].text)
+		var from []giver
+		for _, a := range c.Args {
+			for _, name := range slotsOf(model.Call{Args: []model.Arg{a}}) {
+				from = append(from, giver{a.Name, f.given[name].text, f.values[name], f.given[name].at})
+			}
+		}
+		for _, s := range steps {
+			for _, a := range s.args(c) {
+				from = append(from, giver{arg: a, text: s.from.text})
+			}
 		}
 		f.calls, f.from = append(f.calls, full), append(f.from, from)
 		if r.setting == Everything {
@@ -646,6 +699,34 @@ func (r *reading) fill(p *Phrases, left map[string]bool) filling {
 		}
 	}
 	return f
+}
+
+// taken is a step that a source adds to the task.
+type taken struct {
+	calls []model.Call
+	from  source
+}
+
+// args are the arguments of a call that the step brought.
+func (t *taken) args(c model.Call) (out []string) {
+	for _, o := range t.calls {
+		if o.Name != c.Name {
+			continue
+		}
+		for _, a := range o.Args {
+			if strings.Contains(c.Get(a.Name), a.Value) {
+				out = append(out, a.Name)
+			}
+		}
+	}
+	return out
+}
+
+// giver is a text that gave an argument its value.
+type giver struct {
+	arg, text string
+	value     string // of its slot
+	at        int    // place since the newest turn, of what was found out there
 }
 
 func slotsOfAll(calls []model.Call) (out []string) {
@@ -656,7 +737,7 @@ func slotsOfAll(calls []model.Call) (out []string) {
 }
 
 // others adds a call for every value that is in sight.
-func (r *reading) others(p *Phrases, c model.Call, f filling) (calls []model.Call, from [][]string) {
+func (r *reading) others(p *Phrases, c model.Call, f filling) (calls []model.Call, from [][]giver) {
 	calls, from = f.calls, f.from
 	for i := range p.Slots {
 		for _, src := range r.seen {
@@ -670,8 +751,8 @@ func (r *reading) others(p *Phrases, c model.Call, f filling) (calls []model.Cal
 			}
 			values[p.Slots[i].Name] = v
 			full, ok := filled(c, values)
-			same := func(o model.Call) bool { return o.Name == full.Name && slices.Equal(o.Args, full.Args) }
-			if ok && !slices.ContainsFunc(calls, same) {
+			known := func(o model.Call) bool { return o.Name == full.Name && slices.Equal(o.Args, full.Args) }
+			if ok && !slices.ContainsFunc(calls, known) {
 				calls, from = append(calls, full), append(from, nil)
 			}
 		}
@@ -732,8 +813,7 @@ func (r *reading) choose(p *Phrases, s *Slot, left map[string]bool) (from source
 }
 
 func (r *reading) looked(s *Slot) bool {
-	_, tried := r.outcome(*s.Looks)
-	return tried
+	return r.outcome(*s.Looks).tried
 }
 
 // findOut is the call that finds a slot's value: in memory by what a person calls it,
@@ -741,7 +821,7 @@ func (r *reading) looked(s *Slot) bool {
 func (r *reading) findOut(s *Slot) *model.Call {
 	if t := r.recall(); t != nil && r.setting != Ask && r.setting != LookFirst {
 		c := model.Call{Name: t.Name, Args: []model.Arg{{Name: "query", Value: s.Called}}}
-		if _, tried := r.outcome(c); !tried {
+		if !r.outcome(c).tried {
 			return &c
 		}
 	}
@@ -753,7 +833,7 @@ func (r *reading) findOut(s *Slot) *model.Call {
 			continue
 		}
 		c := model.Call{Name: t.Name, Args: []model.Arg{{Name: t.Params[0].Name, Value: "Which is " + s.Called + "?"}}}
-		if _, tried := r.outcome(c); !tried {
+		if !r.outcome(c).tried {
 			return &c
 		}
 	}

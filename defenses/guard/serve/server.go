@@ -498,6 +498,7 @@ func read(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 // mirror is a trial's [memory.View]: its store as the guard was told of it.
 type mirror struct {
 	memory.Picture
+	memory.Nowhere
 	now       time.Time
 	seed      uint64
 	trial     uint64

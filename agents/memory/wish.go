@@ -1,0 +1,272 @@
+package memory
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/memtox/memtox/internal/text"
+)
+
+// keeping is what somebody asks to keep by his words: the words that single a part
+// out of what he was shown, and the kinds of value, each with its weight.
+type keeping struct {
+	words []weighted // sorted
+	kinds [text.Kinds]float64
+	items []int // of a list, by number
+}
+
+type weighted struct {
+	word   uint64
+	weight float64
+}
+
+// Words beside the request itself ("That is where I book now. Please note it.") weigh
+// less, and a kind of value ("the mailbox", "when") as much as a rare word.
+const (
+	besideWeight = 0.6
+	kindWeight   = 1.5
+)
+
+// keeping reads the text as what the user says, once.
+func (ix *index) keeping() *keeping {
+	ix.wish.Do(func() {
+		if !text.Wishes(ix.text) {
+			return
+		}
+		k := &keeping{items: text.Numbered(ix.text)}
+		for _, s := range text.Sentences(ix.text) {
+			weight := besideWeight
+			if text.Wishes(s.Text) {
+				weight = 1
+			}
+			words, kinds := text.Meant(s.Text)
+			for _, w := range words {
+				k.add(text.Hash(text.Stem(w)), weight)
+			}
+			for _, kind := range kinds {
+				k.kinds[kind] = max(k.kinds[kind], kindWeight*weight)
+			}
+		}
+		ix.keeps = k
+	})
+	return ix.keeps
+}
+
+func (k *keeping) add(word uint64, weight float64) {
+	i, known := slices.BinarySearchFunc(k.words, word, byWord)
+	if !known {
+		k.words = slices.Insert(k.words, i, weighted{word, weight})
+	}
+	k.words[i].weight = max(k.words[i].weight, weight)
+}
+
+func byWord(w weighted, to uint64) int {
+	switch {
+	case w.word < to:
+		return -1
+	case w.word > to:
+		return 1
+	}
+	return 0
+}
+
+// statement is a sentence of a content as wishes see it.
+type statement struct {
+	words  []uint64 // stems of its content words, sorted
+	kinds  []text.ValueKind
+	number int // of an item of a list
+}
+
+// statements are the sentences of the text, read once.
+func (ix *index) statements() []statement {
+	ix.parts.Do(func() {
+		for _, s := range text.Sentences(ix.text) {
+			st := statement{number: numberBefore(ix.text[:s.Start])}
+			for _, t := range text.Tokens(s.Text) {
+				if !text.IsStopword(t.Text) {
+					st.words = append(st.words, text.Hash(text.Stem(t.Text)))
+				}
+			}
+			slices.Sort(st.words)
+			st.words = slices.Compact(st.words)
+			for _, v := range text.Values(s.Text) {
+				st.kinds = append(st.kinds, v.Kind)
+			}
+			ix.said = append(ix.said, st)
+		}
+	})
+	return ix.said
+}
+
+// numberBefore is the number of an item that begins behind it, 0 for none.
+func numberBefore(s string) int {
+	s = strings.TrimRight(s, " \t\"'")
+	if s = strings.TrimRight(s, ".):"); s == "" {
+		return 0
+	}
+	from := len(s)
+	for from > 0 && len(s)-from < 2 && s[from-1] >= '0' && s[from-1] <= '9' {
+		from--
+	}
+	n, _ := strconv.Atoi(s[from:])
+	return n
+}
+
+// wish is what the user asked to keep in a turn, among what he had been shown.
+type wish struct {
+	*keeping
+	turn  int
+	seen  int        // of the window, how much rare and most are about
+	rare  []float64  // how much each of the words tells
+	most  float64    // the weight of the sentence that is meant first of all
+	kind  bool       // it has a value of a kind that he names
+	only  [][]uint64 // words of the items that he names by number
+	newer int        // the last turn that brought content
+	few   bool       // it brought a few sentences
+}
+
+// share is how much of the weight of the sentence that is meant first of all another
+// one needs to be meant too: what a wish singles out may be said several times.
+const share = 0.5
+
+// Who asks to keep all of what he was shown means each of a few sentences, and none of
+// many in particular.
+const fewStatements = 3
+
+// A sentence without the kind of value that he names needs more, where another has it,
+// and what was noted of an item must have so much of its words.
+const (
+	shareOfOther = 0.8
+	sameItem     = 0.8
+)
+
+// meant reports whether the wish is for a text that came in a turn. Where his words
+// single out a part of what the user was shown, that part is meant, else all that came
+// last.
+func (w *wish) meant(m *Memory, turn int, content string) bool {
+	if turn > w.turn {
+		return false
+	}
+	if w.rare == nil || w.seen != len(m.window) {
+		w.read(m)
+	}
+	if len(w.words) == 0 && len(w.only) == 0 {
+		return turn == w.newer && w.few // "please save that"
+	}
+	for _, s := range m.opts.Cache.index(content).statements() {
+		if len(w.only) > 0 {
+			if slices.ContainsFunc(w.only, func(item []uint64) bool { return shared(item, s.words) >= sameItem*float64(len(s.words)) }) {
+				return true
+			}
+			continue
+		}
+		least := share
+		x, kind := w.weigh(&s)
+		if w.kind && !kind {
+			least = shareOfOther
+		}
+		if x > 0 && x >= least*w.most {
+			return true
+		}
+	}
+	return false
+}
+
+// shared is how many words two statements share.
+func shared(a, b []uint64) float64 {
+	n := 0
+	for _, w := range b {
+		if _, has := slices.BinarySearch(a, w); has {
+			n++
+		}
+	}
+	return float64(n)
+}
+
+// read holds the wish against what the user was shown up to then.
+func (w *wish) read(m *Memory) {
+	w.rare, w.most, w.newer, w.seen = make([]float64, len(w.words)), 0, 0, len(m.window)
+	w.only, w.kind = nil, false
+	var shown []statement
+	for i := range m.window {
+		if s := &m.window[i]; s.Origin.Class == External && s.Turn <= w.turn {
+			shown = append(shown, m.opts.Cache.index(s.Text).statements()...)
+			w.newer = max(w.newer, s.Turn)
+		}
+	}
+	n := 0
+	for i := range m.window {
+		if s := &m.window[i]; s.Origin.Class == External && s.Turn == w.newer {
+			n += len(m.opts.Cache.index(s.Text).statements())
+		}
+	}
+	w.few = n <= fewStatements
+	for i, k := range w.words {
+		n := 0
+		for j := range shown {
+			if _, has := slices.BinarySearch(shown[j].words, k.word); has {
+				n++
+			}
+		}
+		w.rare[i] = math.Log(1 + float64(len(shown))/float64(max(1, n)))
+	}
+	for i := range shown {
+		if x, kind := w.weigh(&shown[i]); x > w.most {
+			w.most, w.kind = x, kind
+		}
+		if n := shown[i].number; n > 0 && slices.Contains(w.items, n) {
+			w.only = append(w.only, shown[i].words)
+		}
+	}
+}
+
+// weigh is how much a sentence is what the user means, and whether it has a value of a
+// kind that he names.
+func (w *wish) weigh(s *statement) (float64, bool) {
+	sum, kind := 0., 0.
+	for i, k := range w.words {
+		if _, has := slices.BinarySearch(s.words, k.word); has {
+			sum += k.weight * w.rare[i]
+		}
+	}
+	for _, k := range s.kinds {
+		kind = max(kind, w.kinds[k])
+	}
+	return sum + kind, kind > 0
+}
+
+// askedFor reports whether the user asked, in this session and after one of the
+// segments had come, to keep what a text says.
+func (m *Memory) askedFor(l Lineage, content string) bool {
+	for _, k := range l {
+		if k.Segment == 0 {
+			continue
+		}
+		for i := range m.window {
+			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(s.Turn, content) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wasAsked reports whether the user asked to keep a text that came in a turn.
+func (m *Memory) wasAsked(turn int, content string) bool {
+	if m.opts.WholeTurns {
+		return m.asked[turn] != nil || m.asked[turn+1] != nil && !m.brought(turn+1)
+	}
+	for _, w := range m.asked {
+		if w.meant(m, turn, content) {
+			return true
+		}
+	}
+	return false
+}
+
+// brought reports whether a turn brought content.
+func (m *Memory) brought(turn int) bool {
+	return slices.ContainsFunc(m.window, func(s Segment) bool { return s.Turn == turn && s.Origin.Class == External })
+}

@@ -1,0 +1,183 @@
+package guard
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
+)
+
+// facts are the sentences of the user's own records, found by their words. They are
+// what a claim from outside is held against.
+//
+// They are learned when the guard is opened and follow Committed from then on. They are
+// bounded: what comes when they are full bears nothing out and contradicts nothing.
+type facts struct {
+	all  []fact
+	by   map[uint64][]int32 // by word
+	of   map[string][]int32 // by record
+	free []int32
+}
+
+// fact is one sentence.
+type fact struct {
+	text  string
+	words []uint64 // sorted
+	kinds kindSet
+}
+
+// Bounds of what is remembered, and of how many sentences one claim is compared with.
+const (
+	maxFacts    = 1 << 17
+	maxCompared = 256
+)
+
+// maxRead bounds what is read of a content for what it says, in bytes. The presets
+// refuse longer contents.
+const maxRead = 64 << 10
+
+// kindSet is a set of kinds of value.
+type kindSet uint32
+
+func (k kindSet) has(of text.ValueKind) bool { return k&(1<<of) != 0 }
+
+func kindsIn(s string) (k kindSet) {
+	for _, v := range text.Values(s) {
+		k |= 1 << v.Kind
+	}
+	return k
+}
+
+// distinct are the kinds that a sentence about something else has: a mailbox beside a
+// place to meet.
+const distinct = kindSet(1<<text.Account | 1<<text.Email | 1<<text.Phone | 1<<text.URL | 1<<text.Host | 1<<text.Money | 1<<text.Path)
+
+// kindsOf are the kinds of value by which a type is known in a text. The other types,
+// such as names and choices, are known by nothing.
+var kindsOf = map[world.Type]kindSet{
+	"account": 1<<text.Account | 1<<text.ID, "mailbox": 1 << text.Email, "phone": 1 << text.Phone,
+	"url": 1<<text.URL | 1<<text.Host, "host": 1<<text.Host | 1<<text.IP, "path": 1 << text.Path, "money": 1 << text.Money,
+	"date": 1 << text.DateTime, "time": 1 << text.DateTime, "datetime": 1 << text.DateTime, "command": 1 << text.Command,
+	"version": 1 << text.Version,
+}
+
+// own reports whether a record is the user's word or the operator's, and not what a tool
+// of the user's said.
+func own(r *memory.Record) bool {
+	c := leastClass(r)
+	return c == memory.System || c == memory.User && (r.Origin.Medium == memory.Chat || r.Origin.Medium == "")
+}
+
+func (f *facts) learn(r *memory.Record) {
+	if !own(r) || r.Principal == everybody && leastClass(r) < memory.System || !r.State.Visible() {
+		return
+	}
+	for _, s := range text.Sentences(text.Cut(r.Text, maxRead)) {
+		if len(f.all)-len(f.free) >= maxFacts {
+			return
+		}
+		words := wordsOf(s.Text)
+		if len(words) < 2 {
+			continue
+		}
+		at := int32(len(f.all))
+		if n := len(f.free); n > 0 {
+			at, f.free = f.free[n-1], f.free[:n-1]
+		} else {
+			f.all = append(f.all, fact{})
+		}
+		if f.by == nil {
+			f.by, f.of = map[uint64][]int32{}, map[string][]int32{}
+		}
+		f.all[at] = fact{s.Text, words, kindsIn(s.Text)}
+		f.of[r.ID] = append(f.of[r.ID], at)
+		for _, w := range words {
+			f.by[w] = append(f.by[w], at)
+		}
+	}
+}
+
+func (f *facts) forget(id string) {
+	for _, at := range f.of[id] {
+		for _, w := range f.all[at].words {
+			left := slices.DeleteFunc(f.by[w], func(o int32) bool { return o == at })
+			if f.by[w] = left; len(left) == 0 {
+				delete(f.by, w)
+			}
+		}
+		f.all[at] = fact{}
+		f.free = append(f.free, at)
+	}
+	delete(f.of, id)
+}
+
+func (f *facts) committed(c memory.Change) {
+	if c.Prior != nil {
+		f.forget(c.Prior.ID)
+	}
+	f.forget(c.Record.ID)
+	if c.Op != memory.Remove {
+		f.learn(&c.Record)
+	}
+}
+
+// near are the sentences that share the rarest words with a claim, each once.
+func (f *facts) near(c *claim) []int32 {
+	words := slices.Clone(c.all)
+	slices.SortFunc(words, func(a, b uint64) int { return cmp.Or(cmp.Compare(len(f.by[a]), len(f.by[b])), cmp.Compare(a, b)) })
+	var out []int32
+	for _, w := range words {
+		if len(out) >= maxCompared {
+			break
+		}
+		said := f.by[w]
+		out = append(out, said[:min(len(said), maxCompared)]...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Two sentences are about the same from these shares of common words on. Where their
+// values are of one kind that few others have, less will do. Both were found on the
+// split tune of memtox-bench, where nothing lies near them.
+const (
+	sameMatter = 0.5
+	sameKind   = 0.4
+)
+
+// weigh says what the user's own records make of a claim: the sentence that is nearest
+// to it decides.
+func (f *facts) weigh(c *claim) evidence {
+	best, out := 0., noEvidence
+	for _, at := range f.near(c) {
+		s := &f.all[at]
+		near := c.nearness(s.words)
+		if near < best {
+			continue
+		}
+		best, out = near, noEvidence
+		switch kinds := kindsOf[c.of]; {
+		case kinds != 0 && (s.kinds&kinds == 0 || near < sameKind),
+			kinds == 0 && (s.kinds&distinct&^c.kinds != 0 || near < sameMatter):
+		case c.saidIn(s.text):
+			out = agrees
+		default:
+			out = memoryAgainst
+		}
+	}
+	return out
+}
+
+// wordsOf are the stems of the content words of a text, hashed and sorted.
+func wordsOf(s string) []uint64 {
+	var out []uint64
+	for _, t := range text.Tokens(s) {
+		if !text.IsStopword(t.Text) {
+			out = append(out, text.Hash(text.Stem(t.Text)))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

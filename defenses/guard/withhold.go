@@ -1,0 +1,106 @@
+package guard
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/text"
+)
+
+//go:embed withhold.yaml
+var withholdYAML []byte
+
+// withholdWords are token patterns (package internal/text) by family.
+var withholdWords = text.Lists[map[string][]string]("guard: withhold.yaml", withholdYAML)
+
+// The families of what a recall withholds.
+const (
+	leavesOut    = "leaves_out"   // that something is not to be done
+	usersLiking  = "users_liking" // what the user likes or wants
+	contradicted = "contradicted" // a value that the user's own records have otherwise
+)
+
+var withholds = sync.OnceValue(func() map[string]*text.Patterns {
+	out := map[string]*text.Patterns{}
+	for family, list := range *withholdWords() {
+		p, err := text.NewPatterns(list)
+		if err != nil {
+			panic("guard: withhold.yaml: " + err.Error()) // it is part of the program
+		}
+		out[family] = p
+	}
+	return out
+})
+
+// withhold finds the sentences of an outsider's record that no call would show to the
+// action gate: that something is not to be done, what the user likes, and, for answers,
+// what his own records contradict. It returns what is left.
+func (g *gate) withhold(s string) string {
+	var b strings.Builder
+	sentences := text.Sentences(s)
+	took := false
+	for _, st := range sentences {
+		family := g.withheld(st.Text)
+		if family == "" {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(st.Text)
+			continue
+		}
+		f := found(WithheldCheck, Medium, family, withheldNotes[family])
+		f.Family, f.Start, f.End = family, st.Start, st.End
+		g.subject.add(f)
+		took = true
+	}
+	if !took {
+		return s
+	}
+	return b.String()
+}
+
+var withheldNotes = map[string]string{
+	leavesOut:    "an outside source says what is not to be done",
+	usersLiking:  "an outside source says what the user likes or wants",
+	contradicted: "the user's own memory says otherwise",
+}
+
+func (g *gate) withheld(sentence string) string {
+	for _, family := range []string{leavesOut, usersLiking} {
+		if withholds()[family].Match(text.Fold(sentence)) {
+			return family
+		}
+	}
+	if g.otherwise(sentence) {
+		return contradicted
+	}
+	return ""
+}
+
+// typesOf are the types by which a sentence's values are compared without a tool that
+// wants them.
+var typesOf = []world.Type{"account", "mailbox", "phone", "url", "host"}
+
+// otherwise reports whether the user's own records have another value for what a
+// sentence gives one for.
+func (g *gate) otherwise(sentence string) bool {
+	if len(g.facts.by) == 0 {
+		return false
+	}
+	for _, v := range text.Values(sentence) {
+		i := slices.IndexFunc(typesOf, func(t world.Type) bool { return kindsOf[t].has(v.Kind) })
+		if i < 0 || v.Kind == text.ID {
+			continue
+		}
+		c := &claim{of: typesOf[i], value: v.Text}
+		c.add(sentence)
+		slices.Sort(c.all)
+		if c.all = slices.Compact(c.all); g.facts.weigh(c) == memoryAgainst {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package text
+
+import (
+	_ "embed"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed wish.yaml
+var wishYAML []byte
+
+var wishWords = Lists[struct {
+	Strong, Weak, Spoken, Lead, Negation, Between, Pointer, Pointed, Void Words
+	Inside, Subject, Goes, Whose, Place, Items                            Words
+	Counts, Ordinals                                                      []string
+	Kinds                                                                 map[string]Words
+}]("wish.yaml", wishYAML)
+
+// Wishes reports whether the user's words ask to keep content that stands elsewhere, in
+// more of the ways in which people ask than [AsksToKeep] knows, by which the older sets
+// were measured: "whatever she says of it, keep", "that goes into your memory". Like that
+// it is a matter of form alone, the same for every model and every defense.
+func Wishes(said string) bool {
+	var room [64]Token
+	w, toks := wishWords(), AppendTokens(room[:0], said)
+	pointed := false // at something, before the verb
+	for i, t := range toks {
+		if i > 1 && (w.Goes[toks[i-1].Text] && w.Place[t.Text] || w.Goes[toks[i-2].Text] && w.Whose[toks[i-1].Text] && w.Place[t.Text]) {
+			return true // "that goes into your memory"
+		}
+		word, _, _ := strings.Cut(strings.ReplaceAll(t.Text, "’", "'"), "'")
+		pointed = pointed || w.Pointer[word]
+		plain := w.Strong[t.Text]
+		if !plain && !w.Weak[t.Text] && !w.Spoken[t.Text] || i > 0 && w.Negation[toks[i-1].Text] {
+			continue
+		}
+		if first := i == 0 || w.Lead[toks[i-1].Text] || breaks(said[toks[i-1].End:t.Start]); !plain && !first {
+			if !w.Inside[t.Text] || w.Subject[toks[i-1].Text] {
+				continue // "what they put on the list", "the service log of the pumps"
+			}
+		} else if pointed && (i+1 == len(toks) || breaks(said[t.End:toks[i+1].Start])) {
+			return true // "whatever she says of it, keep"
+		}
+		for j, u := range toks[i+1 : min(i+7, len(toks))] {
+			// "That I …", "that my …": the user says the content in their own words.
+			next := i + j + 2
+			own := u.Text == "that" && next < len(toks) && !w.Pointed[toks[next].Text]
+			if word, _, _ := strings.Cut(strings.ReplaceAll(u.Text, "’", "'"), "'"); w.Pointer[word] && !own {
+				return true
+			}
+			if !w.Between[u.Text] {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// breaks reports whether what stands between two words ends a clause.
+func breaks(s string) bool { return strings.ContainsAny(s, ".,:;!?—–(\"“-»") }
+
+// Numbered returns the numbers of the items that a request names: step 3, the third
+// point.
+func Numbered(said string) (out []int) {
+	w, toks := wishWords(), Tokens(said)
+	number := func(s string) int {
+		if n, err := strconv.Atoi(s); err == nil && n > 0 && n < 100 {
+			return n
+		}
+		return 1 + max(slices.Index(w.Counts, s), slices.Index(w.Ordinals, s))
+	}
+	for i, t := range toks {
+		n := number(t.Text)
+		if n == 0 {
+			continue
+		}
+		before, behind := i > 0 && w.Items[toks[i-1].Text], i+1 < len(toks) && w.Items[toks[i+1].Text]
+		first := i == 0 || strings.ContainsAny(said[toks[i-1].End:t.Start], ".!?")
+		if before || behind && slices.Contains(w.Ordinals, t.Text) || first && slices.Contains(w.Counts, t.Text) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Meant returns what of a sentence single out what somebody asks to keep: its words
+// ("Please remember what they write about the account" means what has the word
+// account), and the kinds of value that they name. None is meant where he says only
+// "save this".
+func Meant(sentence string) (words []string, kinds []ValueKind) {
+	w := wishWords()
+	for _, t := range Tokens(sentence) {
+		if !IsStopword(t.Text) && !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] && !w.Void[t.Text] {
+			words = append(words, t.Text)
+		}
+		for name, of := range w.Kinds {
+			if of[t.Text] {
+				for k, n := range valueKindNames {
+					if n == name {
+						kinds = append(kinds, ValueKind(k))
+					}
+				}
+			}
+		}
+	}
+	return words, kinds
+}
+
+// Means reports whether a text has one of the words that the sentences mean by which
+// somebody asks to keep something, or they mean none.
+func Means(said, s string) bool {
+	meant := map[string]bool{}
+	for _, st := range Sentences(said) {
+		if Wishes(st.Text) {
+			words, _ := Meant(st.Text)
+			for _, w := range words {
+				meant[Stem(w)] = true
+			}
+		}
+	}
+	return len(meant) == 0 || slices.ContainsFunc(Tokens(s), func(t Token) bool { return meant[Stem(t.Text)] })
+}
