@@ -154,12 +154,17 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 				unread := false // in what the agent was sent; the exchanges beside it have all that went over the wire
 				for _, x := range said.Sessions {
 					for _, raw := range x.Messages {
-						var m struct{ Calls []json.RawMessage }
+						var m struct {
+							Calls []json.RawMessage
+							Parts []struct{ Text string }
+						}
 						if err := json.Unmarshal(raw, &m); err != nil {
 							t.Fatal(err)
 						}
 						calls += int32(len(m.Calls))
-						unread = unread || bytes.Contains(raw, []byte("could not be read"))
+						for _, p := range m.Parts {
+							unread = unread || strings.Contains(p.Text, "could not be read")
+						}
 					}
 				}
 				if calls != row.ToolCalls || unread {
@@ -169,7 +174,8 @@ func TestMalformedCallsAreCorrectedOrNotScored(t *testing.T) {
 			}
 		}
 		injected := s.Stats().Faults[proxy.MalformedCall]
-		if len(rows) != len(clean) || injected != retries+failed {
+		// The first question, before the first trial, may be spoilt as well, twice at most.
+		if extra := injected - retries - failed; len(rows) != len(clean) || extra < 0 || extra > 2 {
 			t.Errorf("%s: %d rows of %d; %d calls were spoilt, %d made again, %d trials given up", name, len(rows), len(clean),
 				injected, retries, failed)
 		}

@@ -2,9 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"math"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/memtox/memtox/agents/proxy"
@@ -152,7 +157,22 @@ func TestCapsStopARunThatCanBeResumed(t *testing.T) {
 }
 
 func TestATrialThatTakesTooLongIsNotScored(t *testing.T) {
-	_, url := guardServer(t, proxy.Options{Faults: proxy.Faults{proxy.Hang: 1}})
+	_, real := guardServer(t, proxy.Options{})
+	to, err := neturl.Parse(real)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass, posts := httputil.NewSingleHostReverseProxy(to), new(atomic.Int32)
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && posts.Add(1) > 2 { // it answers when it is asked before the first trial
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+			return
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(h.Close)
+	url := h.URL
 	c := newConsole(t)
 	code := c.run(strings.Fields("run --model openai:reference --base-url " + url +
 		"/v1 --dataset memtox-smoke --agent hermes --defense none --limit 4 --set trial_timeout=100ms --format json --out slow")...)
