@@ -126,16 +126,29 @@ func (p *Page) Size(width, height int64, colours string) {
 // Eval evaluates an expression of JavaScript into a Go value.
 func (p *Page) Eval(expression string, into any) {
 	p.t.Helper()
-	p.Run(chromedp.Evaluate(expression, into, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	p.Run(evaluate(expression, into))
 }
 
-// Wait waits until an expression is true.
+func evaluate(expression string, into any) chromedp.Action {
+	return chromedp.Evaluate(expression, into, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) })
+}
+
+// leaves tells whether an expression was lost because its page gave way to another.
+func leaves(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"Inspected target navigated", "Execution context was destroyed",
+		"Cannot find context", "Promise was collected"}, func(s string) bool { return strings.Contains(err.Error(), s) })
+}
+
+// Wait waits until an expression, or what it promises, is true, on this page or the one
+// that follows it.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	until := time.Now().Add(15 * time.Second)
 	for {
 		var ok bool
-		p.Eval("!!("+expression+")", &ok)
+		if err := chromedp.Run(p.ctx, evaluate("Promise.resolve("+expression+").then(Boolean)", &ok)); err != nil && !leaves(err) {
+			p.t.Fatal(err)
+		}
 		if ok {
 			return
 		}
