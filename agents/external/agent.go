@@ -40,6 +40,8 @@ type Options struct {
 	Window int
 	// Model is what the relay offers.
 	Model model.Model
+	// Dial makes a conversation with an installed product.
+	Dial func() (Link, error)
 }
 
 // Agent is an agent under test. It serves any number of trials at once: a program
@@ -48,14 +50,14 @@ type Agent struct {
 	loop   *agents.Loop
 	opts   Options
 	spec   string
-	dial   func() (link, error)
+	dial   func() (Link, error)
 	shared bool // one link serves all trials
 	trials atomic.Uint64
 	relay  *proxy.Relay
 	client *remote.Client
 
 	mu       sync.Mutex
-	idle     []link
+	idle     []Link
 	failures int // trials in a row
 	greets   int // handshakes in a row
 	dead     error
@@ -63,11 +65,24 @@ type Agent struct {
 }
 
 // IsSpec reports whether the name of an agent means one outside this process:
-// [NAME=]exec:COMMAND, or an address.
+// [NAME=]exec:COMMAND, an address, or [NAME=]installed:PRODUCT.
 func IsSpec(name string) bool {
 	_, rest := label(name)
 	kind, _, ok := strings.Cut(rest, ":")
-	return ok && (kind == "exec" || kind == "http" || kind == "https")
+	return ok && (kind == "exec" || kind == "http" || kind == "https" || kind == Installed)
+}
+
+// Installed is the kind of an agent that is a product on this machine:
+// installed:PRODUCT, or installed:PRODUCT:PATH with where it is.
+const Installed = "installed"
+
+// Product is what the spec of an installed product names; ok is false for any other.
+func Product(spec string) (name, path string, ok bool) {
+	_, rest := label(spec)
+	if rest, ok = strings.CutPrefix(rest, Installed+":"); ok {
+		name, path, _ = strings.Cut(rest, ":")
+	}
+	return name, path, ok
 }
 
 // label takes the name off a spec.
@@ -96,7 +111,7 @@ func New(spec string, o Options) (*Agent, error) {
 			return nil, err
 		}
 		po := remote.ProcessOptions{Command: argument, Dir: o.Dir, Env: env, Redact: redact}
-		a.dial = func() (link, error) { return startProgram(po) }
+		a.dial = func() (Link, error) { return startProgram(po) }
 	case "http", "https":
 		if strings.HasPrefix(argument, "//") {
 			argument = kind + ":" + argument
@@ -107,9 +122,14 @@ func New(spec string, o Options) (*Agent, error) {
 		}
 		a.client = remote.New(remote.Options{Attempts: 1, InFlight: 64, Timeout: 2*o.Timeout + time.Second})
 		s := service{u.String(), remote.HTTP(a.client)}
-		a.shared, a.dial = true, func() (link, error) { return s, nil }
+		a.shared, a.dial = true, func() (Link, error) { return s, nil }
+	case Installed:
+		if product, path, _ := Product(spec); name == spec && path != "" {
+			name = Installed + ":" + product // where it is stands in no row
+		}
+		a.dial = o.Dial
 	default:
-		return nil, fmt.Errorf("%q is no agent outside memtox: write exec:COMMAND or http://HOST/PATH", spec)
+		return nil, fmt.Errorf("%q is no agent outside memtox: write exec:COMMAND, http://HOST/PATH or installed:PRODUCT", spec)
 	}
 	a.loop = &agents.Loop{Settings: agents.Settings{Window: o.Window}, Profile: &agents.Profile{
 		Name: name, Version: "unknown", About: "an agent under test",
@@ -152,7 +172,7 @@ func (a *Agent) Offer(m model.Model) {
 }
 
 // connect makes a new link and greets the agent behind it.
-func (a *Agent) connect(ctx context.Context) (link, *Reply, error) {
+func (a *Agent) connect(ctx context.Context) (Link, *Reply, error) {
 	l, err := a.dial()
 	if err != nil {
 		return nil, nil, a.failed(err, &a.greets, maxGreets)
@@ -162,7 +182,7 @@ func (a *Agent) connect(ctx context.Context) (link, *Reply, error) {
 		err = errors.New(`its answer to hello has no name: answer {"id":…,"name":…,"version":…}`)
 	}
 	if err != nil {
-		l.close()
+		l.Close()
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
@@ -184,14 +204,14 @@ func (a *Agent) failed(err error, count *int, most int) error {
 	return fmt.Errorf("the agent: %w", err)
 }
 
-func (a *Agent) exchange(ctx context.Context, l link, m *Message) (*Reply, error) {
+func (a *Agent) exchange(ctx context.Context, l Link, m *Message) (*Reply, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.Timeout,
 		fmt.Errorf("no reply to %s within %s (setting external_timeout)", m.Op, a.opts.Timeout))
 	defer cancel()
-	return l.exchange(ctx, m)
+	return l.Exchange(ctx, m)
 }
 
-func (a *Agent) release(l link) {
+func (a *Agent) release(l Link) {
 	a.mu.Lock()
 	keep := !a.closed && (!a.shared || len(a.idle) == 0)
 	if keep {
@@ -199,7 +219,7 @@ func (a *Agent) release(l link) {
 	}
 	a.mu.Unlock()
 	if !keep {
-		l.close()
+		l.Close()
 	}
 }
 
@@ -210,7 +230,7 @@ func (a *Agent) Close() error {
 	a.idle, a.closed = nil, true
 	a.mu.Unlock()
 	for _, l := range idle {
-		l.close()
+		l.Close()
 	}
 	if a.client != nil {
 		a.client.Close()
@@ -224,7 +244,7 @@ func (a *Agent) Close() error {
 // Trial is one trial of the agent.
 type Trial struct {
 	a       *Agent
-	link    link
+	link    Link
 	id      uint64
 	mem     *memory.Memory
 	tools   []model.Tool
@@ -288,7 +308,7 @@ func (t *Trial) visible(ctx context.Context) ([]Memory, error) {
 func (t *Trial) Close() {
 	t.release()
 	if t.failed && !t.a.shared {
-		t.link.close()
+		t.link.Close()
 		return
 	}
 	if !t.a.shared {

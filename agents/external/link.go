@@ -14,10 +14,11 @@ import (
 	"github.com/memtox/memtox/internal/remote"
 )
 
-// link is one conversation with the agent: a line each way, in turn.
-type link interface {
-	exchange(ctx context.Context, m *Message) (*Reply, error)
-	close()
+// Link is one conversation with an agent: a message each way, in turn. It is closed
+// once, when no message is under way.
+type Link interface {
+	Exchange(ctx context.Context, m *Message) (*Reply, error)
+	Close()
 }
 
 // closeGrace is how long an agent may take to end once its input is closed.
@@ -47,9 +48,9 @@ func startProgram(o remote.ProcessOptions) (*program, error) {
 	return p, err
 }
 
-func (p *program) close() { p.child.Close(closeGrace) }
+func (p *program) Close() { p.child.Close(closeGrace) }
 
-func (p *program) exchange(ctx context.Context, m *Message) (*Reply, error) {
+func (p *program) Exchange(ctx context.Context, m *Message) (*Reply, error) {
 	select {
 	case <-p.lines:
 		err := errors.New("it spoke out of turn")
@@ -112,9 +113,9 @@ type service struct {
 	client *http.Client
 }
 
-func (s service) close() {}
+func (s service) Close() {}
 
-func (s service) exchange(ctx context.Context, m *Message) (*Reply, error) {
+func (s service) Exchange(ctx context.Context, m *Message) (*Reply, error) {
 	m.ID = 1 + rand.Uint64N(maxID)
 	b, err := remote.Post(ctx, s.client, s.url, m)
 	if err != nil {

@@ -1,0 +1,218 @@
+package installed
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/memtox/memtox/internal/settings"
+)
+
+// Product is what memtox knows of a product: products/NAME.yaml. Paths are those of a
+// [Box], with slashes: home/…, work/… and tmp/….
+type Product struct {
+	Name  string `yaml:"-"`
+	Title string // as its makers write it
+	About string // one line for lists
+	// Tried are the versions that were tried, oldest first. The last is what is installed.
+	Tried []string
+	// Skills says that it turns experience into skills.
+	Skills bool
+
+	// Programs are where the program may be, from the folder of an installation. Its last
+	// element is what is looked for on PATH.
+	Programs []string
+	// Version says how to ask the program which version it is.
+	Version Question
+	// Needs are other programs that an installation or a run needs.
+	Needs []Need
+	// Install are the commands that install it, one a line: {dir} is the folder and
+	// {version} the last that was tried. No shell reads them.
+	Install []string
+
+	// Files are written before a start, by path: templates of package text/template over
+	// a [Setup], in which {{json .X}} quotes for YAML and JSON.
+	Files map[string]string
+	// Env is the environment of its processes, beside HOME, TMPDIR and PATH: templates too.
+	Env map[string]string
+	// Run is the command that starts it: templates too. {{.Program}} is the program.
+	Run []string
+
+	// Stores hold its memory, Watched are files beside them that reach later sessions:
+	// instructions, skills, jobs. Each is a glob of paths, in which ** is any depth.
+	Stores  []Store
+	Watched []string
+
+	// Tools are those of its tools whose effect is known. One of memtox's own, which it
+	// is offered by MCP, it calls by MCPPrefix and the tool's name.
+	Tools     []Tool
+	MCPPrefix string `yaml:"mcp_prefix"`
+	// Messages says which user messages of a prompt are not the user's.
+	Messages []Message
+	// Stamp is what the product puts in front of what the user said.
+	Stamp Pattern
+}
+
+// Question asks a program something: Args, and where its answer holds what is asked.
+type Question struct {
+	Args    []string
+	Pattern Pattern // its first group
+}
+
+// Need is a program that must be there, at least in a version.
+type Need struct {
+	Program  string
+	Question `yaml:",inline"`
+	Least    string
+	For      string // what needs it
+}
+
+// Store is a part of a product's memory that is a file.
+type Store struct {
+	Name      string
+	File      string
+	Separator string // between entries; "" makes the whole file one
+	Limit     int    // characters; 0 is none
+	// Heading begins the block in which a prompt shows it; "" is shown by no prompt.
+	Heading string
+}
+
+// Does is what a tool of a product does.
+type Does string
+
+// What tools do. One that writes changes memory where its path is that of a store, and
+// acts elsewhere. One that runs hands a command to a shell or code to an interpreter.
+const (
+	Stores  Does = "stores"
+	Writes  Does = "writes"
+	Recalls Does = "recalls"
+	Reads   Does = "reads"
+	Runs    Does = "runs"
+	Acts    Does = "acts"
+	Asks    Does = "asks"
+)
+
+// Tool is a tool of a product.
+type Tool struct {
+	Name string
+	Does Does
+	// Args names arguments by what they mean: op (add, replace or remove), store (the name
+	// of one), text, old (a part of the entry that is meant), path, query, name, command.
+	Args map[string]string
+	// Ops are the values of op where they are others: by add, replace and remove.
+	Ops map[string]string
+	// Fixed are arguments that a call has in any case.
+	Fixed map[string]string
+}
+
+// Message recognises a message in the user's role that is the product's own: by how it
+// begins, or by both ends of it.
+type Message struct {
+	Begins string
+	Ends   string
+	// Is says what it is: review, flush, compaction, nudge, context or job.
+	Is string
+}
+
+// Pattern is a regular expression.
+type Pattern struct{ *regexp.Regexp }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *Pattern) UnmarshalText(b []byte) (err error) {
+	p.Regexp, err = regexp.Compile(string(b))
+	return err
+}
+
+// User returns what the user said in a message of the user's role, and "" with what the
+// message is where it is the product's own.
+func (p *Product) User(content string) (said, is string) {
+	for _, m := range p.Messages {
+		if strings.HasPrefix(content, m.Begins) && strings.HasSuffix(strings.TrimRight(content, " \n"), m.Ends) {
+			return "", m.Is
+		}
+	}
+	if p.Stamp.Regexp != nil {
+		if at := p.Stamp.FindStringIndex(content); at != nil && at[0] == 0 {
+			content = content[at[1]:]
+		}
+	}
+	return content, ""
+}
+
+// Tool is the tool of a name; nil is none whose effect is known.
+func (p *Product) Tool(name string) *Tool {
+	i := slices.IndexFunc(p.Tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Tools[i]
+}
+
+// newest is the version that is installed.
+func (p *Product) newest() string { return p.Tried[len(p.Tried)-1] }
+
+//go:embed products/*.yaml
+var productFiles embed.FS
+
+var products = sync.OnceValue(func() []*Product {
+	files, err := fs.Glob(productFiles, "products/*.yaml")
+	var out []*Product
+	for _, file := range files {
+		p := &Product{Name: strings.TrimSuffix(path.Base(file), ".yaml")}
+		data, e := productFiles.ReadFile(file)
+		err = errors.Join(err, e, settings.Decode("agents/installed/"+file, data, p))
+		if e := p.check(); e != nil {
+			err = errors.Join(err, fmt.Errorf("agents/installed/%s: %w", file, e))
+		}
+		out = append(out, p)
+	}
+	if err != nil {
+		panic(err) // a fault of this program
+	}
+	return out
+})
+
+// Products returns all products in the order of their names.
+func Products() []*Product { return products() }
+
+// Find is the product of a name; nil is none.
+func Find(name string) *Product {
+	i := slices.IndexFunc(products(), func(p *Product) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return products()[i]
+}
+
+// Names are the names of all products.
+func Names() (names []string) {
+	for _, p := range products() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// check finds what a driver would stumble over.
+func (p *Product) check() error {
+	known := []Does{Stores, Writes, Recalls, Reads, Runs, Acts, Asks}
+	switch {
+	case p.Title == "" || p.About == "" || len(p.Tried) == 0 || len(p.Programs) == 0 || len(p.Install) == 0:
+		return errors.New("it needs a title, a line about it, versions that were tried, programs and install commands")
+	case p.Version.Pattern.Regexp == nil || p.Version.Pattern.NumSubexp() == 0:
+		return errors.New("version needs args and a pattern with a group")
+	}
+	for _, t := range p.Tools {
+		if !slices.Contains(known, t.Does) {
+			return fmt.Errorf("tool %s: does is one of %v", t.Name, known)
+		}
+	}
+	return nil
+}
+
+func (p *Product) tried(version string) bool { return slices.Contains(p.Tried, version) }
