@@ -19,6 +19,7 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/defenses/guard/pending"
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/guard/store"
@@ -40,11 +41,13 @@ type guardServe struct {
 	http, tlsCert, tlsKey string
 	mcp                   bool
 	store, key, writer    string
+	pending               pending.Options
 	limits                serve.Limits
 	server                serve.Server // what it allows of trials
 	sealEvery             time.Duration
 	sealAfter             int
 	sealKey               string
+	sealing               *serve.Sealer // of the store, nil for none
 }
 
 func newGuardServe(env *Env, c *cobra.Command) action {
@@ -55,7 +58,10 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate of the HTTP server, in PEM")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with its private key, in PEM")
 	fs.BoolVar(&o.mcp, "mcp", false, "Speak the Model Context Protocol on standard input and output")
-	fs.StringVar(&o.store, "store", "", "`FILE` that the memory of --mcp is kept in")
+	fs.StringVar(&o.store, "store", "", "`FILE` that the memory of --mcp is kept in, and what waits for a person")
+	fs.DurationVar(&o.pending.Keep, "pending-for", pending.DefaultKeep, "How long a call waits for a person, may be "+
+		"made once it is approved, and stays refused")
+	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most writes and calls that wait for a person")
 	fs.StringVar(&o.key, "key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, "+
 		"or a key of the process)")
 	fs.StringVar(&o.writer, "writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp "+
@@ -109,22 +115,20 @@ func (o *guardServe) check() error {
 		return &settings.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
 	case o.mcp && o.http != "":
 		return &settings.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
-	case !o.mcp && o.store != "":
-		return &settings.Problem{What: "--store is for --mcp: without it the agent keeps its own store"}
 	case o.http == "" && (o.tlsCert != "" || o.tlsKey != ""):
 		return &settings.Problem{What: "--tls-cert and --tls-key are for --http"}
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return &settings.Problem{What: "--tls-cert and --tls-key go together"}
 	case o.limits.Body < 1 || o.limits.Concurrent < 1 || o.limits.Time <= 0 || o.limits.Connections < 1 ||
-		o.server.Idle <= 0 || o.server.Trials < 1 || o.server.Memory < 1:
+		o.server.Idle <= 0 || o.server.Trials < 1 || o.server.Memory < 1 || o.pending.Keep <= 0 || o.pending.Most < 1:
 		return &settings.Problem{What: "--max-body, --max-concurrent, --timeout, --max-connections, --trial-idle, " +
-			"--max-trials and --max-trial-bytes must be more than 0"}
+			"--max-trials, --max-trial-bytes, --pending-for and --max-pending must be more than 0"}
 	}
 	return nil
 }
 
 // serveGates answers the guard protocol, on standard input and output or over HTTP.
-func (o *guardServe) serveGates(ctx context.Context, policy string) error {
+func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) {
 	most, err := o.writerClass(memory.User)
 	if err != nil {
 		return err
@@ -135,7 +139,15 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) error {
 			return err
 		}
 	}
-	if err := o.readKeys(); err != nil {
+	if o.store != "" {
+		st, done, failed := o.openStore(ctx)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		s.Pending = o.list(st)
+		o.Policy.Authority.By = guard.Show // there is somebody to show the call to
+	} else if err := o.readKeys(); err != nil {
 		return err
 	}
 	metrics := serve.NewMetrics()
@@ -256,26 +268,15 @@ func (o *guardServe) serveMemory(ctx context.Context) (err error) {
 	if opts.Writer, err = o.writerClass(memory.Agent); err != nil {
 		return err
 	}
-	if o.store != "" {
-		st, err := store.Open(ctx, o.env.path(o.store), store.Options{})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, st.Close()) }()
-		opts.Store = st
-		if o.sealEvery > 0 || o.sealAfter > 0 {
-			if opts.Sealer, err = o.sealer(ctx, st); err != nil {
-				return err
-			}
-			sealing, done := context.WithCancel(context.WithoutCancel(ctx)) // calls in flight are finished, and sealed
-			var sealer sync.WaitGroup
-			sealer.Go(func() { opts.Sealer.Run(sealing) })
-			defer func() { done(); sealer.Wait() }() // before the store is closed
-		}
-		o.key = cmp.Or(o.key, o.store+".guard-key")
-	}
 	o.Keys, o.Agent = signed.Fresh(), serve.Agent
-	if err := o.readKeys(); err != nil {
+	if o.store != "" {
+		st, done, failed := o.openStore(ctx)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		opts.Store, opts.Sealer, opts.Pending = st, o.sealing, o.list(st)
+	} else if err := o.readKeys(); err != nil {
 		return err
 	}
 	if opts.Guard, err = guard.New(o.Options); err != nil {
@@ -290,6 +291,47 @@ func (o *guardServe) serveMemory(ctx context.Context) (err error) {
 		return fmt.Errorf("serving the memory: %w", err)
 	}
 	return nil
+}
+
+// openStore opens the store, reads its keys and begins to seal it. What it returns ends
+// that, and closes the store.
+func (o *guardServe) openStore(ctx context.Context) (st *store.History, done func() error, err error) {
+	if st, err = store.Open(ctx, o.env.path(o.store), store.Options{}); err != nil {
+		return nil, nil, err
+	}
+	end := func() {}
+	done = func() error { end(); return st.Close() }
+	if o.sealEvery > 0 || o.sealAfter > 0 {
+		if o.sealing, err = o.sealer(ctx, st); err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+		sealing, stop := context.WithCancel(context.WithoutCancel(ctx)) // calls in flight are finished, and sealed
+		var sealer sync.WaitGroup
+		sealer.Go(func() { o.sealing.Run(sealing) })
+		end = func() { stop(); sealer.Wait() } // before the store is closed
+	}
+	o.key = cmp.Or(o.key, o.store+".guard-key")
+	if err = o.readKeys(); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return st, done, nil
+}
+
+// list is what waits for a person in the store.
+func (o *guardServe) list(st *store.History) *pending.List {
+	p := o.pending
+	p.Keys, p.Now = o.Keys, o.env.Now
+	p.Told = func(e pending.Event) {
+		if o.log != nil {
+			level := slog.LevelWarn
+			if e.Answer == pending.Passes {
+				level = slog.LevelInfo
+			}
+			o.log.Log(context.Background(), level, "a person confirms this", "id", e.ID, "tool", e.Tool,
+				"answer", string(e.Answer), "why", e.Why)
+		}
+	}
+	return pending.New(st, p)
 }
 
 // sealer seals what a process before left behind, and then what this one changes.

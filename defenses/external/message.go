@@ -137,6 +137,9 @@ type Judgement struct {
 	Score   *float64    `json:"score,omitempty"` // higher for more suspicious
 	Value   *string     `json:"value,omitempty"` // redact: what stands in the value's place
 	Held    bool        `json:"held,omitempty"`  // defer: no session sees it until somebody approves
+	// Pending is the number under which a person decides about it; once they have agreed,
+	// the same question is answered with allow.
+	Pending string `json:"pending,omitempty"`
 
 	Scope     memory.Scope `json:"scope,omitempty"`
 	Signature []byte       `json:"signature,omitempty"`

@@ -18,6 +18,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/defenses/guard/pending"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -25,7 +26,7 @@ import (
 const StoreName = "memory"
 
 // Agent is the name whose key signs what a [Memory] stores.
-const Agent = "guard-serve"
+const Agent = pending.Agent
 
 // MemoryOptions configure a [Memory].
 type MemoryOptions struct {
@@ -42,6 +43,8 @@ type MemoryOptions struct {
 	Now func() time.Time
 	// Sealer seals Store, and says how it stands; nil for none.
 	Sealer *Sealer
+	// Pending is the list of what waits for a person in Store; nil where nobody decides.
+	Pending *pending.List
 }
 
 // Memory is a store behind the guard, for many clients at once.

@@ -18,6 +18,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/external"
+	"github.com/memtox/memtox/defenses/guard/pending"
 	"github.com/memtox/memtox/internal/remote"
 )
 
@@ -57,6 +58,9 @@ type Server struct {
 	// more than Most; nil is User. Most of System makes everybody the owner.
 	Owner string
 	Most  *memory.Class
+	// Pending holds what a person must confirm until somebody has; nil tells the client
+	// that it is deferred, and no more.
+	Pending *pending.List
 
 	mu      sync.Mutex
 	trials  map[uint64]*trial
@@ -407,8 +411,14 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 		a.Judgement = external.JudgementOf(&v)
 		return err
 	case external.Write:
-		v, err := t.gate.Write(ctx, memory.Proposal{Op: op, Route: q.Route, Record: *subject, Prior: prior})
+		p := memory.Proposal{Op: op, Route: q.Route, Record: *subject, Prior: prior}
+		v, err := t.gate.Write(ctx, p)
+		var held pending.Held
+		if by, ok := t.gate.(approver); ok && err == nil && s.Pending != nil {
+			v, held, err = s.Pending.Write(ctx, t.view.memory, &p, v, by.Approve)
+		}
 		a.Judgement = external.JudgementOf(&v)
+		a.Pending = held.ID
 		return err
 	case external.Read:
 		return read(ctx, t, q, a)
@@ -420,7 +430,12 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 			c.Args = append(c.Args, memory.Arg(arg))
 		}
 		v, err := t.gate.Act(ctx, c)
+		var held pending.Held
+		if err == nil && s.Pending != nil {
+			v, held, err = s.Pending.Act(ctx, t.view.memory, &c, v)
+		}
 		a.Judgement = external.JudgementOf(&v)
+		a.Pending = held.ID
 		return err
 	case external.Committed:
 		if prior != nil && op == memory.Replace {
@@ -433,6 +448,11 @@ func (s *Server) do(ctx context.Context, t *trial, q *external.Request, a *exter
 		return nil
 	}
 	return fmt.Errorf("unknown operation %q", q.Op)
+}
+
+// approver is a gate that signs what a person agreed to.
+type approver interface {
+	Approve(memory.Record) memory.Record
 }
 
 func seed(ctx context.Context, t *trial, q *external.Request, a *external.Answer) error {
