@@ -1,0 +1,4 @@
+package box
+
+// SweepAgain sweeps a folder, also one that was swept before.
+var SweepAgain = sweep
