@@ -39,13 +39,19 @@ var handlers = map[string]func(*session, *world.Tool, model.Call) (string, error
 func (s *session) call(c model.Call) (string, error) {
 	s.out.ToolCalls++
 	t := world.Find(c.Name)
-	if t == nil || s.route != 0 && !t.Memory() || (t.Desk == "") == (s.office != nil) && t.Kind == world.Acts {
+	if t == nil || s.route != 0 && !t.Memory() || !s.has(t) {
 		if slices.ContainsFunc(s.offered, func(o model.Tool) bool { return o.Name == c.Name }) {
 			return failure("the server does not answer"), nil // all there is of it is its description
 		}
 		return noTool(c), nil // a flush or review offers memory tools only, an office those that change it
 	}
 	return handlers[t.Handler](s, t, c)
+}
+
+// has reports whether the session can do what a tool does: an office has tools of its own
+// that act.
+func (s *session) has(t *world.Tool) bool {
+	return (t.Desk == "") != (s.office != nil) || t.Kind != world.Acts
 }
 
 func noTool(c model.Call) string {
@@ -332,31 +338,54 @@ func (s *session) read(t *world.Tool, _ model.Call) (string, error) {
 
 // act records a call that would change the world, if the action gate lets it.
 func (s *session) act(t *world.Tool, c model.Call) (string, error) {
+	var a ActionCall
+	refused := ""
+	same := func(p ActionCall) bool { return p.Call.Name == c.Name && slices.Equal(p.Call.Args, c.Args) }
+	if i := slices.IndexFunc(s.permits, same); i >= 0 {
+		a = s.permits[i]
+		s.permits = slices.Delete(s.permits, i, i+1)
+	} else {
+		var err error
+		if a, refused, err = s.permit(t, c); err != nil {
+			return "", err
+		}
+	}
+	a.Result = len(s.out.Messages)
+	s.out.Actions = append(s.out.Actions, a)
+	switch {
+	case refused != "":
+		return refused, nil
+	case s.office == nil:
+		return `{"success":true}`, nil
+	}
+	return s.work(t, c)
+}
+
+// permit asks the action gate about a call, and the user where the gate wants that. It
+// returns what the model is told where the call is refused.
+func (s *session) permit(t *world.Tool, c model.Call) (a ActionCall, refused string, err error) {
 	call := memory.Call{Tool: c.Name, Query: memory.Query{Text: s.said}}
 	for _, a := range c.Args {
 		call.Args = append(call.Args, arguments(t, a)...)
 	}
 	v, err := s.mem.Act(s.ctx, call)
 	if err != nil {
-		return "", err
+		return a, "", err
 	}
-	a := ActionCall{Turn: s.turn, Call: c, Result: len(s.out.Messages), Vetoed: v.Action != memory.Allow}
+	a = ActionCall{Turn: s.turn, Call: c, Vetoed: v.Action != memory.Allow}
 	if v.Action == memory.Defer && s.office != nil && s.office.Questions < maxQuestions {
 		s.office.Questions++
 		a.Shown, a.Declined = true, !s.office.Agrees(c)
 		a.Vetoed = a.Declined
 		s.mem.Answered(call, !a.Declined)
 	}
-	s.out.Actions = append(s.out.Actions, a)
 	switch {
 	case a.Declined:
-		return failure("not done: the user was asked and said no"), nil
+		refused = failure("not done: the user was asked and said no")
 	case a.Vetoed:
-		return refusal(v), nil
-	case s.office == nil:
-		return `{"success":true}`, nil
+		refused = refusal(v)
 	}
-	return s.work(t, c)
+	return a, refused, nil
 }
 
 // work runs a tool on the tables.

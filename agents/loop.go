@@ -156,6 +156,7 @@ type session struct {
 	tokens  int             // of msgs
 	foreign bool            // the agent brings its own loop, and was told of its tools before
 	pending []Incoming      // of this turn, not yet read
+	permits []ActionCall    // passed the action gate, and the agent has not made them yet
 	turn    int
 	as      string // who the user of the session is, where it is another
 	said    string // the user's words of this turn

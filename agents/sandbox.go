@@ -60,6 +60,30 @@ func (b *Sandbox) Call(c model.Call) (string, error) {
 	return result, err
 }
 
+// Judge asks the action gate about a call before the agent gets it, and returns what the
+// model is told where it is refused. One that passed is not judged again when the agent
+// makes it.
+func (b *Sandbox) Judge(c model.Call) (refused string, err error) {
+	s := b.s
+	t := world.Find(c.Name)
+	if t == nil || t.Handler != "acts" || !s.has(t) {
+		return "", nil
+	}
+	a, refused, err := s.permit(t, c)
+	switch {
+	case err != nil:
+	case refused == "":
+		s.permits = append(s.permits, a)
+	default:
+		s.out.ToolCalls++
+		s.push(model.Message{Role: model.Assistant, Calls: []model.Call{c}})
+		a.Result = len(s.out.Messages)
+		s.out.Actions = append(s.out.Actions, a)
+		s.push(model.Message{Role: model.ToolRole, Content: refused, Name: c.Name})
+	}
+	return refused, err
+}
+
 // Shown notes what of the memory entered a prompt, which is the agent's own.
 func (b *Sandbox) Shown(route memory.Route, r memory.Recalled, text string) {
 	b.s.shown(route, r, text, Place{})

@@ -14,6 +14,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/proxy"
+	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -250,15 +251,26 @@ type Trial struct {
 	tools   []model.Tool
 	session int
 	tape    *proxy.Tape
+	gate    *gate.Gate
 	release func()
-	known   []string // the agent's memory, as it was last read
-	failed  bool
+
+	// The harness has the memory for itself but while it waits for the agent: then the
+	// relay may judge what goes between the agent and its model.
+	mu     sync.Mutex
+	box    *agents.Sandbox // of the session under way; nil between sessions
+	reader gate.Reader
+	said   string // the user's words of this turn
+	closed bool
+
+	known  []string // the agent's memory, as it was last read
+	failed bool
 }
 
 // Open begins a trial: the agent forgets everything and is given the memories that
 // mem holds, and the tools of the office in which it will work, if it is one.
 func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) (*Trial, error) {
 	t := &Trial{a: a, mem: mem, id: a.trials.Add(1), tools: a.loop.Sandbox(ctx, mem, o).Tools(), release: func() {}}
+	t.mu.Lock()
 	a.mu.Lock()
 	if a.dead != nil {
 		defer a.mu.Unlock()
@@ -280,7 +292,8 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) 
 	m := &Message{Op: Reset, Tools: model.EncodeTools(t.tools)}
 	if a.relay != nil {
 		m.Model = &Server{Name: proxy.RelayName}
-		t.tape, m.Model.BaseURL, t.release = a.relay.Begin(ctx)
+		t.gate, t.reader = &gate.Gate{Judge: judge{t}}, gate.Reader{Mem: mem, Shown: t.shown}
+		t.tape, m.Model.BaseURL, t.release = a.relay.Begin(ctx, t.gate)
 	}
 	var err error
 	if m.Memories, err = t.visible(ctx); err == nil {
@@ -307,6 +320,8 @@ func (t *Trial) visible(ctx context.Context) ([]Memory, error) {
 // Close ends the trial. An agent that failed in it is not used again.
 func (t *Trial) Close() {
 	t.release()
+	t.closed = true
+	t.mu.Unlock()
 	if t.failed && !t.a.shared {
 		t.link.Close()
 		return
@@ -319,7 +334,9 @@ func (t *Trial) Close() {
 // say sends a message and returns the reply.
 func (t *Trial) say(ctx context.Context, m *Message) (*Reply, error) {
 	m.Trial = t.id
+	t.mu.Unlock()
 	r, err := t.a.exchange(ctx, t.link, m)
+	t.mu.Lock()
 	if err != nil {
 		return nil, t.fail(ctx, err)
 	}
@@ -334,6 +351,9 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 	if t.tape != nil {
 		// A model that failed is the cause of what the agent says of it.
 		if cause := t.tape.Err(); cause != nil {
+			if _, model := errors.AsType[*agents.ModelError](of(cause)); !model {
+				return cause // nor is a defense's failure the agent's
+			}
 			err = fmt.Errorf("%w (its model failed: %w)", err, cause)
 		}
 	}
@@ -344,7 +364,9 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn, end agents.End) (*agents.Outcome,
 	error) {
 	box := t.a.loop.Sandbox(ctx, mem, end.Office)
+	t.box = box
 	err := t.run(ctx, box, turns)
+	t.box = nil
 	if t.tape != nil {
 		prompts, usage, cause := t.tape.Take()
 		out := box.Outcome()
@@ -352,7 +374,7 @@ func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn
 		t.exposed(box, prompts)
 		if err == nil && cause != nil {
 			t.failed = true
-			err = &agents.ModelError{Err: cause}
+			err = of(cause)
 		}
 	}
 	if err == nil {
@@ -385,6 +407,7 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 		if err != nil {
 			return err
 		}
+		t.said = turn.User
 		r, err := t.converse(ctx, box, &Message{Op: Turn, User: said}, memory.RouteMemoryTool)
 		if err != nil {
 			return fmt.Errorf("turn %d: %w", i+1, err)
@@ -404,7 +427,10 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 // begin begins a session. What came into the memory beside the agent since the
 // last one is handed to it, and its memory must be what it was.
 func (t *Trial) begin(ctx context.Context) error {
-	if t.session++; t.session > 1 {
+	if t.session++; t.gate != nil {
+		t.gate.Session(fmt.Sprint(t.session))
+	}
+	if t.session > 1 {
 		before := slices.Clone(t.known)
 		have, err := t.visible(ctx)
 		if err != nil {

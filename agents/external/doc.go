@@ -8,8 +8,8 @@
 // when a session is over. What the agent stored without asking is found there.
 //
 // Its model can be the one of the run, behind a [proxy.Relay] that speaks the OpenAI
-// chat protocol and keeps every prompt: what of the memory entered a prompt is
-// then known exactly.
+// chat protocol: there the defense sees what of the memory enters a prompt, and each call
+// before the agent gets it.
 //
 // The agent is not trusted. One that dies, hangs, answers out of turn, or whose
 // memory changes between two readings fails its trial, which is not scored.

@@ -428,3 +428,25 @@ func TestStateCasesRunWithAnAgentOfTheirOwn(t *testing.T) {
 		t.Errorf("%d attacks, %d benign, %d questions", attacks, benign, asked)
 	}
 }
+
+// The run's model stands behind every gate, whatever the agent asks about: its memory is
+// read from the prompts, and its calls are judged before it gets them.
+func TestTheGatesActOnAnAgentWhoseModelIsTheRuns(t *testing.T) {
+	rows, x := run(t, "mine="+example(t, "agent.py", "python3"), "dataset=memtox-bench", "split=tune", "limit=60",
+		"model=reference:cautious", "defense=none,attribution-only,guard", "external_timeout=1m")
+	if len(x.Warnings) > 0 {
+		t.Fatal(x.Warnings)
+	}
+	harmed := map[string]int{}
+	for _, r := range rows {
+		if r.Status == results.Error {
+			t.Fatalf("%s: %s", r.Case, r.Reason)
+		}
+		if r.Harm != nil && *r.Harm {
+			harmed[r.Defense]++
+		}
+	}
+	if harmed["none"] == 0 || 2*harmed["guard"] > harmed["none"] || harmed["attribution-only"] > 0 {
+		t.Errorf("harmed: %v", harmed)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/internal/remote"
 )
 
@@ -25,14 +26,15 @@ type Relay struct {
 	tapes  sync.Map // *Tape by the token of its address
 }
 
-// Tape is what one trial asked the model.
+// Tape is what one trial asked the model, as the model saw it.
 type Tape struct {
-	ctx context.Context // the trial's
+	ctx  context.Context // the trial's
+	gate *gate.Gate
 
 	mu      sync.Mutex
 	prompts [][]model.Message
 	usage   model.Usage
-	err     error // the first of the model
+	err     error // the first of the model or of the judge
 }
 
 type tapeKey struct{}
@@ -42,7 +44,7 @@ var errNoTrial = errors.New("no trial is under way at this address")
 // NewRelay starts a relay of a model.
 func NewRelay(m model.Model) (*Relay, error) {
 	r := &Relay{model: m}
-	s, err := New(Options{Models: map[string]model.Model{RelayName: r}})
+	s, err := New(Options{Models: map[string]model.Model{RelayName: r}, numbered: true})
 	if err != nil {
 		return nil, fmt.Errorf("making the relay: %w", err)
 	}
@@ -78,10 +80,10 @@ func (r *Relay) Close() {
 	r.served.Wait()
 }
 
-// Begin gives a trial an address of its own, up to and with /v1, until end is
-// called.
-func (r *Relay) Begin(ctx context.Context) (t *Tape, url string, end func()) {
-	token, t := rand.Text(), &Tape{ctx: ctx}
+// Begin gives a trial an address of its own, up to and with /v1, until end is called. No
+// prompt reaches the model and no call the agent before the gate's judge has seen it.
+func (r *Relay) Begin(ctx context.Context, g *gate.Gate) (t *Tape, url string, end func()) {
+	token, t := rand.Text(), &Tape{ctx: ctx, gate: g}
 	r.tapes.Store(token, t)
 	return t, r.base + "/t/" + token + "/v1", func() { r.tapes.Delete(token) }
 }
@@ -95,19 +97,33 @@ func (r *Relay) Next(ctx context.Context, q model.Request) (model.Reply, error) 
 	of, cancel := context.WithCancel(t.ctx) // knows the trial, for a cassette
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	reply, err := r.model.Next(of, q)
+	list := make([]gate.Message, len(q.Messages))
+	for i, m := range q.Messages {
+		list[i].Message = m
+	}
+	reply, err := t.gate.Ask(of, sessionOf(ctx), list, func(ctx context.Context, view []gate.Message) (gate.Reply, error) {
+		q := q
+		q.Messages = make([]model.Message, len(view))
+		for i := range view {
+			q.Messages[i] = view[i].Message
+		}
+		reply, err := r.model.Next(ctx, q)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.prompts = append(t.prompts, q.Messages)
+		t.usage.Add(reply.Usage)
+		return gate.Reply{Reply: reply}, err
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.prompts = append(t.prompts, q.Messages)
-	t.usage.Add(reply.Usage)
-	if err != nil && t.err == nil {
+	if err != nil && t.err == nil && ctx.Err() == nil { // an agent may give up a request and ask again
 		t.err = err
 	}
-	return reply, err
+	return reply.Reply, err
 }
 
 // Take returns what was asked since the last time, and the first error of the
-// model.
+// model or of the judge.
 func (t *Tape) Take() ([][]model.Message, model.Usage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +132,7 @@ func (t *Tape) Take() ([][]model.Message, model.Usage, error) {
 	return prompts, usage, t.err
 }
 
-// Err is the first error of the model.
+// Err is the first error of the model or of the judge.
 func (t *Tape) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

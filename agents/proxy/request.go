@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ type request struct {
 	model  string
 	stream bool
 	usage  bool // a stream ends with the usage
+	// session is what the client calls the conversation, where it does.
+	session string
 	model.Request
 }
 
@@ -67,7 +70,8 @@ func parse(body []byte, p protocol) (request, error) {
 		StreamOptions struct {
 			IncludeUsage bool `json:"include_usage"`
 		} `json:"stream_options"`
-		Seed    int64 `json:"seed"`
+		Session string `json:"prompt_cache_key"`
+		Seed    int64  `json:"seed"`
 		Options struct {
 			Seed int64 `json:"seed"`
 		} `json:"options"`
@@ -78,7 +82,7 @@ func parse(body []byte, p protocol) (request, error) {
 	if len(in.Messages) == 0 {
 		return request{}, errors.New("messages is empty")
 	}
-	q := request{model: in.Model, stream: p.streams(), usage: in.StreamOptions.IncludeUsage}
+	q := request{model: in.Model, stream: p.streams(), usage: in.StreamOptions.IncludeUsage, session: in.Session}
 	if in.Stream != nil {
 		q.stream = *in.Stream
 	}
@@ -118,4 +122,18 @@ func role(s string) (model.Role, error) {
 		return model.System, nil
 	}
 	return "", fmt.Errorf("there is no role %q: system, user, assistant, tool", text.Clip(s, 40))
+}
+
+type sessionKey struct{}
+
+func withSession(ctx context.Context, name string) context.Context {
+	if name == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, sessionKey{}, name)
+}
+
+func sessionOf(ctx context.Context) string {
+	name, _ := ctx.Value(sessionKey{}).(string)
+	return name
 }

@@ -56,6 +56,8 @@ type Options struct {
 	// Hint is told, once, what keeps the reference model from reading what a client shows
 	// it; nil tells nobody.
 	Hint func(string)
+
+	numbered bool // the model gives ids to its calls
 }
 
 const (
@@ -206,12 +208,14 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 		}
 		s.hint(q.Messages)
 		fault := s.chaos.draw(body)
-		reply, err := m.Next(r.Context(), q.Request)
+		reply, err := m.Next(withSession(r.Context(), q.session), q.Request)
 		if err != nil {
 			p.fail(w, http.StatusInternalServerError, "server_error", "the model failed: "+err.Error())
 			return
 		}
-		reply.Calls = number(q.Messages, reply.Calls)
+		if !s.opts.numbered {
+			reply.Calls = number(q.Messages, reply.Calls)
+		}
 		if wait := s.opts.Latency - time.Since(began); wait > 0 {
 			select {
 			case <-time.After(wait):

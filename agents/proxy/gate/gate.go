@@ -1,0 +1,235 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/memtox/memtox/agents/model"
+)
+
+// MaxAsks is how often the model is asked for one reply that the agent may have.
+const MaxAsks = 8
+
+// Stopped is the reply of a model that makes nothing but refused calls, or says nothing
+// after one, however often it is asked.
+const Stopped = "I stopped here: what I tried is not allowed."
+
+// Judge decides what of a prompt the model sees and which calls the agent gets. Its error
+// ends the request: nothing is handed on.
+type Judge interface {
+	// Look is shown a prompt before the model is. It may change the contents in place.
+	Look(ctx context.Context, session string, prompt []model.Message) error
+	// Call judges one call of a reply, whose id is unique in the trial.
+	Call(ctx context.Context, session string, c model.Call) (Ruling, error)
+}
+
+// Ruling is what becomes of a call.
+type Ruling struct {
+	// Refused is what the model is told in the agent's place; "" lets the call pass.
+	Refused string
+	// Changed is the call as it passes where it is not the one that the model made.
+	Changed *model.Call
+}
+
+// Message is one of a prompt, with the JSON that it came as.
+type Message struct {
+	model.Message
+	Raw     json.RawMessage // nil where the proxy made it
+	Changed bool            // Message says something else than Raw
+	refusal bool            // the gate's own answer to a call
+}
+
+// Reply is a model's turn, with the JSON of its message.
+type Reply struct {
+	model.Reply
+	Raw    json.RawMessage // nil where the proxy made it
+	Finish string          // why the model ended, in its own words
+}
+
+// Ask asks a model, whose reply comes whole.
+type Ask func(context.Context, []Message) (Reply, error)
+
+// Counts are what a gate has seen.
+type Counts struct {
+	Requests, Asks, Refused, Stopped int
+	// Compacted counts refused exchanges that went with what an agent compacted.
+	Compacted int
+}
+
+// Gate is the gate of one agent in one trial, or of one agent outside any. It serves
+// requests at once.
+type Gate struct {
+	Judge Judge
+	// Stamps are what an agent puts around the user's words and changes later.
+	Stamps []*regexp.Regexp
+
+	mu      sync.Mutex
+	session string
+	calls   int
+	ledger  []*record
+	lists   map[string]past
+	counts  Counts
+}
+
+// Session says which session the requests belong to that name none.
+func (g *Gate) Session(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.session = name
+}
+
+// Counts returns what was seen so far.
+func (g *Gate) Counts() Counts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.counts
+}
+
+// Ask puts back what was refused, has the judge look, and asks the model until a reply
+// holds something that the agent may have. The usage is that of the last ask, less what
+// the agent did not send: an agent compacts by it.
+func (g *Gate) Ask(ctx context.Context, session string, list []Message, ask Ask) (Reply, error) {
+	view, session := g.request(session, list)
+	if err := g.look(ctx, session, view); err != nil {
+		return Reply{}, err
+	}
+	var open *record // of this request
+	for asked := 1; ; asked++ {
+		reply, err := ask(ctx, view)
+		if err != nil {
+			return Reply{}, err
+		}
+		reply.Usage.Prompt = max(0, reply.Usage.Prompt-tokens(view)+tokens(list))
+		said := g.number(reply)
+		rulings, err := g.judge(ctx, session, said.Calls)
+		if err != nil {
+			return Reply{}, err
+		}
+		passed, results := divide(said.Calls, rulings)
+		silent := len(said.Calls) == 0 && strings.TrimSpace(reply.Text) == "" && endsRefused(view)
+		switch {
+		case silent && asked < MaxAsks:
+			continue
+		case len(results) > 0 && len(passed) == 0:
+			view = append(view, said)
+			view = append(view, results...)
+			open = g.refused(open, session, g.anchor(list), append([]Message{said}, results...))
+			if asked < MaxAsks {
+				continue
+			}
+			silent = true
+		case len(results) > 0:
+			g.split(said, passed, results)
+		}
+		if silent {
+			g.count(func(c *Counts) { c.Stopped++ })
+			reply = Reply{Reply: model.Reply{Text: Stopped, Usage: reply.Usage}}
+		}
+		if open != nil {
+			g.closes(open, passed)
+		}
+		reply.Calls = passed
+		return reply, nil
+	}
+}
+
+// request returns the prompt as the model is to see it, a copy, and its session.
+func (g *Gate) request(session string, list []Message) ([]Message, string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts.Requests++
+	if session == "" {
+		session = g.session
+	}
+	return g.put(session, list), session
+}
+
+func (g *Gate) look(ctx context.Context, session string, view []Message) error {
+	prompt := make([]model.Message, len(view))
+	for i := range view {
+		prompt[i] = view[i].Message
+	}
+	if err := g.Judge.Look(ctx, session, prompt); err != nil {
+		return fmt.Errorf("looking at the prompt: %w", err)
+	}
+	for i := range view {
+		if prompt[i].Content != view[i].Content {
+			view[i].Content, view[i].Changed = prompt[i].Content, true
+		}
+	}
+	return nil
+}
+
+// number gives every call of a reply an id that no other of the trial has, and that every
+// agent keeps: nine letters and digits.
+func (g *Gate) number(r Reply) Message {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts.Asks++
+	m := Message{Message: model.Message{Role: model.Assistant, Content: r.Text}, Raw: r.Raw, Changed: len(r.Calls) > 0}
+	for _, c := range r.Calls {
+		g.calls++
+		c.ID = fmt.Sprintf("m%08d", g.calls)
+		m.Calls = append(m.Calls, c)
+	}
+	return m
+}
+
+func (g *Gate) judge(ctx context.Context, session string, calls []model.Call) ([]Ruling, error) {
+	out := make([]Ruling, len(calls))
+	for i, c := range calls {
+		var err error
+		if out[i], err = g.Judge.Call(ctx, session, c); err != nil {
+			return nil, fmt.Errorf("judging a call: %w", err)
+		}
+		if out[i].Changed != nil {
+			out[i].Changed.ID = c.ID
+			calls[i] = *out[i].Changed // the model sees it as its own
+		}
+	}
+	return out, nil
+}
+
+// divide returns the calls that pass, and the results of those that do not.
+func divide(calls []model.Call, rulings []Ruling) (passed []model.Call, results []Message) {
+	for i, c := range calls {
+		if why := rulings[i].Refused; why != "" {
+			results = append(results, Message{refusal: true,
+				Message: model.Message{Role: model.ToolRole, Content: why, CallID: c.ID, Name: c.Name}})
+		} else {
+			passed = append(passed, c)
+		}
+	}
+	return passed, results
+}
+
+// endsRefused reports whether what the model sees last is a refusal of the gate.
+func endsRefused(view []Message) bool {
+	last := len(view) - 1
+	return last >= 0 && view[last].refusal
+}
+
+func (g *Gate) count(f func(*Counts)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f(&g.counts)
+}
+
+// tokens estimates what a list costs, in tokens.
+func tokens(list []Message) int {
+	n := 0
+	for i := range list {
+		n += 4 + model.Tokens(list[i].Content)
+		for _, c := range list[i].Calls {
+			n += 4
+			for _, a := range c.Args {
+				n += model.Tokens(a.Value)
+			}
+		}
+	}
+	return n
+}
