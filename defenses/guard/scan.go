@@ -13,6 +13,7 @@ import (
 type Rejection struct {
 	Message string   // one line, for the model or the person
 	Checks  []string // ids of the checks that refused, for programs
+	Held    string   // the number under which it waits for a person, or was decided about
 }
 
 // Error implements error.
@@ -24,7 +25,8 @@ func (r *Rejection) MarshalJSON() ([]byte, error) {
 		Success bool     `json:"success"`
 		Error   string   `json:"error"`
 		Checks  []string `json:"checks,omitempty"`
-	}{false, r.Message, r.Checks})
+		Held    string   `json:"held,omitempty"`
+	}{false, r.Message, r.Checks, r.Held})
 }
 
 // Rejected returns what to tell somebody whose write got a verdict, nil where the

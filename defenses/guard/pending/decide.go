@@ -77,7 +77,8 @@ func says(what string, o memory.Origin) string {
 }
 
 // covered reports whether a person has approved every source, and by which rule.
-func (l *List) covered(ctx context.Context, principal, what string, from []memory.Origin) (id string, ok bool, err error) {
+func (l *List) covered(ctx context.Context, principal, what string, from []memory.Origin) (id string, ok bool,
+	err error) {
 	for _, o := range from {
 		r, there, err := l.store.ByKey(ctx, SourceStore, ruleKey(principal, what, o))
 		if err != nil || !there || r.State != memory.Live || r.Scope != memory.ToolActionAllowed ||
@@ -226,7 +227,7 @@ func (l *List) Approve(ctx context.Context, id string, d Decision) (Entry, error
 	if d.Source && !nameable(from) {
 		return Entry{}, fmt.Errorf("approving %q: %w", id, ErrNoSource)
 	}
-	_, err = l.curator(&d).Approve(ctx, id, store.Approval{Why: d.Why, Anyway: d.Anyway, Amend: func(w *memory.Record) error {
+	agreed := func(w *memory.Record) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		w.State, w.Scope = memory.Live, memory.ToolActionAllowed
@@ -236,7 +237,8 @@ func (l *List) Approve(ctx context.Context, id string, d Decision) (Entry, error
 		}
 		w.Signature, w.SignedBy = by.Sign(*w)
 		return nil
-	}})
+	}
+	_, err = l.curator(&d).Approve(ctx, id, store.Approval{Why: d.Why, Anyway: d.Anyway, Amend: agreed})
 	if err == nil && d.Source {
 		err = l.approveSources(ctx, r.Principal, what, from, &d)
 	}
@@ -261,8 +263,9 @@ func (l *List) approveSources(ctx context.Context, principal, what string, from 
 		if err != nil {
 			return err
 		}
-		if _, err := l.add(ctx, memory.Record{Store: SourceStore, Key: ruleKey(principal, what, o), Text: string(b), Origin: o,
-			Principal: principal, State: memory.Live, Scope: memory.ToolActionAllowed}, memory.CauseApprove, d.By, d.Why); err != nil {
+		r := memory.Record{Store: SourceStore, Key: ruleKey(principal, what, o), Text: string(b), Origin: o,
+			Principal: principal, State: memory.Live, Scope: memory.ToolActionAllowed}
+		if _, err := l.add(ctx, r, memory.CauseApprove, d.By, d.Why); err != nil {
 			return fmt.Errorf("approving a source: %w", err)
 		}
 	}

@@ -415,12 +415,16 @@ func (l *List) Act(ctx context.Context, of string, c *memory.Call, v memory.Verd
 	call := Call{Of: of, Principal: c.Query.Principal, Tool: c.Tool, Request: c.Query.Text}
 	for _, a := range c.Args {
 		arg := Arg{Name: a.Name, Value: a.Value, Role: a.Role, Type: a.Type}
-		if slices.ContainsFunc(v.Findings, func(f memory.Finding) bool { return f.Argument == a.Name && f.Value == a.Value }) {
+		asked := func(f memory.Finding) bool { return f.Argument == a.Name && f.Value == a.Value }
+		if slices.ContainsFunc(v.Findings, asked) {
 			for _, k := range a.Lineage {
-				if k.Origin.Class < memory.User && !slices.Contains(call.Sources, k.Origin) {
+				if k.Origin.Class >= memory.User {
+					continue
+				}
+				if !slices.Contains(call.Sources, k.Origin) {
 					call.Sources = append(call.Sources, k.Origin)
 				}
-				if name := named(k.Origin); k.Origin.Class < memory.User && !slices.Contains(arg.From, name) {
+				if name := named(k.Origin); !slices.Contains(arg.From, name) {
 					arg.From = append(arg.From, name)
 				}
 			}
@@ -430,8 +434,13 @@ func (l *List) Act(ctx context.Context, of string, c *memory.Call, v memory.Verd
 	return l.confirm(ctx, call, v)
 }
 
+// named is a source as a person is told of it.
 func named(o memory.Origin) string {
-	return strings.TrimSpace(cmp.Or(o.Source, o.Class.String()) + " " + map[bool]string{true: "(" + string(o.Medium) + ")"}[o.Medium != ""])
+	name := cmp.Or(o.Source, o.Class.String())
+	if o.Medium != "" {
+		name += " (" + string(o.Medium) + ")"
+	}
+	return name
 }
 
 // Write is a verdict on a proposal to a memory that somebody else keeps, as it is once a
@@ -452,7 +461,13 @@ func (l *List) Write(ctx context.Context, of string, p *memory.Proposal, v memor
 	call := Call{Of: of, Principal: r.Principal, Write: true, Tool: p.Op.String(), Sources: r.AppendOrigins(nil),
 		Args: []Arg{{Name: "store", Value: r.Store}, {Name: "key", Value: key},
 			{Name: "content", Value: r.Text, Role: memory.Content}}}
-	if p.Prior != nil {
+	switch {
+	case p.Op == memory.Remove:
+		call.Args = append(call.Args, Arg{Name: "record", Value: r.ID})
+		if p.Prior != nil {
+			call.Args[3].Value = p.Prior.ID
+		}
+	case p.Prior != nil:
 		call.Args = append(call.Args, Arg{Name: "in place of", Value: p.Prior.Text, Role: memory.Content})
 	}
 	out, held, err := l.confirm(ctx, call, v)

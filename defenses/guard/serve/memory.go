@@ -53,6 +53,7 @@ type Memory struct {
 	principal string
 	writer    memory.Class
 	sealer    *Sealer
+	decided   bool // somebody decides about what waits
 	// read is what the gate was last asked and said at a recall. The observer
 	// writes it and the function in the same Do reads it, so one goroutine at a time.
 	read *memory.Event
@@ -83,6 +84,11 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 	gate, err := o.Guard.Open(ctx, m.shared.View())
 	if err != nil {
 		return nil, fmt.Errorf("opening the guard: %w", err)
+	}
+	if m.decided = o.Pending != nil; m.decided {
+		if gate, err = confirm(ctx, gate, m.shared.View(), o.Pending, o.Store); err != nil {
+			return nil, fmt.Errorf("opening the list of what waits: %w", err)
+		}
 	}
 	m.shared.Guard(gate)
 	if err := m.shared.Do(ctx, func(m *memory.Memory) error { return m.Resume(ctx) }); err != nil {
@@ -210,11 +216,19 @@ func (c *Client) write(ctx context.Context, from Source, d memory.Draft) (out St
 		if err != nil {
 			return err
 		}
+		if len(entries) == 1 {
+			var refused *guard.Rejection
+			if out, refused = c.standing(m, &entries[0]); refused != nil {
+				return refused
+			} else if out.Success {
+				return nil
+			}
+		}
 		stored, err := committed("stored", entries)
 		for _, r := range stored {
 			out = Stored{Success: true, ID: r.ID, State: r.State.String(), Content: r.Text, Changed: r.Text != d.Text}
 			if r.State != memory.Live {
-				out.Note = "It waits for a person's decision (memtox guard pending)."
+				out.Note = "It waits for a person's decision, as " + r.ID + " (memtox guard pending)."
 			}
 		}
 		return err
@@ -389,6 +403,11 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 			}
 			entries, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Remove, Store: StoreName,
 				Record: id})
+			if err == nil && len(entries) == 1 {
+				if _, refused := c.standing(m, &entries[0]); refused != nil {
+					return refused
+				}
+			}
 			if err == nil {
 				_, err = committed("deleted", entries)
 			}
