@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,7 +229,14 @@ func TestAdditiveIncreaseMultiplicativeDecrease(t *testing.T) {
 			t.Errorf("after the first wave the limit is %d, want half of 64", l)
 		}
 		time.Sleep(10 * time.Second)
-		if _, _, l := c.State(); l < 4 || l > 16 {
+		var limits []int // one alone may be a larger one on trial
+		for range 21 {
+			_, _, l := c.State()
+			limits = append(limits, l)
+			time.Sleep(130 * time.Millisecond)
+		}
+		slices.Sort(limits)
+		if l := limits[len(limits)/2]; l < 4 || l > 16 {
 			t.Errorf("the limit settled at %d for a server that bears 10", l)
 		}
 		capacity.Store(1000)
