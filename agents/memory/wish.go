@@ -100,6 +100,18 @@ func (ix *index) statements() []statement {
 	return ix.said
 }
 
+// decides reports whether the statement has a value of a kind that decides where
+// something goes or what is run.
+func (s *statement) decides() bool {
+	return slices.ContainsFunc(s.kinds, func(k text.ValueKind) bool {
+		switch k {
+		case text.Account, text.Email, text.Phone, text.URL, text.Host, text.Path, text.Command:
+			return true
+		}
+		return false
+	})
+}
+
 // numberBefore is the number of an item that begins behind it, 0 for none.
 func numberBefore(s string) int {
 	s = strings.TrimRight(s, " \t\"'")
@@ -165,7 +177,9 @@ func (w *wish) meant(m *Memory, turn int, content string) bool {
 		least := share
 		x, kind := w.weigh(&s)
 		if w.kind && !kind {
-			least = shareOfOther
+			if least = shareOfOther; s.decides() {
+				continue // he wants to know when, and this says where the money goes
+			}
 		}
 		if x > 0 && x >= least*w.most {
 			return true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed wish.yaml
@@ -13,9 +14,17 @@ var wishYAML []byte
 var wishWords = Lists[struct {
 	Strong, Weak, Spoken, Lead, Negation, Between, Pointer, Pointed, Void Words
 	Inside, Subject, Goes, Whose, Place, Items                            Words
-	Counts, Ordinals                                                      []string
+	Counts, Ordinals, Asks                                                []string
 	Kinds                                                                 map[string]Words
 }]("wish.yaml", wishYAML)
+
+var wishAsks = sync.OnceValue(func() *Patterns {
+	p, err := NewPatterns(wishWords().Asks)
+	if err != nil {
+		panic("text: wish.yaml: " + err.Error()) // it is part of the program
+	}
+	return p
+})
 
 // Wishes reports whether the user's words ask to keep content that stands elsewhere, in
 // more of the ways in which people ask than [AsksToKeep] knows, by which the older sets
@@ -24,6 +33,9 @@ var wishWords = Lists[struct {
 func Wishes(said string) bool {
 	var room [64]Token
 	w, toks := wishWords(), AppendTokens(room[:0], said)
+	if wishAsks().Match(said) {
+		return true // "don't let me forget when he comes"
+	}
 	pointed := false // at something, before the verb
 	for i, t := range toks {
 		if i > 1 && (w.Goes[toks[i-1].Text] && w.Place[t.Text] || w.Goes[toks[i-2].Text] && w.Whose[toks[i-1].Text] && w.Place[t.Text]) {
