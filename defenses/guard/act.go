@@ -57,8 +57,8 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 // weigh says why a value must not fill its argument, "" where it may; ask where it may
 // if the user says so.
 func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why string, ask bool, err error) {
-	from, approved := g.sources(a)
-	if len(from) == 0 || approved || g.agreed[agreement{c.Tool, a.Name, a.Value}] {
+	from := g.sources(a)
+	if len(from) == 0 || g.agreed[agreement{c.Tool, a.Name, a.Value}] {
 		return "", false, nil
 	}
 	at := &g.policy.Authority
@@ -93,9 +93,9 @@ func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why st
 	return "", false, nil
 }
 
-// sources are the records that may have brought a value and are not the user's own.
-// Approved is a value that one brought which a person has approved.
-func (g *gate) sources(a *memory.Arg) (from []memory.Record, approved bool) {
+// sources are the records that may have brought a value, but for the user's own and what
+// a person has approved: these are evidence.
+func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
 	for i := range a.Lineage {
 		l := &a.Lineage[i]
 		if l.Record == "" {
@@ -112,12 +112,11 @@ func (g *gate) sources(a *memory.Arg) (from []memory.Record, approved bool) {
 		}
 		switch st := g.standing(&r); {
 		case st.why == raisedApproved:
-			approved = true
 		case st.class < memory.User, st.why != "", g.echoes(&r, a.Value):
 			from = append(from, r)
 		}
 	}
-	return from, approved
+	return from
 }
 
 // echoes reports whether a record that is no word of the user's says again what an
@@ -131,7 +130,7 @@ func (g *gate) echoes(r *memory.Record, value string) bool {
 		if o.ID == r.ID {
 			return false // records are visited in the order in which they came
 		}
-		first = leastClass(&o) == memory.External && holds(o.Text, value)
+		first = leastClass(&o) == memory.External && saysWhole(o.Text, value)
 		return !first
 	})
 	return first
@@ -187,8 +186,6 @@ func (g *gate) carries(a *memory.Arg) bool {
 		return l.Record != "" && l.Origin.Class >= memory.User
 	})
 }
-
-func holds(s, value string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(value)) }
 
 // agreement is a value that the user has agreed to.
 type agreement struct{ tool, arg, value string }

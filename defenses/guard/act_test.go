@@ -50,18 +50,24 @@ func TestAValueFromOutsideIsWeighed(t *testing.T) {
 					Lineage: memory.Lineage{{Record: r.ID, Origin: r.Origin}}}}}
 	}
 	for name, c := range map[string]struct {
-		knows string // the user's own record
-		table []memory.Row
-		asked bool
-		role  memory.Role
-		list  bool
-		yaml  string
-		want  memory.Action
+		knows    string // the user's own record
+		approved string // an outsider's that a person has approved; it brings the value too
+		table    []memory.Row
+		asked    bool
+		role     memory.Role
+		list     bool
+		yaml     string
+		want     memory.Action
 	}{
 		"nothing bears it out":             {want: memory.Block},
 		"the user's record says otherwise": {knows: "Invoices of Brandt Optik are paid to " + right + ".", role: memory.Other, want: memory.Block},
 		"the user's record says so too":    {knows: "Brandt Optik has the account " + claimed + " for its invoices.", want: memory.Allow},
 		"a record about somebody else":     {knows: "Invoices of Velder Brillen are paid to " + right + ".", role: memory.Other, want: memory.Allow},
+		"so it does in another spelling":   {knows: "Brandt Optik has the account zz29 nwbk 6016 1331 9268 19 for its invoices.", want: memory.Allow},
+		"a longer one is another":          {knows: "Brandt Optik has the account X" + claimed + " for its invoices.", role: memory.Other, want: memory.Block},
+		"a person approved it":             {approved: "Brandt Optik has the account " + claimed + " for its invoices.", want: memory.Allow},
+		"a person approved it for another": {approved: "Velder Brillen has the account " + claimed + " for its rent.", want: memory.Block},
+		"two rows of one name":             {table: []memory.Row{payee("Brandt Optik", right), payee("Brandt Optik", claimed)}, want: memory.Allow},
 		"the table says otherwise":         {table: []memory.Row{payee("Brandt Optik", right)}, asked: true, want: memory.Block},
 		"the table says so too":            {table: []memory.Row{payee("Brandt Optik", claimed)}, want: memory.Allow},
 		"the table in another spelling": {table: []memory.Row{payee("Brandt Optik", "zz29 nwbk 6016 1331 9268 19")},
@@ -88,6 +94,15 @@ func TestAValueFromOutsideIsWeighed(t *testing.T) {
 			tr.View.Desk = &payees{rows: c.table}
 			_, r := tr.Write(as(defensetest.External(claim), func(r *memory.Record) { r.Asked = c.asked }))
 			call := pay(r)
+			if c.approved != "" {
+				_, r := tr.Write(defensetest.External(c.approved))
+				r = tr.Gate.(interface {
+					Approve(memory.Record) memory.Record
+				}).Approve(r)
+				tr.View.Put(r)
+				tr.Gate.Committed(memory.Change{Op: memory.Replace, Record: r})
+				call.Args[1].Lineage = append(call.Args[1].Lineage, memory.Link{Record: r.ID, Origin: r.Origin})
+			}
 			if c.role != "" {
 				call.Args[1].Role = c.role
 			}

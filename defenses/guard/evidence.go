@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/world"
@@ -103,9 +104,40 @@ func (c *claim) read(s string) {
 	}
 }
 
-// saidIn reports whether a text says the value.
+// saidIn reports whether a text says the value, in any of its spellings.
 func (c *claim) saidIn(s string) bool {
-	return text.HoldsWhole(s, c.value) || strings.Contains(strings.ToLower(s), strings.ToLower(c.value))
+	return saysWhole(s, c.value) || (c.of == "account" || c.of == "phone") && saysGrouped(s, c.value)
+}
+
+// saysGrouped reports whether a text says a number in other groups: "DE89 3704 …".
+func saysGrouped(s, number string) bool {
+	plain := func(r rune) rune {
+		if !text.InWord(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}
+	number = strings.Map(plain, number)
+	toks := text.Tokens(s)
+	for i := range toks {
+		rest := number
+		for _, t := range toks[i:] {
+			after, ok := strings.CutPrefix(rest, strings.Map(plain, t.Text))
+			if !ok {
+				break
+			}
+			if rest = after; rest == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// saysWhole reports whether a text says a value as it is written, as a value of its own.
+func saysWhole(s, value string) bool {
+	at, _ := text.Whole(strings.ToLower(s), strings.ToLower(value), 0)
+	return at >= 0
 }
 
 // nearness is how much of what the claim is about stands in a sentence too, from 0 to 1:
@@ -184,10 +216,11 @@ func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
 				return noEvidence, fmt.Errorf("looking %q up with %s: %w", key, r.Tool, err)
 			}
 			for _, row := range rows {
-				if seen[row.Name] {
+				if id := fmt.Sprintf("%q", row); seen[id] {
 					continue
+				} else {
+					seen[id] = true
 				}
-				seen[row.Name] = true
 				name := said{}
 				for _, t := range text.Tokens(row.Name) {
 					if !text.IsStopword(t.Text) {
@@ -196,7 +229,7 @@ func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
 					}
 				}
 				n := name.share(near, nil)
-				if n < sameRow || n < best {
+				if n < sameRow || n < best || n == best && out == agrees {
 					continue
 				}
 				for _, cell := range row.Cells {

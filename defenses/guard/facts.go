@@ -9,10 +9,10 @@ import (
 	"github.com/memtox/memtox/internal/text"
 )
 
-// facts are the sentences of the user's own records, found by their words. They are
-// what a claim from outside is held against.
+// facts are the sentences of the user's own records and of those that a person has
+// approved, found by their words. They are what a claim from outside is held against.
 //
-// They are learned when the guard is opened and follow Committed from then on. They are
+// They are learned when the guard is opened and follow what is committed from then on. They are
 // bounded: what comes when they are full bears nothing out and contradicts nothing.
 type facts struct {
 	all  []fact
@@ -63,19 +63,30 @@ var kindsOf = map[world.Type]kindSet{
 	"version": 1 << text.Version,
 }
 
-// own reports whether a record is the user's word or the operator's, and not what a tool
-// of the user's said.
-func own(r *memory.Record) bool {
-	c := leastClass(r)
-	return c == memory.System || c == memory.User && (r.Origin.Medium == memory.Chat || r.Origin.Medium == "")
+// bears reports whether a record, whose signature was found right, is evidence: the word
+// of the user or the operator, not what a tool of the user's said, or what a person has
+// approved.
+func (g *gate) bears(r *memory.Record) bool {
+	if !r.State.Visible() || r.Principal == everybody && leastClass(r) < memory.System {
+		return false
+	}
+	switch leastClass(r) {
+	case memory.System:
+		return true
+	case memory.User:
+		if r.Origin.Medium == memory.Chat || r.Origin.Medium == "" {
+			return true
+		}
+	}
+	return g.standing(r).why == raisedApproved
 }
 
 func (f *facts) learn(r *memory.Record) {
-	if !own(r) || r.Principal == everybody && leastClass(r) < memory.System || !r.State.Visible() {
+	if f.full() {
 		return
 	}
 	for _, s := range text.Sentences(text.Cut(r.Text, maxRead)) {
-		if len(f.all)-len(f.free) >= maxFacts {
+		if f.full() {
 			return
 		}
 		words := wordsOf(s.Text)
@@ -99,6 +110,8 @@ func (f *facts) learn(r *memory.Record) {
 	}
 }
 
+func (f *facts) full() bool { return len(f.all)-len(f.free) >= maxFacts }
+
 func (f *facts) forget(id string) {
 	for _, at := range f.of[id] {
 		for _, w := range f.all[at].words {
@@ -111,16 +124,6 @@ func (f *facts) forget(id string) {
 		f.free = append(f.free, at)
 	}
 	delete(f.of, id)
-}
-
-func (f *facts) committed(c memory.Change) {
-	if c.Prior != nil {
-		f.forget(c.Prior.ID)
-	}
-	f.forget(c.Record.ID)
-	if c.Op != memory.Remove {
-		f.learn(&c.Record)
-	}
 }
 
 // near are the sentences that share the rarest words with a claim, each once.

@@ -181,7 +181,7 @@ func (g *Guard) Open(ctx context.Context, v memory.View) (memory.Gate, error) {
 		}
 	}
 	v.Each(func(r memory.Record) bool {
-		if signer.Verify(&r) == "" {
+		if signer.Verify(&r) == "" && gt.bears(&r) {
 			gt.facts.learn(&r)
 		}
 		return ctx.Err() == nil
@@ -384,7 +384,12 @@ func (g *gate) Committed(c memory.Change) {
 		}
 		c.Op = memory.Remove
 	}
-	g.facts.committed(c)
+	if c.Prior != nil {
+		g.facts.forget(c.Prior.ID)
+	}
+	if g.facts.forget(c.Record.ID); c.Op != memory.Remove && g.bears(&c.Record) {
+		g.facts.learn(&c.Record)
+	}
 	if g.conflicts == nil {
 		return
 	}
