@@ -3,8 +3,10 @@ package guard_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/defensetest"
@@ -78,6 +80,38 @@ func BenchmarkOpen(b *testing.B) {
 		if _, err := d.Open(context.Background(), v); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkAct is what it takes to weigh a value from outside, among distinct records of
+// the user's and with distinct requests, without tables to look it up in.
+func BenchmarkAct(b *testing.B) {
+	for _, stored := range []int{10_000, 1_000_000} {
+		v := defensetest.Filled(stored)
+		g := defensetest.Seeded(b, open(b), v)
+		calls := make([]memory.Call, 1000)
+		for i := range calls {
+			at, room := i*stored/len(calls), fmt.Sprintf("hall %d", i)
+			r := defensetest.External(fmt.Sprintf("Project %d is kept in %s from this week on, says the office.", at, room))
+			r.ID, r.Principal = fmt.Sprintf("x%d", i), "user-1"
+			v.Put(r)
+			calls[i] = memory.Call{Tool: "move_box", Query: memory.Query{Text: fmt.Sprintf("Move the box to where project %d is kept.", at)},
+				Args: []memory.Arg{{Name: "to", Value: room, Type: "place", Role: memory.Destination,
+					Lineage: memory.Lineage{{Record: r.ID, Origin: r.Origin}}}}}
+		}
+		b.Run(fmt.Sprint(stored), func(b *testing.B) {
+			b.ReportAllocs()
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				if _, err := g.Act(context.Background(), calls[i%len(calls)]); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
+		})
 	}
 }
 

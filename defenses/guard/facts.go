@@ -31,7 +31,7 @@ type fact struct {
 // Bounds of what is remembered, and of how many sentences one claim is compared with.
 const (
 	maxFacts    = 1 << 17
-	maxCompared = 256
+	maxCompared = 64
 )
 
 // maxRead bounds what is read of a content for what it says, in bytes. The presets
@@ -150,22 +150,26 @@ const (
 	sameKind   = 0.4
 )
 
-// weigh says what the user's own records make of a claim: the sentence that is nearest
-// to it decides.
+// weigh says what the user's own records make of a claim. The sentences that are nearest
+// to it decide: one that agrees, before one that does not.
 func (f *facts) weigh(c *claim) evidence {
-	best, out := 0., noEvidence
+	best, nearest := 0., []int32(nil)
 	for _, at := range f.near(c) {
-		s := &f.all[at]
-		near := c.nearness(s.words)
-		if near < best {
-			continue
+		switch near := c.nearness(f.all[at].words); {
+		case near == 0 || near < best:
+		case near > best:
+			best, nearest = near, append(nearest[:0], at)
+		default:
+			nearest = append(nearest, at)
 		}
-		best, out = near, noEvidence
-		switch kinds := kindsOf[c.of]; {
-		case kinds != 0 && (s.kinds&kinds == 0 || near < sameKind),
-			kinds == 0 && (s.kinds&distinct&^c.kinds != 0 || near < sameMatter):
+	}
+	out, kinds := noEvidence, kindsOf[c.of]
+	for _, at := range nearest {
+		switch s := &f.all[at]; {
+		case kinds != 0 && (s.kinds&kinds == 0 || best < sameKind),
+			kinds == 0 && (s.kinds&distinct&^c.kinds != 0 || best < sameMatter):
 		case c.saidIn(s.text):
-			out = agrees
+			return agrees
 		default:
 			out = memoryAgainst
 		}
