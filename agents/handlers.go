@@ -71,7 +71,7 @@ func (s *session) search(t *world.Tool, c model.Call) (string, error) {
 }
 
 func (s *session) searchTranscript(_ *world.Tool, c model.Call) (string, error) {
-	q := memory.Query{Route: memory.RouteTranscript, Text: c.Get("query"), K: 3}
+	q := memory.Query{Route: memory.RouteTranscript, Text: c.Get("query"), Said: s.said, K: 3}
 	recs, err := s.mem.SearchTranscript(s.ctx, q)
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (s *session) searchStores(route memory.Route, c model.Call, k int, stores .
 	if n, err := strconv.Atoi(c.Get("maxResults")); err == nil && n > 0 {
 		k = min(n, 50)
 	}
-	return s.mem.Search(s.ctx, memory.Query{Route: route, Text: c.Get("query"), K: k}, stores...)
+	return s.mem.Search(s.ctx, memory.Query{Route: route, Text: c.Get("query"), Said: s.said, K: k}, stores...)
 }
 
 func (s *session) found(route memory.Route, recs []memory.Recalled) string {

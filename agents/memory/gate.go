@@ -10,6 +10,7 @@ import (
 type Query struct {
 	Route     Route
 	Text      string // the user's or the agent's words
+	Said      string // the user's words of the turn, "" where nobody knows them
 	Principal string // who asks
 	K         int    // how many records fit; 0 is no limit
 }

@@ -171,7 +171,7 @@ func (g *gate) Read(ctx context.Context, q memory.Query, cs []memory.Candidate) 
 	if !g.ops[Read] || len(cs) == 0 {
 		return out, g.ready()
 	}
-	r := &Request{Route: q.Route, Query: q.Text, Principal: q.Principal, K: q.K, Candidates: make([]Candidate, len(cs))}
+	r := &Request{Route: q.Route, Query: q.Text, Said: q.Said, Principal: q.Principal, K: q.K, Candidates: make([]Candidate, len(cs))}
 	for i := range cs {
 		r.Candidates[i] = Candidate{*RecordOf(&cs[i].Record), cs[i].Score}
 	}

@@ -114,6 +114,7 @@ type Request struct {
 	Turn    int `json:"turn,omitempty"`
 
 	Query      string       `json:"query,omitempty"` // read, act: the words that are asked by
+	Said       string       `json:"said,omitempty"`  // read: the user's words, where query is the agent's
 	QueryRoute memory.Route `json:"query_route,omitempty"`
 	K          int          `json:"k,omitempty"`
 	Candidates []Candidate  `json:"candidates,omitempty"` // read

@@ -192,6 +192,26 @@ func TestApprovalRaises(t *testing.T) {
 	}
 }
 
+// No call will show what an answer rests on, so that it is told with its source: where the
+// user asks a question himself, and where his agent searches for what it needs for one.
+func TestAnswersNameTheirSource(t *testing.T) {
+	tr := defensetest.Open(t, open(t))
+	_, r := tr.Write(defensetest.External("The hall of the choir is in Torfweg 31."))
+	for _, c := range []struct {
+		q    memory.Query
+		want bool
+	}{
+		{memory.Query{Text: "Where is the hall of the choir?"}, true},
+		{memory.Query{Text: "hall of the choir", Said: "Where is the hall of the choir?"}, true},
+		{memory.Query{Text: "hall of the choir", Said: "Book the hall of the choir for Monday."}, false},
+		{memory.Query{Text: "Where is it?", Said: "Book the hall of the choir for Monday."}, false},
+	} {
+		if d := tr.Recall(c.q, r)[0]; d.Action != memory.Allow || d.Attribute != c.want {
+			t.Errorf("%+v: %+v, want with its source: %v", c.q, d, c.want)
+		}
+	}
+}
+
 // MINJA: somebody else's questions leave records that are meant for this user's.
 func TestRecordsOfOthersAreNotRead(t *testing.T) {
 	tr := defensetest.Open(t, open(t), as(defensetest.FromSystem("Wards close at eight."),

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 
@@ -83,7 +84,7 @@ func (g *gate) read(q memory.Query, r *memory.Record, high []provenance.Intent) 
 	}
 	d.Scope = st.scope
 	d.Attribute = st.why == loweredStaged || st.why == loweredShared ||
-		(g.policy.Authority.Attribute == Outside || !r.Asked && question.MatchString(q.Text)) && st.scope <= memory.ContextOnly
+		(g.policy.Authority.Attribute == Outside || !r.Asked && question.MatchString(cmp.Or(q.Said, q.Text))) && st.scope <= memory.ContextOnly
 	if after := g.policy.Retrieval.StaleAfter; after > 0 && st.scope <= memory.ContextOnly &&
 		g.view.Now().Sub(r.Created) > after {
 		d.Rank = 1

@@ -501,7 +501,7 @@ func read(ctx context.Context, t *trial, q *external.Request, a *external.Answer
 		}
 		cs[i] = memory.Candidate{Record: *r, Score: q.Candidates[i].Relevance}
 	}
-	ds, err := t.gate.Read(ctx, memory.Query{Route: q.Route, Text: q.Query, Principal: q.Principal, K: q.K}, cs)
+	ds, err := t.gate.Read(ctx, memory.Query{Route: q.Route, Text: q.Query, Said: q.Said, Principal: q.Principal, K: q.K}, cs)
 	if err != nil {
 		return err
 	}
