@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -53,10 +54,23 @@ type Product struct {
 	// is offered by MCP, it calls by MCPPrefix and the tool's name.
 	Tools     []Tool
 	MCPPrefix string `yaml:"mcp_prefix"`
+	// MCPResult is the member that holds the result where that is put into a JSON object.
+	MCPResult string `yaml:"mcp_result"`
+	// Wraps recognises what is marked as coming from outside: its source and what it says.
+	Wraps Pattern
+	// Prompt says what stands where in a system message.
+	Prompt Prompt
 	// Messages says which user messages of a prompt are not the user's.
 	Messages []Message
-	// Stamp is what the product puts in front of what the user said.
-	Stamp Pattern
+	// Stamp is what the product puts in front of what the user said, Tail what behind it.
+	Stamp, Tail Pattern
+}
+
+// Prompt says what stands where in a product's system message.
+type Prompt struct {
+	Today  Pattern // its first group is the day
+	Layout string  // in which the day is written, as package time does
+	Ends   Pattern // of what a store shows
 }
 
 // Question asks a program something: Args, and where its answer holds what is asked.
@@ -79,8 +93,9 @@ type Store struct {
 	File      string
 	Separator string // between entries; "" makes the whole file one
 	Limit     int    // characters; 0 is none
-	// Heading begins the block in which a prompt shows it; "" is shown by no prompt.
-	Heading string
+	// Heading is what stands over the block in which a prompt shows it; none is shown by no
+	// prompt.
+	Heading Pattern
 }
 
 // Does is what a tool of a product does.
@@ -104,11 +119,32 @@ type Tool struct {
 	Does Does
 	// Args names arguments by what they mean: op (add, replace or remove), store (the name
 	// of one), text, old (a part of the entry that is meant), path, query, name, command.
+	// LIST[].NAME is a member of the objects of a list.
 	Args map[string]string
 	// Ops are the values of op where they are others: by add, replace and remove.
 	Ops map[string]string
 	// Fixed are arguments that a call has in any case.
 	Fixed map[string]string
+	// Hits says how the answer of a search is read; nil reads it as text.
+	Hits *Hits
+	// Missing recognises the answer that there is no such file.
+	Missing Pattern
+	// Whole is what a stored procedure has around its text: {name} and {text}.
+	Whole string
+}
+
+// Hits says how the answer of a search is read, which is JSON. Names have dots between
+// them: provenance.originClass.
+type Hits struct {
+	List string // of the hits
+	Text string // of a hit
+	// Cut is taken out of the text.
+	Cut Pattern
+	// Origin is the label of a hit, and Foreign are those labels that say that it comes from
+	// outside.
+	Origin  string
+	Foreign []string
+	Millis  string // when it was noted, in milliseconds of Unix time
 }
 
 // Message recognises a message in the user's role that is the product's own: by how it
@@ -118,6 +154,8 @@ type Message struct {
 	Ends   string
 	// Is says what it is: review, flush, compaction, nudge, context or job.
 	Is string
+	// Into is the only file that the model may write to then; {today} is the day.
+	Into string
 }
 
 // Pattern is a regular expression.
@@ -132,17 +170,33 @@ func (p *Pattern) UnmarshalText(b []byte) (err error) {
 // User returns what the user said in a message of the user's role, and "" with what the
 // message is where it is the product's own.
 func (p *Product) User(content string) (said, is string) {
+	said = content
+	if p.Stamp.Regexp != nil {
+		if at := p.Stamp.FindStringIndex(said); at != nil && at[0] == 0 {
+			said = said[at[1]:]
+		}
+	}
+	if p.Tail.Regexp != nil {
+		if at := p.Tail.FindStringIndex(said); at != nil && at[1] == len(said) {
+			said = said[:at[0]]
+		}
+	}
 	for _, m := range p.Messages {
-		if strings.HasPrefix(content, m.Begins) && strings.HasSuffix(strings.TrimRight(content, " \n"), m.Ends) {
+		if strings.HasPrefix(said, m.Begins) && strings.HasSuffix(strings.TrimRight(said, " \n"), m.Ends) {
 			return "", m.Is
 		}
 	}
-	if p.Stamp.Regexp != nil {
-		if at := p.Stamp.FindStringIndex(content); at != nil && at[0] == 0 {
-			content = content[at[1]:]
+	return said, ""
+}
+
+// entries are those of a store's file, or of what a prompt shows of it.
+func (s *Store) entries(file string) (out []string) {
+	for _, e := range strings.Split(file, cmp.Or(s.Separator, "\x00")) {
+		if e = strings.TrimPrefix(strings.TrimSpace(e), "- "); e != "" {
+			out = append(out, e)
 		}
 	}
-	return content, ""
+	return out
 }
 
 // Tool is the tool of a name; nil is none whose effect is known.
