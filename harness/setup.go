@@ -10,6 +10,7 @@ import (
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/agents/installed"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
@@ -277,8 +278,13 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	var p *agents.Profile
 	var all []*external.Agent // one a model, each with a relay of its own
 	for i := range x.Models {
-		a, err := external.New(spec, external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv,
-			Dir: cat.Dir, Window: c.Window, Model: c.bounded(x.Models[i].Model)})
+		o := external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir,
+			Window: c.Window, Model: c.bounded(x.Models[i].Model)}
+		make := external.New
+		if _, _, ok := external.Product(spec); ok {
+			make = installed.Surroundings{Lookup: cat.Lookup, Dir: cat.Dir}.New
+		}
+		a, err := make(spec, o)
 		if err != nil {
 			return nil, settings.Placed("--agent", err)
 		}

@@ -326,6 +326,9 @@ func (t *Trial) Close() {
 		t.link.Close()
 		return
 	}
+	if o, ok := t.link.(Over); ok {
+		o.Over()
+	}
 	if !t.a.shared {
 		t.a.release(t.link)
 	}

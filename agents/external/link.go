@@ -21,6 +21,9 @@ type Link interface {
 	Close()
 }
 
+// Over is implemented by a link that wants to know when a trial is over.
+type Over interface{ Over() }
+
 // closeGrace is how long an agent may take to end once its input is closed.
 const closeGrace = 2 * time.Second
 

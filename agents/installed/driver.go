@@ -50,6 +50,10 @@ type Setup struct {
 	ToolsURL string
 	// Tools are their names.
 	Tools []string
+	// Ports are those of this machine that its box must reach for both, and Traffic what
+	// is asked there.
+	Ports   []int
+	Traffic *Traffic
 	// Memory is what the product remembers before its first session.
 	Memory []Item
 

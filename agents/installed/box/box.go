@@ -25,6 +25,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,8 +275,14 @@ func (b *Box) Start(c Command) (*Process, error) {
 	p := &Process{log: filepath.Join(b.Dir, logs, strconv.Itoa(n)), started: make(chan error, 1),
 		done: make(chan struct{})}
 	b.processes = append(b.processes, p)
-	env := append([]string{"HOME=" + b.Home, "TMPDIR=" + b.Tmp, "PATH=" + systemPath, "LANG=C.UTF-8",
-		marker + "=" + b.Dir}, c.Env...)
+	env := slices.Clone(c.Env)
+	for _, v := range []string{"HOME=" + b.Home, "TMPDIR=" + b.Tmp, "PATH=" + systemPath, "LANG=C.UTF-8"} {
+		name, _, _ := strings.Cut(v, "=")
+		if !slices.ContainsFunc(env, func(set string) bool { return strings.HasPrefix(set, name+"=") }) {
+			env = append(env, v)
+		}
+	}
+	env = append(env, marker+"="+b.Dir)
 	line, err := json.Marshal(order{Number: n, Args: c.Args, Env: env, Dir: dir, Log: p.log})
 	if err == nil {
 		_, err = b.in.Write(append(line, '\n'))

@@ -1,0 +1,209 @@
+package installed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/memtox/memtox/agents/installed/box"
+	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
+)
+
+func init() { drivers["hermes"] = func() Driver { return hermes{} } }
+
+// hermes starts a gateway for every trial: it is up in a second or two, and shares
+// nothing with another.
+type hermes struct{}
+
+func (hermes) Close() error { return nil }
+
+func (hermes) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
+	b, err := s.Box()
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{Setup: s, box: b}
+	defer func() {
+		if err != nil {
+			_ = g.Close()
+		}
+	}()
+	if err := s.Write(b.Dir); err != nil {
+		return nil, err
+	}
+	if err := s.Product.Remember(b.Dir, s.Memory); err != nil {
+		return nil, err
+	}
+	args, env, err := s.Command()
+	if err != nil {
+		return nil, err
+	}
+	if g.process, err = b.Start(box.Command{Args: args, Env: env}); err != nil {
+		return nil, err
+	}
+	g.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return b.Dial(ctx, s.Port)
+	}}}
+	if err := g.up(ctx, "/health"); err != nil {
+		return nil, err
+	}
+	if g.begun, err = s.Product.Look(b.Dir, nil); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Box makes a box for the product, and tells the setup where it is.
+func (s *Setup) Box() (*box.Box, error) {
+	b, err := box.New(box.Options{Ports: s.Ports, Keep: s.Found.keep()})
+	if err != nil {
+		return nil, err
+	}
+	s.Home, s.Work, s.Tmp = b.Home, b.Work, b.Tmp
+	if s.Port, err = b.Port(); err != nil {
+		_ = b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// gateway is a HERMES gateway in a box.
+type gateway struct {
+	*Setup
+	box     *box.Box
+	process *box.Process
+	client  *http.Client
+	begun   *Picture // what it remembered, and what its files said, when it began
+
+	session string
+	turns   int // of the session
+	asked   int // by the model in the last turn
+}
+
+// up waits until the gateway answers.
+func (g *gateway) up(ctx context.Context, path string) error {
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url(path), nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := g.client.Do(r); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-g.process.Done():
+			return fmt.Errorf("its gateway did not start: %w; its last words: %s", g.process.Err(), g.process.LastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("its gateway does not answer: %w; its last words: %s", context.Cause(ctx), g.process.LastWords())
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+}
+
+func (g *gateway) url(path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", g.Port, path) }
+
+func (g *gateway) Session(context.Context) error {
+	g.session, g.turns = secret(), 0
+	return nil
+}
+
+// maxAnswer bounds the answer of a gateway.
+const maxAnswer = 8 << 20
+
+func (g *gateway) Say(ctx context.Context, said string) (string, error) {
+	body, err := json.Marshal(map[string]any{"model": g.ModelName, "stream": false,
+		"messages": []map[string]string{{"role": "user", "content": said}}})
+	if err != nil {
+		return "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url("/v1/chat/completions"), bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+g.Secret)
+	r.Header.Set("X-Hermes-Session-Id", g.session)
+	begun := g.Traffic.Begun()
+	resp, err := g.client.Do(r)
+	if err != nil {
+		return "", g.gone(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", g.gone(err)
+	}
+	var answer struct {
+		Choices []struct {
+			Message      struct{ Content string }
+			FinishReason string `json:"finish_reason"`
+		}
+	}
+	if err := json.Unmarshal(b, &answer); err != nil || resp.StatusCode != http.StatusOK || len(answer.Choices) != 1 {
+		return "", fmt.Errorf("its gateway answers %s: %s", resp.Status, remote.Quote(text.Clip(string(b), 300)))
+	}
+	if why := answer.Choices[0].FinishReason; why == "error" {
+		return "", fmt.Errorf("its gateway says that the turn failed: %s",
+			remote.Quote(text.Clip(answer.Choices[0].Message.Content, 300)))
+	}
+	g.turns++
+	g.asked = g.Traffic.Begun() - begun
+	return answer.Choices[0].Message.Content, nil
+}
+
+// gone says how the gateway ended where that is why it does not answer.
+func (g *gateway) gone(err error) error {
+	select {
+	case <-g.process.Done():
+		return fmt.Errorf("its gateway is gone: %w; its last words: %s", g.process.Err(), g.process.LastWords())
+	default:
+		return fmt.Errorf("its gateway: %w", err)
+	}
+}
+
+// A review follows a turn after so many user turns of a session, or rounds of tool calls in
+// one turn. It begins half a second later, and what it calls is up to a second apart.
+const (
+	reviewed     = 10
+	reviewBegins = 5 * time.Second
+	reviewRests  = 2 * time.Second
+)
+
+func (g *gateway) Settle(ctx context.Context) error {
+	if g.turns < reviewed && g.asked < reviewed {
+		return g.Traffic.Quiet(ctx, 0)
+	}
+	if err := g.Traffic.Await(ctx, g.Traffic.Begun(), reviewBegins); err != nil {
+		return err
+	}
+	return g.Traffic.Quiet(ctx, reviewRests)
+}
+
+func (g *gateway) Memory(context.Context) ([]Item, error) {
+	p, err := g.Product.Look(g.box.Dir, g.begun)
+	if err != nil {
+		return nil, err
+	}
+	return p.Items, nil
+}
+
+func (g *gateway) Load(_ context.Context, items []Item) error {
+	return g.Product.Remember(g.box.Dir, items)
+}
+
+func (g *gateway) Close() error {
+	if g.client != nil {
+		g.client.CloseIdleConnections()
+	}
+	return errors.Join(g.box.Close())
+}
