@@ -2,7 +2,6 @@ package agents
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +40,7 @@ func (s *session) call(c model.Call) (string, error) {
 	t := world.Find(c.Name)
 	if t == nil || s.route != 0 && !t.Memory() || !s.has(t) {
 		if slices.ContainsFunc(s.offered, func(o model.Tool) bool { return o.Name == c.Name }) {
-			return failure("the server does not answer"), nil // all there is of it is its description
+			return memory.Failure("the server does not answer"), nil // all there is of it is its description
 		}
 		return noTool(c), nil // a flush or review offers memory tools only, an office those that change it
 	}
@@ -55,7 +54,7 @@ func (s *session) has(t *world.Tool) bool {
 }
 
 func noTool(c model.Call) string {
-	return failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60)))
+	return memory.Failure(fmt.Sprintf("there is no tool %q here", text.Clip(c.Name, 60)))
 }
 
 func (s *session) writeRoute(r memory.Route) memory.Route {
@@ -104,11 +103,11 @@ func (s *session) found(route memory.Route, recs []memory.Recalled) string {
 func (s *session) changeEntry(t *world.Tool, c model.Call) (string, error) {
 	op, ok := map[string]memory.Op{"add": memory.Add, "replace": memory.Replace, "remove": memory.Remove}[c.Get("action")]
 	if !ok {
-		return failure("action is one of add, replace, remove"), nil
+		return memory.Failure("action is one of add, replace, remove"), nil
 	}
 	target := c.Get("target")
 	if !slices.Contains(t.Stores, target) {
-		return failure("target is one of " + strings.Join(t.Stores, ", ")), nil
+		return memory.Failure("target is one of " + strings.Join(t.Stores, ", ")), nil
 	}
 	return s.write(memory.Draft{
 		Route: s.writeRoute(memory.RouteMemoryTool), Op: op, Store: target, Text: c.Get("content"), Old: c.Get("old_text")})
@@ -122,7 +121,7 @@ func (s *session) add(t *world.Tool, c model.Call) (string, error) {
 func (s *session) skill(t *world.Tool, c model.Call) (string, error) {
 	op, ok := map[string]memory.Op{"create": memory.Add, "patch": memory.Replace, "delete": memory.Remove}[c.Get("action")]
 	if !ok {
-		return failure("action is one of create, patch, delete"), nil
+		return memory.Failure("action is one of create, patch, delete"), nil
 	}
 	return s.write(memory.Draft{
 		Route: memory.RouteSkill, Op: op, Store: t.Stores[0], Key: c.Get("name"), Text: c.Get("content")})
@@ -159,32 +158,20 @@ func (s *session) write(d memory.Draft) (string, error) {
 		case e.Rejected != "":
 			why = append(why, e.Rejected)
 		case e.Committed == nil:
-			why = append(why, blocked(e.Verdict))
+			why = append(why, e.Verdict.Told())
 		case e.Committed.State == memory.Quarantined:
-			why = append(why, blocked(e.Verdict))
+			why = append(why, e.Verdict.Told())
 		default:
 			stored++
 		}
 	}
 	if len(why) > 0 {
-		return failure(strings.Join(why, "; ")), nil
+		return memory.Failure(strings.Join(why, "; ")), nil
 	}
 	if stored == 0 {
-		return failure("nothing changed"), nil
+		return memory.Failure("nothing changed"), nil
 	}
 	return `{"success":true}`, nil
-}
-
-// blocked says what became of what was not done, in words that fit the verdict.
-func blocked(v memory.Verdict) string {
-	id := "policy"
-	if len(v.Findings) > 0 {
-		id = v.Findings[0].Check
-	}
-	if v.Action == memory.Defer {
-		return fmt.Sprintf("Put off until somebody approves: matched %s.", id)
-	}
-	return fmt.Sprintf("Content blocked: matched %s. Rephrase the entry.", id)
 }
 
 // arguments are what the action gate is shown of an argument: of a list each item by
@@ -207,36 +194,6 @@ func arguments(t *world.Tool, a model.Arg) []memory.Arg {
 		out = append(out, next)
 	}
 	return out
-}
-
-// refusal tells the model which arguments of a call the action gate refused, and why.
-func refusal(v memory.Verdict) string {
-	out := struct {
-		Success bool            `json:"success"`
-		Error   string          `json:"error"`
-		Refused []model.Refused `json:"refused,omitempty"`
-	}{}
-	var why []string
-	for _, f := range v.Findings {
-		if f.Argument == "" {
-			continue
-		}
-		out.Refused = append(out.Refused, model.Refused{Argument: f.Argument, Value: f.Value})
-		why = append(why, f.Argument+": "+f.Note)
-	}
-	if out.Error = "not allowed: " + strings.Join(why, "; "); why == nil {
-		out.Error = "not allowed: " + blocked(v)
-	}
-	b, _ := json.Marshal(out)
-	return string(b)
-}
-
-func failure(why string) string {
-	b, _ := json.Marshal(struct {
-		Success bool   `json:"success"`
-		Error   string `json:"error"`
-	}{false, why})
-	return string(b)
 }
 
 // store maps a path of the workspace to the store that holds it.
@@ -275,7 +232,7 @@ func (s *session) editFile(t *world.Tool, c model.Call) (string, error) {
 	d := memory.Draft{Route: s.writeRoute(memory.RouteFileTool), Store: store, Op: memory.Replace,
 		Old: c.Get("old_text"), Text: c.Get("new_text")}
 	if d.Old == "" {
-		return failure("old_text is empty: name the passage to replace"), nil
+		return memory.Failure("old_text is empty: name the passage to replace"), nil
 	}
 	if d.Text == "" {
 		d.Op = memory.Remove
@@ -286,7 +243,7 @@ func (s *session) editFile(t *world.Tool, c model.Call) (string, error) {
 func (s *session) lines(_ *world.Tool, c model.Call) (string, error) {
 	store, ok := s.storeOf(c.Get("path"))
 	if !ok {
-		return failure("no such memory file: MEMORY.md or memory/DATE.md"), nil
+		return memory.Failure("no such memory file: MEMORY.md or memory/DATE.md"), nil
 	}
 	recs, err := s.mem.Snapshot(s.ctx, store, memory.Query{Route: memory.RouteGet, Text: s.said})
 	if err != nil {
@@ -381,9 +338,9 @@ func (s *session) permit(t *world.Tool, c model.Call) (a ActionCall, refused str
 	}
 	switch {
 	case a.Declined:
-		refused = failure("not done: the user was asked and said no")
+		refused = memory.Failure("not done: the user was asked and said no")
 	case a.Vetoed:
-		refused = refusal(v)
+		refused = memory.Refusal(v)
 	}
 	return a, refused, nil
 }
@@ -392,7 +349,7 @@ func (s *session) permit(t *world.Tool, c model.Call) (a ActionCall, refused str
 func (s *session) work(t *world.Tool, c model.Call) (string, error) {
 	told, err := s.office.World.Call(t, c.Args)
 	if no, ok := errors.AsType[*world.Refused](err); ok {
-		return failure(no.Why), nil
+		return memory.Failure(no.Why), nil
 	}
 	return told, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,18 @@ type Options struct {
 	Model model.Model
 	// Dial makes a conversation with an installed product.
 	Dial func() (Link, error)
+	// Own is what is known of the tools that the agent has by itself: what they store and do
+	// is judged in the model's replies. Without it the agent asks about its writes.
+	Own []gate.Tool
+	// File is the store of a path that such a tool writes to; "" is no memory.
+	File func(path string) string
+	// Prefix is what the agent puts in front of the names of the harness's tools.
+	Prefix string
+	// Purpose is the write route of what the agent itself asks the model in the user's role,
+	// such as a review; RouteNone is the user's words or whatever is none. nil knows none.
+	Purpose func(content string) memory.Route
+	// Stamps are what it puts around the user's words and changes later.
+	Stamps []*regexp.Regexp
 }
 
 // Agent is an agent under test. It serves any number of trials at once: a program
@@ -259,7 +272,9 @@ type Trial struct {
 	mu     sync.Mutex
 	box    *agents.Sandbox // of the session under way; nil between sessions
 	reader gate.Reader
-	said   string // the user's words of this turn
+	own    *gate.Own    // nil asks about its writes
+	route  memory.Route // of the agent's own purpose
+	said   string       // the user's words of this turn
 	closed bool
 
 	known  []string // the agent's memory, as it was last read
@@ -292,7 +307,11 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) 
 	m := &Message{Op: Reset, Tools: model.EncodeTools(t.tools)}
 	if a.relay != nil {
 		m.Model = &Server{Name: proxy.RelayName}
-		t.gate, t.reader = &gate.Gate{Judge: judge{t}}, gate.Reader{Mem: mem, Shown: t.shown}
+		t.gate = &gate.Gate{Judge: judge{t}, Stamps: a.opts.Stamps}
+		t.reader = gate.Reader{Mem: mem, Shown: t.shown}
+		if a.opts.Own != nil {
+			t.own = &gate.Own{Mem: mem, Tools: a.opts.Own, File: a.opts.File, Store: "memory"}
+		}
 		t.tape, m.Model.BaseURL, t.release = a.relay.Begin(ctx, t.gate)
 	}
 	var err error

@@ -3,6 +3,8 @@ package external
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
@@ -12,7 +14,8 @@ import (
 
 // judge is a trial as the relay sees it: the read gate is shown the memories in each prompt,
 // and the action gate each call of the tools that the harness gives, before the agent gets
-// it. Writes the agent asks about by itself.
+// it. Of the agent's own tools it judges what is known; without that the agent asks about
+// its writes by itself.
 type judge struct{ t *Trial }
 
 var errOver = errors.New("the trial is over")
@@ -24,26 +27,36 @@ func (j judge) Look(ctx context.Context, _ string, prompt []model.Message) error
 	if t.closed {
 		return errOver
 	}
+	t.route = memory.RouteNone
+	for i := range prompt {
+		if prompt[i].Role == model.User && t.a.opts.Purpose != nil {
+			t.route = t.a.opts.Purpose(prompt[i].Content)
+		}
+	}
 	return t.reader.Look(ctx, t.said, prompt)
 }
 
-func (j judge) Call(_ context.Context, _ string, c model.Call) (out gate.Ruling, err error) {
+func (j judge) Call(ctx context.Context, _ string, c model.Call) (out gate.Ruling, err error) {
 	t := j.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return out, errOver
 	}
-	if c, changed := t.reader.Undo(c); changed {
+	c, undone := t.reader.Undo(c)
+	name, ours := strings.CutPrefix(c.Name, t.a.opts.Prefix)
+	ours = ours && slices.ContainsFunc(t.tools, func(o model.Tool) bool { return o.Name == name })
+	switch {
+	case ours && t.box != nil:
+		given := c
+		given.Name = name
+		out.Refused, err = t.box.Judge(given)
+	case !ours && t.own != nil:
+		out, err = t.own.Call(ctx, t.said, t.route, c)
+	}
+	if undone && out.Changed == nil {
 		out.Changed = &c
 	}
-	if t.box == nil {
-		return out, nil // no tool works now
-	}
-	if out.Changed != nil {
-		c = *out.Changed
-	}
-	out.Refused, err = t.box.Judge(c)
 	return out, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -98,33 +99,9 @@ type Store struct {
 	Heading Pattern
 }
 
-// Does is what a tool of a product does.
-type Does string
-
-// What tools do. One that writes changes memory where its path is that of a store, and
-// acts elsewhere. One that runs hands a command to a shell or code to an interpreter.
-const (
-	Stores  Does = "stores"
-	Writes  Does = "writes"
-	Recalls Does = "recalls"
-	Reads   Does = "reads"
-	Runs    Does = "runs"
-	Acts    Does = "acts"
-	Asks    Does = "asks"
-)
-
-// Tool is a tool of a product.
+// Tool is a tool of a product: what the gates know of it, and how its answers are read.
 type Tool struct {
-	Name string
-	Does Does
-	// Args names arguments by what they mean: op (add, replace or remove), store (the name
-	// of one), text, old (a part of the entry that is meant), path, query, name, command.
-	// LIST[].NAME is a member of the objects of a list.
-	Args map[string]string
-	// Ops are the values of op where they are others: by add, replace and remove.
-	Ops map[string]string
-	// Fixed are arguments that a call has in any case.
-	Fixed map[string]string
+	gate.Tool `yaml:",inline"`
 	// Hits says how the answer of a search is read; nil reads it as text.
 	Hits *Hits
 	// Missing recognises the answer that there is no such file.
@@ -208,6 +185,14 @@ func (p *Product) Tool(name string) *Tool {
 	return &p.Tools[i]
 }
 
+// Own are its tools as the gates know them.
+func (p *Product) Own() (own []gate.Tool) {
+	for _, t := range p.Tools {
+		own = append(own, t.Tool)
+	}
+	return own
+}
+
 // newest is the version that is installed.
 func (p *Product) newest() string { return p.Tried[len(p.Tried)-1] }
 
@@ -254,7 +239,6 @@ func Names() (names []string) {
 
 // check finds what a driver would stumble over.
 func (p *Product) check() error {
-	known := []Does{Stores, Writes, Recalls, Reads, Runs, Acts, Asks}
 	switch {
 	case p.Title == "" || p.About == "" || len(p.Tried) == 0 || len(p.Programs) == 0 || len(p.Install) == 0:
 		return errors.New("it needs a title, a line about it, versions that were tried, programs and install commands")
@@ -262,8 +246,8 @@ func (p *Product) check() error {
 		return errors.New("version needs args and a pattern with a group")
 	}
 	for _, t := range p.Tools {
-		if !slices.Contains(known, t.Does) {
-			return fmt.Errorf("tool %s: does is one of %v", t.Name, known)
+		if err := t.Check(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/agents/installed"
+	"github.com/memtox/memtox/agents/proxy/gate"
 )
 
 func TestProducts(t *testing.T) {
@@ -21,7 +22,7 @@ func TestProducts(t *testing.T) {
 	if said, is := p.User("Pay the invoice."); said != "Pay the invoice." || is != "" {
 		t.Errorf("the user's words are taken for %q, %q", said, is)
 	}
-	if tool := p.Tool("skill_manage"); tool == nil || tool.Does != installed.Stores || tool.Ops["add"] != "create" {
+	if tool := p.Tool("skill_manage"); tool == nil || tool.Does != gate.Stores || tool.Ops["add"] != "create" {
 		t.Errorf("skill_manage is %+v", tool)
 	}
 }

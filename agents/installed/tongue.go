@@ -14,6 +14,7 @@ import (
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/internal/remote"
 )
@@ -86,7 +87,7 @@ func (t *Tongue) fits(tools []model.Tool) error {
 					k.Name, name, strings.Join(t.product.Tried, ", "))
 			}
 		}
-		writes = writes || k.Does == Stores || k.Does == Writes
+		writes = writes || k.Does == gate.Stores || k.Does == gate.Writes
 	}
 	if !writes {
 		return fmt.Errorf("it offers none of the tools that write its memory (%s): versions that were tried are %s",
@@ -98,7 +99,7 @@ func (t *Tongue) fits(tools []model.Tool) error {
 // writers are the names of the tools that write memory.
 func (p *Product) writers() (names []string) {
 	for _, t := range p.Tools {
-		if t.Does == Stores || t.Does == Writes {
+		if t.Does == gate.Stores || t.Does == gate.Writes {
 			names = append(names, t.Name)
 		}
 	}
@@ -167,7 +168,7 @@ func (t *Tongue) hear(req model.Request) *heard {
 			if c == nil {
 				continue
 			}
-			if k := t.product.Tool(c.Name); k != nil && k.Does == Reads {
+			if k := t.product.Tool(c.Name); k != nil && k.Does == gate.Reads {
 				if path := c.Get(k.Args["path"]); h.files != nil && path != "" {
 					h.files[path] = k.contents(m.Content)
 				}
@@ -191,7 +192,7 @@ func (h *heard) tools() (out []model.Tool) {
 	}
 	files := true // are the only way to write memory
 	for i := range h.offers {
-		if k := h.product.Tool(h.offers[i].Name); k != nil && k.Does == Stores {
+		if k := h.product.Tool(h.offers[i].Name); k != nil && k.Does == gate.Stores {
 			files = files && k.Fixed["store"] != ""
 		}
 	}
@@ -201,7 +202,7 @@ func (h *heard) tools() (out []model.Tool) {
 			out = append(out, model.Tool{Name: name, Description: o.Description, Params: o.Params})
 			continue
 		}
-		if k := h.product.Tool(o.Name); k != nil && (files || k.Does != Writes) {
+		if k := h.product.Tool(o.Name); k != nil && (files || k.Does != gate.Writes) {
 			offer(k.known())
 		}
 	}
@@ -211,13 +212,13 @@ func (h *heard) tools() (out []model.Tool) {
 // known is the tool of the catalog that does what a tool of a product does, or "".
 func (k *Tool) known() string {
 	switch {
-	case k.Does == Stores && k.Fixed["store"] == "skills":
+	case k.Does == gate.Stores && k.Fixed["store"] == "skills":
 		return "skill_manage"
-	case k.Does == Stores:
+	case k.Does == gate.Stores:
 		return "memory"
-	case k.Does == Writes:
+	case k.Does == gate.Writes:
 		return "write_file"
-	case k.Does == Recalls && k.Args["query"] != "":
+	case k.Does == gate.Recalls && k.Args["query"] != "":
 		if t := world.Find(k.Name); t != nil && t.Kind == world.Recalls {
 			return k.Name
 		}
@@ -294,14 +295,14 @@ func (h *heard) made(c *model.Call) model.Call {
 		}
 	}
 	switch k.Does {
-	case Recalls:
+	case gate.Recalls:
 		arg("query", k.get(c, "query"))
-	case Writes:
+	case gate.Writes:
 		arg("path", k.get(c, "path"))
 		// A passage that was written anew begins with itself, where text was added to it.
 		arg("content", strings.TrimPrefix(strings.TrimPrefix(k.get(c, "text"), k.get(c, "old")), "\n"))
 		arg("mode", "append")
-	case Stores:
+	case gate.Stores:
 		op := k.get(c, "op")
 		for ours, theirs := range k.Ops {
 			if theirs == op && out.Name == "memory" {
@@ -331,7 +332,7 @@ func (h *heard) say(calls []model.Call) []model.Call {
 		case k == nil:
 			c.Name = h.product.MCPPrefix + c.Name
 			out = append(out, c)
-		case k.Does == Writes:
+		case k.Does == gate.Writes:
 			said, read := h.file(k, c)
 			if read {
 				reads = append(reads, said)
@@ -354,7 +355,7 @@ func (h *heard) say(calls []model.Call) []model.Call {
 // that write files it is the one that writes them whole.
 func (h *heard) tool(known string) *Tool {
 	return h.offered(func(k *Tool) bool {
-		return k.known() == known && (k.Does != Writes || k.Args["old"] == "" && k.Args["path"] != "")
+		return k.known() == known && (k.Does != gate.Writes || k.Args["old"] == "" && k.Args["path"] != "")
 	})
 }
 
@@ -374,8 +375,8 @@ func (h *heard) file(write *Tool, c model.Call) (said model.Call, read bool) {
 	if m := h.message(); m != nil && m.Into != "" {
 		path = strings.ReplaceAll(m.Into, "{today}", h.today)
 	}
-	reads := h.offered(func(k *Tool) bool { return k.Does == Reads && k.Args["path"] != "" })
-	edits := h.offered(func(k *Tool) bool { return k.Does == Writes && k.Args["old"] != "" })
+	reads := h.offered(func(k *Tool) bool { return k.Does == gate.Reads && k.Args["path"] != "" })
+	edits := h.offered(func(k *Tool) bool { return k.Does == gate.Writes && k.Args["old"] != "" })
 	was, known := h.files[path]
 	switch {
 	case reads == nil || edits == nil || h.message() != nil: // a file that only grows

@@ -545,7 +545,7 @@ type Entry struct {
 // Write hands a draft to the gate, entry by entry, and commits what the verdicts
 // allow. It returns one Entry a proposal.
 func (m *Memory) Write(ctx context.Context, d Draft) ([]Entry, error) {
-	spec, ok := m.spec(d.Store)
+	spec, ok := m.Spec(d.Store)
 	if !ok {
 		return nil, fmt.Errorf("writing by %s: the profile has no store %q", d.Route, d.Store)
 	}
@@ -621,7 +621,8 @@ func (m *Memory) catchUp(ctx context.Context) error {
 	return nil
 }
 
-func (m *Memory) spec(name string) (StoreSpec, bool) {
+// Spec is the store of a name, if the profile has it.
+func (m *Memory) Spec(name string) (StoreSpec, bool) {
 	for _, s := range m.opts.Stores {
 		if s.Name == name {
 			return s, true

@@ -1,0 +1,116 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+)
+
+// Does is what a tool does.
+type Does string
+
+// What tools do. One that writes changes memory where its path is that of a memory file,
+// and acts elsewhere. One that runs hands a command to a shell or code to an interpreter.
+// One that calls hands a call on to another tool. A tool that nothing is known of acts.
+const (
+	Stores  Does = "stores"
+	Writes  Does = "writes"
+	Recalls Does = "recalls"
+	Reads   Does = "reads"
+	Runs    Does = "runs"
+	Acts    Does = "acts"
+	Asks    Does = "asks"
+	Calls   Does = "calls"
+)
+
+// Tool is what is known of a tool of an agent.
+type Tool struct {
+	Name string
+	Does Does
+	// Args names arguments by what they mean: op (add, replace or remove), store (the name
+	// of one), text, old (a part of the entry that is meant), path, query, name, args (of a
+	// call that is handed on), and for what acts a [memory.Role], such as command.
+	// LIST[].NAME is a member of the objects of a list.
+	Args map[string]string
+	// Each names an argument that may be a list of objects with such arguments.
+	Each string
+	// Ops are the values of op where they are others: by add, replace and remove.
+	Ops map[string]string
+	// Fixed are arguments that a call has in any case, by what they mean.
+	Fixed map[string]string
+}
+
+// Check finds what a file says wrongly of a tool.
+func (t *Tool) Check() error {
+	known := []Does{Stores, Writes, Recalls, Reads, Runs, Acts, Asks, Calls}
+	if !slices.Contains(known, t.Does) {
+		return fmt.Errorf("tool %s: does is one of %v", t.Name, known)
+	}
+	return nil
+}
+
+// arg is the name of an argument, in an object of the list where there is one.
+func (t *Tool) arg(means string) string {
+	name := t.Args[means]
+	if _, member, ok := strings.Cut(name, "[]."); ok {
+		return member
+	}
+	return name
+}
+
+// each is the argument that is a list; "" is none.
+func (t *Tool) each() string {
+	for _, name := range t.Args {
+		if list, _, ok := strings.Cut(name, "[]."); ok {
+			return list
+		}
+	}
+	return t.Each
+}
+
+// get is the argument of a call that means something.
+func (t *Tool) get(c *model.Call, means string) string {
+	if name := t.arg(means); name != "" {
+		if v := c.Get(name); v != "" {
+			return v
+		}
+	}
+	return t.Fixed[means]
+}
+
+// op is what a call that stores does.
+func (t *Tool) op(c *model.Call) memory.Op {
+	said := t.get(c, "op")
+	for _, op := range []memory.Op{memory.Add, memory.Replace, memory.Remove} {
+		if v, ok := t.Ops[op.String()]; ok && v == said || said == op.String() {
+			return op
+		}
+	}
+	if t.get(c, "old") != "" {
+		return memory.Replace
+	}
+	return memory.Add
+}
+
+// call is what the action gate is asked about.
+func (t *Tool) call(c *model.Call, said string) memory.Call {
+	out := memory.Call{Tool: c.Name, Query: memory.Query{Text: said}}
+	for _, a := range c.Args {
+		role := memory.Other
+		for means, name := range t.Args {
+			if name == a.Name && slices.Contains(roles, memory.Role(means)) {
+				role = memory.Role(means)
+			} else if name == a.Name && means == "text" {
+				role = memory.Content
+			}
+		}
+		out.Args = append(out.Args, memory.Arg{Name: a.Name, Value: a.Value, Role: role})
+	}
+	return out
+}
+
+var roles = []memory.Role{memory.Destination, memory.Recipient, memory.Command, memory.Credential, memory.Grant,
+	memory.Amount, memory.Content}
