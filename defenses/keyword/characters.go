@@ -125,7 +125,11 @@ func eachCharacter(s string, mark func(kind, start, end int)) {
 			if !rtl {
 				mark(bidiControl, i, i+n)
 			}
-		case r == 0x200B || r == 0x2060 || r >= 0x2061 && r <= 0x2064 || r == 0x180E || r == 0xFEFF && i > 0:
+		case r == 0x200B || r == 0x2060 || r == 0xFEFF && i > 0:
+			if !setsApart(s, i, i+n) {
+				mark(zeroWidth, i, i+n)
+			}
+		case r >= 0x2061 && r <= 0x2064 || r == 0x180E:
 			mark(zeroWidth, i, i+n)
 		case r == 0x200C || r == 0x200D:
 			before, _ := utf8.DecodeLastRuneInString(s[:i])
@@ -144,6 +148,31 @@ func eachCharacter(s string, mark func(kind, start, end int)) {
 		flag = r == 0x1F3F4 // the black flag that tags turn into that of a region
 		i += n
 	}
+}
+
+// setsApart reports whether the one invisible space at s[i:j] stands between two words
+// or numbers, as page makers put it, and not within one: before a fraction ("1 1/2"
+// without the gap), behind a slash, at the end of a line.
+func setsApart(s string, i, j int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:i])
+	after, _ := utf8.DecodeRuneInString(s[j:])
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	if invisible(before) || invisible(after) {
+		return false
+	}
+	if !word(before) || !word(after) {
+		return true
+	}
+	if !unicode.IsDigit(before) || !unicode.IsDigit(after) {
+		return false
+	}
+	rest := strings.TrimLeft(s[j:], "0123456789")
+	return strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "\u2044")
+}
+
+// invisible reports whether nobody sees a character.
+func invisible(r rune) bool {
+	return r >= 0x200B && r <= 0x200F || r >= 0x2060 && r <= 0x2064 || r == 0xFEFF
 }
 
 // splits reports whether an invisible joiner beside r splits a word that it has

@@ -100,8 +100,14 @@ func (s *Scanner) ScanText(x *text.Text) []Hit {
 	s.hits = s.hits[:0]
 	s.matches = t.words.FindIn(s.matches[:0], x)
 	for _, m := range s.matches {
-		if threat := &t.threats[m.Entry]; in(*threat, s.Scope) {
+		if threat := &t.threats[m.Entry]; in(*threat, s.Scope) && !(t.warns[m.Entry] && warns(x.Original, m)) {
 			s.hits = append(s.hits, Hit{threat, m.Start, m.End})
+		}
+	}
+	for kind, at := range directives(x.Folded(), x.Words()) {
+		if threat := &directiveThreats[kind]; at.end > 0 && in(*threat, s.Scope) {
+			start, end := x.Back(at.start, at.end)
+			s.hits = append(s.hits, Hit{threat, start, end})
 		}
 	}
 	if x.Odd.Has(oddCharacters) {

@@ -41,6 +41,7 @@ type Threat struct {
 // changed.
 type table struct {
 	threats    []Threat // those of the file, then those of characters
+	warns      []bool   // by threat of the file
 	words      *text.Lexicon
 	vocabulary map[string]bool // words of the patterns; a beginning of words stands without its star
 }
@@ -50,6 +51,7 @@ var file = text.Lists[[]struct {
 	ID       string
 	Family   string
 	Scope    Scope
+	Warns    bool
 	Words    []string
 	Literals []string
 }]("keyword: lexicon.yaml", lexiconYAML)
@@ -58,7 +60,7 @@ var compiled = sync.OnceValue(func() *table {
 	t := &table{vocabulary: make(map[string]bool)}
 	entries := make([]text.Entry, len(*file()))
 	for i, e := range *file() {
-		t.threats = append(t.threats, Threat{e.ID, e.Family, e.Scope})
+		t.threats, t.warns = append(t.threats, Threat{e.ID, e.Family, e.Scope}), append(t.warns, e.Warns)
 		for _, pattern := range e.Words {
 			for _, w := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune(" ()|?*.#", r) }) {
 				t.vocabulary[text.Fold(w)] = true
@@ -66,7 +68,7 @@ var compiled = sync.OnceValue(func() *table {
 		}
 		entries[i] = text.Entry{ID: e.ID, Words: e.Words, Literals: e.Literals}
 	}
-	t.threats = append(t.threats, characterThreats[:]...)
+	t.threats = append(append(t.threats, directiveThreats[:]...), characterThreats[:]...)
 	var err error
 	if t.words, err = text.Compile(entries); err != nil {
 		panic("keyword: lexicon.yaml: " + err.Error()) // it is part of the program
