@@ -36,6 +36,7 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 		return i, nil
 	})
 	o.Timeout = max(o.Timeout, slowest)
+	p.gates(&o)
 	o.Dial = func() (external.Link, error) {
 		f, err := listen()
 		if err != nil {
