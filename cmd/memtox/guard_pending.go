@@ -45,7 +45,8 @@ func newGuardPending(m *memoryCommand, c *cobra.Command) action {
 		}
 		return m.print(map[string]any{"pending": waits, "standing": stands}, "pending", struct {
 			Waits, Stands []pending.Entry
-		}{waits, stands})
+			Page          string
+		}{waits, stands, serve.ReadAddress(m.env.path(m.name))})
 	}
 }
 

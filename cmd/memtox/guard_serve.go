@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type guardServe struct {
 	http, tlsCert, tlsKey string
 	mcp                   bool
 	store, key, writer    string
+	page                  string
 	pending               pending.Options
 	limits                serve.Limits
 	server                serve.Server // what it allows of trials
@@ -48,6 +50,7 @@ type guardServe struct {
 	sealAfter             int
 	sealKey               string
 	sealing               *serve.Sealer // of the store, nil for none
+	closed                func()        // ends the page
 }
 
 func newGuardServe(env *Env, c *cobra.Command) action {
@@ -59,6 +62,8 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with its private key, in PEM")
 	fs.BoolVar(&o.mcp, "mcp", false, "Speak the Model Context Protocol on standard input and output")
 	fs.StringVar(&o.store, "store", "", "`FILE` that the memory of --mcp is kept in, and what waits for a person")
+	fs.StringVar(&o.page, "page", "", "Serve a page on which a person decides what waits in --store, at `HOST:PORT` of this "+
+		"machine; port 0 takes a free one")
 	fs.DurationVar(&o.pending.Keep, "pending-for", pending.DefaultKeep, "How long a call waits for a person, may be "+
 		"made once it is approved, and stays refused")
 	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most writes and calls that wait for a person")
@@ -113,6 +118,8 @@ func (o *guardServe) check() error {
 	switch {
 	case o.sealEvery < 0 || o.sealAfter < 0 || o.store == "" && o.sealKey != "":
 		return &settings.Problem{What: "--seal-every, --seal-after (0 or more) and --seal-key are about --store"}
+	case o.page != "" && o.store == "":
+		return &settings.Problem{What: "--page shows what waits in --store", Hint: "name the file with --store FILE"}
 	case o.mcp && o.http != "":
 		return &settings.Problem{What: "--mcp and --http are two servers", Hint: "start one process for each"}
 	case o.http == "" && (o.tlsCert != "" || o.tlsKey != ""):
@@ -145,7 +152,9 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) 
 			return failed
 		}
 		defer func() { err = errors.Join(err, done()) }()
-		s.Pending = o.list(st)
+		if s.Pending, err = o.list(ctx, st); err != nil {
+			return err
+		}
 		o.Policy.Authority.By = guard.Show // there is somebody to show the call to
 	} else if err := o.readKeys(); err != nil {
 		return err
@@ -275,7 +284,10 @@ func (o *guardServe) serveMemory(ctx context.Context) (err error) {
 			return failed
 		}
 		defer func() { err = errors.Join(err, done()) }()
-		opts.Store, opts.Sealer, opts.Pending = st, o.sealing, o.list(st)
+		opts.Store, opts.Sealer = st, o.sealing
+		if opts.Pending, err = o.list(ctx, st); err != nil {
+			return err
+		}
 	} else if err := o.readKeys(); err != nil {
 		return err
 	}
@@ -300,7 +312,8 @@ func (o *guardServe) openStore(ctx context.Context) (st *store.History, done fun
 		return nil, nil, err
 	}
 	end := func() {}
-	done = func() error { end(); return st.Close() }
+	o.closed = func() {}
+	done = func() error { o.closed(); end(); return st.Close() }
 	if o.sealEvery > 0 || o.sealAfter > 0 {
 		if o.sealing, err = o.sealer(ctx, st); err != nil {
 			return nil, nil, errors.Join(err, done())
@@ -317,8 +330,8 @@ func (o *guardServe) openStore(ctx context.Context) (st *store.History, done fun
 	return st, done, nil
 }
 
-// list is what waits for a person in the store.
-func (o *guardServe) list(st *store.History) *pending.List {
+// list is what waits for a person in the store, with the page on which they decide.
+func (o *guardServe) list(ctx context.Context, st *store.History) (*pending.List, error) {
 	p := o.pending
 	p.Keys, p.Now = o.Keys, o.env.Now
 	p.Told = func(e pending.Event) {
@@ -331,7 +344,36 @@ func (o *guardServe) list(st *store.History) *pending.List {
 				"answer", string(e.Answer), "why", e.Why)
 		}
 	}
-	return pending.New(st, p)
+	list := pending.New(st, p)
+	if o.page == "" {
+		return list, nil
+	}
+	l, err := remote.Listen(ctx, o.page, false)
+	if err != nil {
+		return nil, &settings.Problem{Where: "--page", Err: err, Hint: "HOST:PORT, as in 127.0.0.1:8766"}
+	}
+	page := serve.NewPage(list, (&memoryCommand{env: o.env}).operator())
+	// The address has the token: it goes where the agent's side does not read.
+	if err := serve.WriteAddress(o.env.path(o.store), page.Door.URL(l.Addr())); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	o.env.say("the address of the page is in %s: `memtox guard pending --store %s` says it", serve.AddressFile(o.store), o.store)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var server sync.WaitGroup
+	server.Go(func() {
+		err := serve.ServeHTTP(serving, l, page.Handler(l.Addr()), o.limits, serveGrace)
+		if err != nil && serving.Err() == nil && o.log != nil {
+			o.log.Error("the page is served no longer", "error", err.Error())
+		}
+	})
+	o.closed = func() {
+		stop()
+		server.Wait()
+		if serve.ReadAddress(o.env.path(o.store)) == page.Door.URL(l.Addr()) {
+			os.Remove(serve.AddressFile(o.env.path(o.store)))
+		}
+	}
+	return list, nil
 }
 
 // sealer seals what a process before left behind, and then what this one changes.

@@ -1,35 +1,24 @@
 package view
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/results/render"
 )
 
 //go:embed assets
 var assets embed.FS
-
-// policy is what the browser may do with the page: run and show our own files,
-// ask our own server, nothing else. Texts cannot become scripts even by a
-// mistake of ours.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Server shows runs to the person at this machine.
 type Server struct {
@@ -41,9 +30,7 @@ type Server struct {
 
 // NewServer returns a server with a token of its own.
 func NewServer(runs *Runs) *Server {
-	b := make([]byte, 32)
-	rand.Read(b) // never fails
-	return &Server{list: runs, token: hex.EncodeToString(b)}
+	return &Server{list: runs, token: remote.NewToken()}
 }
 
 // Listen listens on the loopback interface; port 0 takes a free one.
@@ -57,7 +44,16 @@ func Listen(port int) (net.Listener, error) {
 
 // URL is the address to open, with the token in it. It lets anybody in who can
 // reach this machine's loopback interface and knows it.
-func (s *Server) URL(addr net.Addr) string { return "http://" + addr.String() + "/?token=" + s.token }
+func (s *Server) URL(addr net.Addr) string { return s.door().URL(addr) }
+
+// door lets only the person in who has the token.
+func (s *Server) door() *remote.Door {
+	d := &remote.Door{Name: "memtox view", Token: s.token, Start: "./"}
+	if s.Trial != "" {
+		d.Start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
+	}
+	return d
+}
 
 // Serve answers until the listener is closed.
 func (s *Server) Serve(l net.Listener) error {
@@ -89,63 +85,7 @@ func (s *Server) Handler(addr net.Addr) http.Handler {
 		"table": s.table, "trial": s.trial} {
 		mux.HandleFunc("/api/"+name, api(ask))
 	}
-	return s.guarded(addr, mux)
-}
-
-// guarded lets only the person in who has the token. The Host header must be
-// this server's, else a page of another site could make its name resolve to this
-// machine and read along.
-func (s *Server) guarded(addr net.Addr, next http.Handler) http.Handler {
-	_, port, _ := net.SplitHostPort(addr.String())
-	hosts := []string{addr.String(), net.JoinHostPort("localhost", port)}
-	// Cookies do not know ports: another view on this machine has another name.
-	cookie := "memtox_view_" + port
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("X-Frame-Options", "DENY")
-		switch {
-		case !slices.Contains(hosts, r.Host):
-			http.Error(w, "memtox view answers at its own address only.", http.StatusMisdirectedRequest)
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "memtox view only shows.", http.StatusMethodNotAllowed)
-		case r.URL.Path == "/" && r.URL.Query().Has("token"):
-			if !s.is(r.URL.Query().Get("token")) {
-				http.Error(w, "That token is not this view's. Open the address that memtox view printed.", http.StatusForbidden)
-				return
-			}
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.token, Path: "/", HttpOnly: true,
-				SameSite: http.SameSiteStrictMode})
-			// The token leaves the address bar. It is this page that asks for the next: the
-			// browser would keep the cookie back from a redirection that a file began.
-			start := "./"
-			if s.Trial != "" {
-				start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
-			}
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, "<!DOCTYPE html><title>memtox view</title><link rel=\"icon\" href=\"favicon.svg\">"+
-				"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
-				html.EscapeString(start))
-		default:
-			if c, err := r.Cookie(cookie); err != nil || !s.is(c.Value) {
-				http.Error(w, "Open the address that memtox view printed: it holds the token.", http.StatusForbidden)
-				return
-			}
-			next.ServeHTTP(w, r)
-		}
-	})
-}
-
-// is compares a token without telling how much of it was right.
-func (s *Server) is(token string) bool {
-	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.token))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+	return s.door().Guard(addr, mux)
 }
 
 // api answers with what is asked for as JSON, or with what went wrong.
