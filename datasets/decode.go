@@ -24,11 +24,21 @@ import (
 // keep line alive.
 func decodeCase(line string) (Case, error) {
 	var c Case
+	err := decodeInto(line, &c, "")
+	return c, err
+}
+
+// DecodeFields reads some fields of a case into c from a JSON object that has these
+// alone, as strictly as a line of a file.
+func DecodeFields(line string, c *Case) error { return decodeInto(line, c, "fields") }
+
+// decodeInto reads a case, or with a name that required does not know some fields of one.
+func decodeInto(line string, c *Case, name string) error {
 	data := unsafe.Slice(unsafe.StringData(line), len(line)) // nothing writes to it
-	if err := json.Unmarshal(data, &c, json.RejectUnknownMembers(true)); err != nil {
-		return c, malformed(line, c.ID, err)
+	if err := json.Unmarshal(data, c, json.RejectUnknownMembers(true)); err != nil {
+		return malformed(line, c.ID, err)
 	}
-	whole, pad := c.ID != "" && c.Label != "" && (c.Text == nil || c.Text.Content != "") &&
+	whole, pad := (name != "" || c.ID != "" && c.Label != "") && (c.Text == nil || c.Text.Content != "") &&
 		(c.Retrieval == nil || c.Retrieval.Query != ""), true
 	segments := func(list []Segment) {
 		for i := range list {
@@ -47,18 +57,18 @@ func decodeCase(line string) (Case, error) {
 		segments(c.Retrieval.Segments)
 	}
 	if !pad {
-		return c, &Error{Case: c.ID, Field: "pad", What: "out of range", Remedy: wholeNumber}
+		return &Error{Case: c.ID, Field: "pad", What: "out of range", Remedy: wholeNumber}
 	}
 	if !whole { // an empty text may stand there
 		var v any
 		if err := json.Unmarshal(data, &v); err != nil {
-			return c, malformed(line, c.ID, err)
+			return malformed(line, c.ID, err)
 		}
-		if field := missing(v, "", ""); field != "" {
-			return c, &Error{Case: c.ID, Field: field, What: "missing", Remedy: "add it: it is never left out"}
+		if field := missing(v, name, ""); field != "" {
+			return &Error{Case: c.ID, Field: field, What: "missing", Remedy: "add it: it is never left out"}
 		}
 	}
-	return c, nil
+	return nil
 }
 
 const wholeNumber = "write a whole number from 0 to 2147483647, without quotes"

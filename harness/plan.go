@@ -214,8 +214,9 @@ func (p *Plan) Counts() (attacks, benign int) {
 }
 
 // Sample takes limit of the cases: of each stratum (label, and class or kind) its
-// share, at least one while there is room. An attack whose outcome is a state takes its
-// twin with it, for the rate pairs is of both: the twin alone may be cut off at the limit.
+// share, at least one while there is room. An attack takes its twin with it, for the rate
+// pairs is of both: the twin alone may be cut off at the limit. Built-in sets that are judged
+// by words keep the samples that they always had.
 // Which cases are taken depends on the seed and the ids alone, and a smaller sample is a
 // part of a larger one. 0 and anything beyond the number of cases take all. The order of
 // the set is kept.
@@ -241,7 +242,7 @@ func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	}
 	for _, i := range cases {
 		if k := &set.Cases[i]; k.Label == datasets.Attack {
-			if p := take(i); k.State != nil && k.Twin != "" {
+			if p := take(i); k.Twin != "" && (k.State != nil || !set.Builtin) {
 				ofAttack[k.Twin] = p
 			}
 		}

@@ -3,6 +3,8 @@ package harness
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,6 +167,49 @@ func TestSamplesKeepTwinsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mapped := pairs(t, 600)
+	for _, set := range []*datasets.Set{set, mapped} {
+		keepsTwins(t, set)
+	}
+	// What is judged by words and built in has the samples that it always had.
+	old, err := datasets.Open(t.Context(), "memtox-bench@v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]int, len(old.Cases))
+	for i := range all {
+		all[i] = i
+	}
+	h := sha256.New()
+	for _, i := range Sample(old, all, 60, 1) {
+		fmt.Fprintln(h, old.Cases[i].ID)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)[:4]); got != "9561209e" {
+		t.Errorf("the sample of memtox-bench@v1 is another: %s", got)
+	}
+}
+
+// pairs is a set as an import makes one: attacks with twins, and no states.
+func pairs(t *testing.T, n int) *datasets.Set {
+	t.Helper()
+	var cases []datasets.Case
+	for i := range n {
+		c := datasets.Case{ID: fmt.Sprint("m-", i), Label: datasets.Attack, Class: "fact", Twin: fmt.Sprint("m-", i+1),
+			Write: []datasets.Turn{{User: "Read it."}}}
+		if i%2 == 1 {
+			c.Label, c.Class, c.Kind, c.Twin = datasets.Benign, "", datasets.KindUnasked, fmt.Sprint("m-", i-1)
+		}
+		cases = append(cases, c)
+	}
+	set, err := datasets.NewSet("mapped", cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func keepsTwins(t *testing.T, set *datasets.Set) {
+	t.Helper()
 	all := make([]int, len(set.Cases))
 	for i := range all {
 		all[i] = i

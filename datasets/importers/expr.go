@@ -120,7 +120,7 @@ func pathExpr(p *path) *expr {
 func textOf(s string) *value { return &value{kind: str, text: s} }
 
 // parseExpr reads a field of a mapping: a literal, a path, a list of alternatives,
-// or a mapping with one of join, base64, generate.
+// or a mapping with one of join, all, base64, generate.
 func parseExpr(n settings.Node, depth int) (*expr, error) {
 	if depth > 8 {
 		return nil, n.Errorf("nested too deep")
@@ -146,7 +146,10 @@ func parseExpr(n settings.Node, depth int) (*expr, error) {
 	return &expr{literal: true, find: func(*scope) (*value, bool, error) { return textOf(s), true, nil }}, nil
 }
 
-// parseMade reads an expression that makes a text of others.
+// makers are the keys of expressions that make a value of others.
+var makers = []string{"join", "with", "all", "base64", "generate"}
+
+// parseMade reads an expression that makes a value of others.
 func parseMade(n settings.Node, depth int) (e *expr, err error) {
 	kinds, with := 0, ""
 	err = n.Each(func(x settings.Entry) (err error) {
@@ -156,6 +159,8 @@ func parseMade(n settings.Node, depth int) (e *expr, err error) {
 			e, err = parseSeveral(x.Value, depth, func(list []*expr, s *scope) (*value, bool, error) {
 				return joined(list, &with, s)
 			})
+		case "all":
+			e, err = parseSeveral(x.Value, depth, together)
 		case "base64":
 			e, err = parseText(x.Value, depth, decode64)
 		case "generate":
@@ -164,7 +169,7 @@ func parseMade(n settings.Node, depth int) (e *expr, err error) {
 			with, _, err = x.Value.Scalar()
 			kinds--
 		default:
-			return x.At.Errorf("unknown key %s: one of join (and with), base64, generate", datasets.Quote(x.Key))
+			return x.At.Errorf("unknown key %s: one of join (and with), all, base64, generate", datasets.Quote(x.Key))
 		}
 		return err
 	})
@@ -172,7 +177,7 @@ func parseMade(n settings.Node, depth int) (e *expr, err error) {
 		return nil, err
 	}
 	if kinds != 1 {
-		return nil, n.Errorf("one of join, base64, generate belongs here")
+		return nil, n.Errorf("one of join, all, base64, generate belongs here")
 	}
 	return e, nil
 }
@@ -244,6 +249,23 @@ func joined(list []*expr, with *string, s *scope) (*value, bool, error) {
 		return nil, false, nil
 	}
 	return textOf(strings.Join(parts, *with)), true, nil
+}
+
+// together is the list of those that are there; of a list its items.
+func together(of []*expr, s *scope) (*value, bool, error) {
+	out := &value{kind: list}
+	for _, e := range of {
+		v, ok, err := e.eval(s)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case ok && v.kind == list:
+			out.items = append(out.items, v.items...)
+		case ok:
+			out.items = append(out.items, *v)
+		}
+	}
+	return out, len(out.items) > 0, nil
 }
 
 const maxGenerated = 64 << 20 // bytes of a text that a generator makes

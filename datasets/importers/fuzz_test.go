@@ -82,6 +82,9 @@ func FuzzMapping(f *testing.F) {
 	f.Add("content: $.a\nlabel: attack\neach: $.b\nwhere: [{path: $.c, is: [x]}]\n", `{"a":"b","b":{"k":1},"c":"x"}`)
 	f.Add("user: $.u\ncontent: $.a[0][\"x\"]\nlabel: $.l\nexpected_memory: {join: [$.a, '@key'], with: ' '}\neach: $\n",
 		`{"l":1,"u":"q","a":[{"x":"https://a.example/b"}]}`)
+	f.Add("label: $.l\nwrite:\n- {each: $.a, user: '@.x', fresh: '@.f', segments: {each: '@.s', text: '@', pad: 3}}\n- $.b\n"+
+		"inject: {text: $.i}\nforms: {all: [$.i, $.l]}\nretrieval: {query: $.q}\ntwin: {where: [{path: $.q, present: true}], write: $.b}\n",
+		`{"l":1,"a":[{"x":"hi","f":true,"s":["y",2]}],"b":[{"user":"u"}],"i":"z","q":"later"}`)
 	f.Fuzz(func(t *testing.T, text, data string) {
 		m, err := ParseMapping("m.yaml", []byte(text))
 		if err != nil {
@@ -97,7 +100,7 @@ func FuzzMapping(f *testing.F) {
 			return
 		}
 		x := &importing{m: m, used: m.used(), ledger: newLedger("jsonl", false), seen: map[[16]byte]int{},
-			ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
+			ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}, twins: map[int]string{}}
 		x.convert = x.convertMapped
 		if err := x.mapped(record{file: "x", line: 1, object: 1, v: &v}); err == nil && x.ledger.Read != 1 {
 			t.Fatalf("a record is neither read nor an error: %+v", x.ledger)

@@ -35,7 +35,7 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 			Remedy: "one of " + strings.Join(FormatNames(), ", ")}
 	}
 	x := &importing{ledger: newLedger(f.Name, r.SkipInvalid), seen: map[[16]byte]int{}, ids: map[string]int{},
-		texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}}
+		texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}, twins: map[int]string{}}
 	read := reading{ledger: x.ledger}
 	switch m := r.Map; {
 	case f.Name == mpbenchName:
@@ -78,8 +78,9 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 
 // importing is one import on its way.
 type importing struct {
-	m     *Mapping
-	ready bool // m is a ready mapping, whose optional fields may be nowhere
+	m       *Mapping
+	twinned bool // a twin was made
+	ready   bool // m is a ready mapping, whose optional fields may be nowhere
 	// convert makes a case of a record, or of an item of one.
 	convert func(*scope, *made) error
 	used    map[string]bool
@@ -91,11 +92,13 @@ type importing struct {
 	ids      map[string]int              // case by the id that it had
 	texts    map[[16]byte]datasets.Label // label by hash of a text
 	variants map[int]string              // old id of what a case varies
+	twins    map[int]string              // old id of a case's twin
 	sample   string                      // the fields of the first record, for errors
 }
 
-// add takes a case that was made of a record, gives it its id, and notes it.
-func (x *importing) add(e Entry, c datasets.Case) {
+// add takes a case that was made of a record, gives it its id, and notes it. It returns
+// its place, or that of the kept case of which it is a copy.
+func (x *importing) add(e Entry, c datasets.Case) int {
 	c.ID = ""
 	x.buf = datasets.AppendCase(x.buf[:0], &c)
 	sum := sha256.Sum256(append(x.buf, "memtox import 1"...))
@@ -105,14 +108,14 @@ func (x *importing) add(e Entry, c datasets.Case) {
 		e.Outcome, e.Case = Duplicate, x.cases[first].ID
 		e.Value, e.From = "", ""
 		x.ledger.Entries = append(x.ledger.Entries, e)
-		return
+		return first
 	}
 	c.ID = "m-" + hex.EncodeToString(sum[:8])
 	if c.Family == "" {
 		c.Family = c.ID
 	}
 	x.seen[key] = len(x.cases)
-	if e.ID != "" {
+	if e.ID != "" && !e.Twin {
 		if _, twice := x.ids[e.ID]; twice {
 			x.ledger.DuplicateIDs++
 			e.Notes = append(e.Notes, "the id stands for something else too")
@@ -143,21 +146,64 @@ func (x *importing) add(e Entry, c datasets.Case) {
 	x.ledger.count(&c)
 	x.cases = append(x.cases, c)
 	x.ledger.Entries = append(x.ledger.Entries, e)
+	return len(x.cases) - 1
+}
+
+// pair makes two cases each other's twins, of one family. It reports whether they are.
+func (x *importing) pair(i, j int) bool {
+	a, b := &x.cases[i], &x.cases[j]
+	if a.Twin == b.ID && b.Twin == a.ID {
+		return true
+	}
+	if a.Twin != "" || b.Twin != "" {
+		return false
+	}
+	a.Twin, b.Twin = b.ID, a.ID
+	if b.Family == b.ID {
+		b.Family = a.Family
+	} else if a.Family == a.ID {
+		a.Family = b.Family
+	}
+	x.ledger.Twins++
+	return true
 }
 
 // finish resolves what can be resolved only once everything was read.
 func (x *importing) finish() error {
-	if !x.ready {
-		for _, name := range slices.Sorted(maps.Keys(x.m.fields)) {
-			if e := x.m.fields[name]; !e.literal && e.found == 0 && x.ledger.Read > x.ledger.Filtered+x.ledger.Rejected {
-				what := "no record has "
-				for _, p := range e.paths {
-					what += p.text + " "
-				}
-				return &datasets.Error{File: x.ledger.Files[0].Name, Field: name, What: strings.TrimSpace(what),
-					Remedy: "the first record has " + x.sample}
+	if !x.ready && x.ledger.Read > x.ledger.Filtered+x.ledger.Rejected {
+		var nowhere []use
+		look := func(u use) {
+			if u.must && !u.literal && len(u.paths) > 0 && u.found == 0 {
+				nowhere = append(nowhere, u)
 			}
 		}
+		if x.m.filling.uses("", look); x.twinned {
+			x.m.twin.uses("twin.", look)
+		}
+		if len(nowhere) > 0 {
+			u := slices.MinFunc(nowhere, func(a, b use) int { return strings.Compare(a.at, b.at) })
+			what := "no record has"
+			for _, p := range u.paths {
+				what += " " + p.text
+			}
+			return &datasets.Error{File: x.ledger.Files[0].Name, Field: u.at, What: what,
+				Remedy: "the first record has " + x.sample}
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(x.twins)) {
+		j, ok := x.ids[x.twins[i]]
+		what, remedy := "", "a twin is the other case's twin too, and one of them is an attack and the other benign"
+		switch {
+		case !ok:
+			what, remedy = "no record has the id "+datasets.Quote(x.twins[i]), "import the set that has it too, or leave twin: out"
+		case x.cases[i].Label == x.cases[j].Label:
+			what = datasets.Quote(x.twins[i]) + " has the same label"
+		case !x.pair(i, j):
+			what = datasets.Quote(x.twins[i]) + " or this case has another twin already"
+		default:
+			continue
+		}
+		return x.placed(&datasets.Error{Case: x.cases[i].ID, Field: "twin", What: what, Remedy: remedy})
 	}
 	for i, old := range x.variants {
 		of, ok := x.ids[old]

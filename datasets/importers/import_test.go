@@ -355,7 +355,7 @@ func TestMappingMistakesHaveAPlace(t *testing.T) {
 		"content: $.a[*]\nlabel: 1\n":                                      "m.yaml:1:10: \"$.a[*]\" is no path",
 		"content: $a\nlabel: 1\n":                                          "is no path",
 		"content: $.a..b\nlabel: 1\n":                                      "is no path",
-		"content: {base64: $.a, join: [$.b]}\nlabel: 1\n":                  "one of join, base64, generate",
+		"content: {base64: $.a, join: [$.b]}\nlabel: 1\n":                  "one of join, all, base64, generate",
 		"content: {upper: $.a}\nlabel: 1\n":                                "m.yaml:1:11: unknown key \"upper\"",
 		"content: '@.a'\nlabel: 1\n":                                       "there is no each:",
 		"content: $.a\nlabel: $.b\nlabels: {x: maybe}\n":                   "one of attack, benign",

@@ -23,6 +23,7 @@ type Ledger struct {
 	Kept    int `json:"kept"` // cases: an object may hold several (`each:`), or none
 	Attacks int `json:"attacks"`
 	Benign  int `json:"benign"`
+	Twins   int `json:"twins"` // attacks with a benign twin
 	// Duplicates are objects that are copies of a kept one in everything but the
 	// id. DuplicateIDs are further uses of an id by something else; both are kept.
 	Duplicates   int `json:"duplicates"`
@@ -115,6 +116,7 @@ type Entry struct {
 	Line    int    `json:"line"`
 	Object  int    `json:"object,omitempty"` // place on the line, where it has several
 	Item    string `json:"item,omitempty"`   // of each:
+	Twin    bool   `json:"twin,omitempty"`   // made by twin:
 	ID      string `json:"id,omitempty"`     // as it was
 	Case    string `json:"case,omitempty"`   // id of the case; of a duplicate that of the kept one
 	Outcome string `json:"outcome"`
@@ -234,6 +236,7 @@ func (l *Ledger) WriteText(w io.Writer) error {
 			line(name, "%d %s", n, what)
 		}
 	}
+	some("twins", l.Twins, "attacks have a benign twin")
 	some("duplicates", l.Duplicates, "copies in everything but the id: left out")
 	some("duplicate ids", l.DuplicateIDs, "ids stand for something else too: both kept, ids are replaced")
 	some("label conflicts", l.LabelConflicts, "texts stand under both labels: both kept")

@@ -3,6 +3,7 @@ package importers
 import (
 	"cmp"
 	_ "embed"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ type made struct {
 	datasets.Case
 	entry  Entry
 	parent string // old id of what it varies
+	twin   string // old id of its twin
 }
 
 // mapped makes the cases of a record by the mapping. A record is taken whole or not
@@ -55,24 +57,43 @@ func (x *importing) mapped(r record) error {
 		x.sample = fieldsOf(r.v)
 	}
 	s := &scope{record: r}
-	takes, err := x.m.takes(s)
+	keep, err := takes(x.m.where, s)
 	if err != nil {
 		return x.ledger.reject(r, r.fail("where", err.Error(), "mend the record or the condition"))
 	}
-	if !takes {
+	if !keep {
 		x.ledger.Read++
 		x.ledger.Filtered++
 		x.ledger.note(r, Filtered)
 		return nil
 	}
 	var cases []made
-	convert := func() (err error) {
+	convert := func() error {
 		one := made{entry: entryOf(r)}
 		one.entry.Item = s.itemKey
-		if err = x.convert(s, &one); err == nil {
-			cases = append(cases, one)
+		if err := x.convert(s, &one); err != nil {
+			return err
 		}
-		return err
+		cases = append(cases, one)
+		if x.m.twin == nil {
+			return nil
+		}
+		if keep, err := takes(x.m.twinWhere, s); err != nil || !keep {
+			return err
+		}
+		two := made{entry: one.entry}
+		two.entry.Twin, two.entry.Value, two.entry.From, two.entry.NotToStore, two.entry.Notes = true, "", "", "", nil
+		if two.Label = datasets.Benign; one.Label == datasets.Benign {
+			two.Label = datasets.Attack
+		}
+		if err := x.fill(s, &two, x.m.twin, "twin."); err != nil {
+			return err
+		}
+		if two.Label == one.Label {
+			return s.fail("twin.label", "the twin has the same label", "of a twin and its case one is an attack and the other is benign")
+		}
+		cases, x.twinned = append(cases, two), true
+		return nil
 	}
 	if x.m.each == nil {
 		err = convert()
@@ -96,12 +117,21 @@ func (x *importing) mapped(r record) error {
 	if len(cases) == 0 {
 		x.ledger.note(r, Empty, "no item at "+x.m.each.text)
 	}
+	before := 0
 	for _, one := range cases {
 		n := len(x.cases)
-		x.add(one.entry, one.Case)
-		if one.parent != "" && len(x.cases) > n {
-			x.variants[n] = one.parent
+		i := x.add(one.entry, one.Case)
+		if one.parent != "" && i == n {
+			x.variants[i] = one.parent
 		}
+		if one.twin != "" && i == n {
+			x.twins[i] = one.twin
+		}
+		if one.entry.Twin && !x.pair(before, i) {
+			e := &x.ledger.Entries[len(x.ledger.Entries)-1]
+			e.Notes = append(e.Notes, "a copy of it is the twin of another case: this one has none")
+		}
+		before = i
 	}
 	return nil
 }
@@ -110,11 +140,14 @@ func (x *importing) mapped(r record) error {
 type reader struct {
 	x   *importing
 	s   *scope
+	f   *filling
+	at  string // before the names of fields in errors
 	err error
 }
 
 func (r *reader) fail(field, what, remedy string) {
 	if r.err == nil {
+		field = r.at + field
 		e := r.s.fail(field, what, remedy)
 		if r.s.item != nil {
 			e.Field = field + " of item " + datasets.Quote(r.s.itemKey)
@@ -123,8 +156,7 @@ func (r *reader) fail(field, what, remedy string) {
 	}
 }
 
-func (r *reader) value(field string) (*value, bool) {
-	e := r.x.m.fields[field]
+func (r *reader) eval(e *expr, field string) (*value, bool) {
 	if e == nil || r.err != nil {
 		return nil, false
 	}
@@ -141,32 +173,45 @@ func (r *reader) value(field string) (*value, bool) {
 }
 
 // text is a scalar field, translated; "" where it is missing.
-func (r *reader) text(field string) string {
-	v, ok := r.value(field)
+func (r *reader) text(field string) string { return r.textOf(r.f.fields[field], field, field) }
+
+// textOf is a scalar, translated as the field called name is; "" where it is missing.
+func (r *reader) textOf(e *expr, name, field string) string {
+	v, ok := r.eval(e, field)
 	if !ok {
 		return ""
 	}
 	if v.kind != str && v.kind != number && v.kind != boolean {
-		r.fail(field, v.kind.String()+" stands where one value belongs", "name one part of it, as in $."+field+"[0]")
+		r.fail(field, v.kind.String()+" stands where one value belongs", "name one part of it, as in "+someName(e)+"[0]")
 		return ""
 	}
-	if to, ok := r.x.m.translate[field][v.text]; ok {
+	if to, ok := r.x.m.translate[name][v.text]; ok {
 		return to
 	}
 	return v.text
 }
 
-// content is a field that may be anything: what is no text is kept as JSON.
-func (r *reader) content(field string) (s string, isJSON, ok bool) {
-	v, ok := r.value(field)
+// someName is how an expression is written, as far as it is one path.
+func someName(e *expr) string {
+	if len(e.paths) > 0 {
+		return e.paths[0].text
+	}
+	return "$.name"
+}
+
+// contentOf may be anything: what is no text is kept as JSON.
+func (r *reader) contentOf(e *expr, field string) (s string, isJSON, ok bool) {
+	v, ok := r.eval(e, field)
 	if !ok {
 		return "", false, false
 	}
 	return asText(v), v.kind == list || v.kind == object, true
 }
 
-func (r *reader) truth(field string) (yes, ok bool) {
-	v, ok := r.value(field)
+func (r *reader) truth(field string) (yes, ok bool) { return r.truthOf(r.f.fields[field], field) }
+
+func (r *reader) truthOf(e *expr, field string) (yes, ok bool) {
+	v, ok := r.eval(e, field)
 	if !ok {
 		return false, false
 	}
@@ -175,14 +220,14 @@ func (r *reader) truth(field string) (yes, ok bool) {
 		r.fail(field, datasets.Quote(asText(v))+" is no truth value", "write true or false, yes or no, 1 or 0")
 		return false, false
 	}
-	if v.kind == str && !r.x.m.fields[field].literal {
+	if v.kind == str && !e.literal {
 		r.x.ledger.StringBooleans++
 	}
 	return truth == "true", true
 }
 
 func (r *reader) label() datasets.Label {
-	v, ok := r.value("label")
+	v, ok := r.eval(r.f.fields["label"], "label")
 	if !ok {
 		r.fail("label", "missing", "every record needs one, and this one has "+fieldsOf(r.s.v)+
 			"; leave records without out with where:")
@@ -200,42 +245,59 @@ func (r *reader) label() datasets.Label {
 }
 
 // convertMapped makes a case of a record, or of an item of one.
-func (x *importing) convertMapped(s *scope, c *made) error {
-	r := &reader{x: x, s: s}
+func (x *importing) convertMapped(s *scope, c *made) error { return x.fill(s, c, &x.m.filling, "") }
+
+// fill makes a case as f says. at stands before the names of fields in errors.
+func (x *importing) fill(s *scope, c *made, f *filling, at string) error {
+	r := &reader{x: x, s: s, f: f, at: at}
 	c.entry.ID = r.text("id")
+	label := c.Label
+	if f.fields["label"] != nil || label == "" {
+		label = r.label()
+	}
 	c.Case = datasets.Case{
-		Label: r.label(), Signal: r.text("signal"), Channel: r.text("channel"), Domain: r.text("domain"),
+		Label: label, Signal: r.text("signal"), Channel: r.text("channel"), Domain: r.text("domain"),
 		Goal:   r.text("goal"),
 		Family: r.text("family"), Split: datasets.Split(r.text("split")), Variant: r.text("variant"),
-		Memory: r.text("expected_memory"), Value: r.text("canary"),
+		Memory: r.text("expected_memory"), Value: r.text("canary"), Forms: r.textsOf(f.fields["forms"], "forms"),
 	}
-	class, kind, sessions := r.text("class"), r.text("kind"), x.m.fields["user"] != nil
+	class, kind := r.text("class"), r.text("kind")
 	if c.Label == datasets.Attack {
 		c.Class = cmp.Or(class, "unclassified")
 	} else {
-		c.Goal, c.Signal, c.Channel = "", "", "" // what only attacks have
-		if c.Kind = kind; !sessions {
+		c.Goal, c.Signal = "", "" // what only attacks have
+		if c.Channel != "C4" {    // a legitimate skill's
+			c.Channel = ""
+		}
+		if c.Kind = kind; !f.sessions() {
 			c.Kind = cmp.Or(kind, class)
 		}
 	}
+	c.twin = r.text("twin")
 	c.parent = r.text("variant_of")
 	if c.parent != "" && c.Variant == "" {
 		r.fail("variant_of", "a case varies another and has no variant", "name the variation: variant:")
 	}
-	content, isJSON, has := r.content("content")
-	if sessions {
-		r.sessions(c, content)
+	if f.sessions() {
+		r.sessions(c)
 	} else {
-		r.classified(&c.Case, content, has)
-	}
-	if r.err == nil && isJSON {
-		x.ledger.JSONTexts++
+		r.classified(&c.Case)
 	}
 	return r.err
 }
 
+// content is a text, or JSON of what is none.
+func (r *reader) content() (s string, ok bool) {
+	s, isJSON, ok := r.contentOf(r.f.fields["content"], "content")
+	if isJSON {
+		r.x.ledger.JSONTexts++
+	}
+	return s, ok
+}
+
 // classified makes a text of the case.
-func (r *reader) classified(c *datasets.Case, content string, has bool) {
+func (r *reader) classified(c *datasets.Case) {
+	content, has := r.content()
 	if !has {
 		r.fail("content", "missing", "the record has "+fieldsOf(r.s.v)+"; leave records without out with where:")
 	}
@@ -252,8 +314,44 @@ func (r *reader) classified(c *datasets.Case, content string, has bool) {
 
 // sessions makes a case with a write session, and with a retrieval session where
 // there is a query.
-func (r *reader) sessions(c *made, content string) {
+func (r *reader) sessions(c *made) {
+	if r.f.shapes["write"] == nil && r.f.fields["write"] == nil {
+		r.plain(c)
+	}
+	if query := r.f.fields["retrieval"]; query != nil {
+		if v, ok := r.eval(query, "retrieval"); ok && v.kind != object {
+			if q := r.text("retrieval"); q != "" {
+				c.Retrieval = &datasets.Retrieval{Query: q, Expect: r.textsOf(r.f.fields["expect"], "expect"), Forbids: r.text("forbids")}
+			}
+		}
+	}
+	r.structured(c)
+	if r.err != nil {
+		return
+	}
+	var user, content, query strings.Builder
+	for i := range c.Write {
+		user.WriteString(c.Write[i].User + "\n")
+	}
+	for _, s := range c.Segments() {
+		s.Source = cmp.Or(s.Source, names().Sources[s.Medium], "tool")
+		content.WriteString(s.Text + "\n")
+	}
+	if c.Retrieval != nil {
+		query.WriteString(c.Retrieval.Query)
+		for i := range c.Retrieval.Segments {
+			s := &c.Retrieval.Segments[i]
+			s.Source = cmp.Or(s.Source, names().Sources[s.Medium], "tool")
+		}
+	}
+	writes, said := r.truth("writes")
+	c.complete(user.String(), content.String(), query.String(), writes, said)
+}
+
+// plain is a write session of one turn, or two, and what comes in with the first.
+func (r *reader) plain(c *made) {
 	user, again, skill := r.text("user"), r.text("follow_up"), r.text("skill")
+	content, _ := r.content()
 	if user == "" {
 		r.fail("user", "missing", "say what the user asks for while the content comes in")
 	}
@@ -261,12 +359,44 @@ func (r *reader) sessions(c *made, content string) {
 		Title: r.text("title"), Text: content}
 	seg.Inline, _ = r.truth("inline")
 	c.Write = session(user, again, seg, datasets.Segment{Medium: memory.Skill, Text: skill})
-	query := r.text("retrieval")
-	if query != "" {
-		c.Retrieval = &datasets.Retrieval{Query: query, Expect: r.texts("expect")}
+}
+
+// structured reads the fields that have parts, as a line of a case file is read.
+func (r *reader) structured(c *made) {
+	o := &value{kind: object}
+	put := func(name string, v *value) {
+		o.names, o.items = append(o.names, name), append(o.items, *v)
 	}
-	writes, said := r.truth("writes")
-	c.complete(user+"\n"+again, content+"\n"+skill, query, writes, said)
+	for _, name := range []string{"write", "inject", "retrieval", "state"} {
+		switch v, ok := r.eval(r.f.fields[name], name); {
+		case ok && (name == "state" || v.kind == object):
+			put(name, v)
+		case r.f.shapes[name] == nil:
+		case name != "retrieval":
+			if v := r.parts(r.f.shapes[name], name); len(v.items) > 0 {
+				put(name, v)
+			} else if name == "write" {
+				r.fail(name, "no turn of the user", "say where the user's words stand, or leave the record out with where:")
+			}
+		default:
+			if v, ok := r.part(r.f.shapes[name][0], name, true); ok {
+				put(name, v)
+			}
+		}
+	}
+	if r.err != nil || len(o.names) == 0 {
+		return
+	}
+	var b strings.Builder
+	o.json(&b)
+	if err := datasets.DecodeFields(b.String(), &c.Case); err != nil {
+		var e *datasets.Error
+		if errors.As(err, &e) {
+			r.fail(e.Field, e.What, e.Remedy)
+			return
+		}
+		r.err = err
+	}
 }
 
 // session is a write session: what the user says, and what comes in with its first
@@ -285,17 +415,21 @@ func session(user, again string, in ...datasets.Segment) []datasets.Turn {
 	return []datasets.Turn{first, {User: again}}
 }
 
-func (r *reader) texts(field string) []string {
-	v, ok := r.value(field)
+// textsOf are the texts of a list, or the only one.
+func (r *reader) textsOf(e *expr, field string) []string {
+	v, ok := r.eval(e, field)
 	if !ok {
 		return nil
 	}
-	if v.kind != list {
-		return []string{asText(v)}
+	items := []value{*v}
+	if v.kind == list {
+		items = v.items
 	}
 	var out []string
-	for i := range v.items {
-		out = append(out, asText(&v.items[i]))
+	for i := range items {
+		if t := asText(&items[i]); t != "" && items[i].kind != null { // anything holds an empty text
+			out = append(out, t)
+		}
 	}
 	return out
 }
@@ -344,7 +478,7 @@ func (c *made) complete(user, content, query string, writes, said bool) {
 			c.Kind = datasets.KindUnasked
 		}
 	}
-	if c.Value != "" && c.Retrieval != nil && len(c.Retrieval.Expect) == 0 {
+	if c.Value != "" && c.Retrieval != nil && len(c.Retrieval.Expect) == 0 && c.State == nil {
 		c.Retrieval.Expect = []string{c.Value}
 	}
 }

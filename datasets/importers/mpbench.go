@@ -14,7 +14,7 @@ const mpbenchName = "mpbench"
 
 // mpbenchMapping takes the fields of the released files by their own names.
 func mpbenchMapping() *Mapping {
-	m := &Mapping{fields: map[string]*expr{}}
+	m := &Mapping{filling: filling{fields: map[string]*expr{}}}
 	for _, name := range names().MPBench.Fields {
 		m.fields[name] = pathExpr(&path{text: "$." + name, steps: []step{{name: name}}})
 	}
@@ -23,7 +23,7 @@ func mpbenchMapping() *Mapping {
 
 // convertMPBench makes a case of one object of the released files.
 func (x *importing) convertMPBench(s *scope, c *made) error {
-	r := &reader{x: x, s: s}
+	r := &reader{x: x, s: s, f: &x.m.filling}
 	c.entry.ID = r.text("id")
 	kind, signal := r.text("attack_type"), r.text("attack_signal")
 	domain, goal := r.text("domain"), r.text("adversarial_goal")
