@@ -169,54 +169,70 @@ func pastForms(v string) []string {
 	}
 }
 
+// maxSentence bounds a sentence, in bytes. A longer one is read in parts.
+const maxSentence = 4096
+
+// reading reads one text after the other and keeps its buffers between them.
+type reading struct {
+	toks []text.Token
+	is   []role
+}
+
 // directives finds the first place of each kind of directive in a text.
-func directives(s string, toks []text.Token) (found [directiveKinds]span) {
+func (b *reading) directives(s string) (found [directiveKinds]span) {
 	r := directiveRoles()
-	var room [96]role
-	is := room[:0]
-	for from := 0; from < len(toks); {
-		to := from + 1
-		for to < len(toks) && !sentenceEnd(s[toks[to-1].End:toks[to].Start]) {
-			to++
-		}
-		is = is[:0]
-		var all role
-		for i := from; i < to; i++ {
-			t := &toks[i]
+	for from := 0; from < len(s); {
+		to := sentenceEnd(s, from)
+		b.toks = text.AppendTokens(b.toks[:0], s[from:to])
+		d := sentence{s: s[from:to], at: from, toks: b.toks, is: b.is[:0], found: &found}
+		for i := range d.toks {
+			t := &d.toks[i]
 			what := r.one[t.Text]
-			if m := r.two[t.Text]; m != nil && i+1 < to {
-				what |= m[toks[i+1].Text]
+			if m := r.two[t.Text]; m != nil && i+1 < len(d.toks) {
+				what |= m[d.toks[i+1].Text]
 			}
-			if i > from && valueAt(s, toks, i) {
+			if i > 0 && valueAt(d.s, d.toks, i) {
 				what |= value
 			}
-			is = append(is, what)
-			all |= what
+			d.is = append(d.is, what)
+			d.all |= what
 		}
-		if all&(verb|gone) != 0 {
-			d := sentence{s: s, toks: toks[from:to], is: is, all: all, found: &found}
-			d.question = to == len(toks) && strings.HasPrefix(strings.TrimLeft(s[toks[to-1].End:], "\"')"), "?") ||
-				to < len(toks) && strings.Contains(s[toks[to-1].End:toks[to].Start], "?")
+		if d.all&(verb|gone) != 0 {
 			d.read()
 		}
-		from = to
+		b.is, from = d.is, to
+		clear(b.toks) // keep no text alive
 	}
 	return found
 }
 
-// sentenceEnd reports whether what stands between two words ends a sentence.
-func sentenceEnd(between string) bool {
-	for i := 0; i < len(between); i++ {
-		switch between[i] {
-		case '.', '!', '?':
-			if i+1 < len(between) {
-				return true // not within an address
+// sentenceEnd is where the sentence ends that begins at from: behind a stop that is not
+// part of an address or a number, or at the end of a line.
+func sentenceEnd(s string, from int) int {
+	for i := from; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\n', c == ';':
+			return i + 1
+		case c == '.' || c == '!' || c == '?':
+			if i+1 == len(s) || classOf(s[i+1]) == 0 {
+				return i + 1
 			}
-		case '\n', ';':
-			return true
+		case i-from > maxSentence && classOf(c) == 0:
+			return i + 1
+		}
+		if i-from > 2*maxSentence {
+			return i + 1
 		}
 	}
-	return false
+	return len(s)
+}
+
+// classOf is 0 for what is part of no word.
+func classOf(c byte) byte {
+	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 || c == '_' || c == '/' {
+		return 1
+	}
+	return 0
 }
 
 // valueAt reports whether a word is part of what an attacker would have to change: an
@@ -240,20 +256,20 @@ func valueAt(s string, toks []text.Token, i int) bool {
 
 // sentence is one that is being read.
 type sentence struct {
-	s        string
-	toks     []text.Token
-	is       []role
-	all      role
-	question bool
-	marks    int  // conditions
-	told     bool // by a verb before
-	not      bool // to do it
-	found    *[directiveKinds]span
+	s     string
+	at    int // where it begins
+	toks  []text.Token
+	is    []role
+	all   role
+	marks int  // conditions
+	told  bool // by a verb before
+	not   bool // to do it
+	found *[directiveKinds]span
 }
 
 func (d *sentence) mark(kind, from, to int) {
 	if d.found[kind].end == 0 {
-		d.found[kind] = span{d.toks[from].Start, d.toks[min(to, len(d.toks)-1)].End}
+		d.found[kind] = span{d.at + d.toks[from].Start, d.at + d.toks[min(to, len(d.toks)-1)].End}
 	}
 }
 
@@ -328,7 +344,7 @@ func (d *sentence) read() {
 	for i := range d.is {
 		what := d.is[i]
 		if what&control != 0 {
-			if j := d.within(i, 4, gone); j > 0 && !d.question && d.within(i, j-i, be) > 0 {
+			if j := d.within(i, 4, gone); j > 0 && d.within(i, j-i, be) > 0 {
 				d.mark(weakensControl, i, j)
 			}
 		}

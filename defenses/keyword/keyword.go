@@ -85,6 +85,7 @@ type Scanner struct {
 	hits    []Hit
 	matches []text.Match
 	text    text.Text
+	reading reading
 }
 
 // Scan returns the patterns in the content, whose oddities are odd ([text.Scan]).
@@ -104,10 +105,13 @@ func (s *Scanner) ScanText(x *text.Text) []Hit {
 			s.hits = append(s.hits, Hit{threat, m.Start, m.End})
 		}
 	}
-	for kind, at := range directives(x.Folded(), x.Words()) {
+	quick, mapped := x.Quick()
+	for kind, at := range s.reading.directives(quick) {
 		if threat := &directiveThreats[kind]; at.end > 0 && in(*threat, s.Scope) {
-			start, end := x.Back(at.start, at.end)
-			s.hits = append(s.hits, Hit{threat, start, end})
+			if !mapped {
+				at.start, at.end = x.Back(at.start, at.end)
+			}
+			s.hits = append(s.hits, Hit{threat, at.start, at.end})
 		}
 	}
 	if x.Odd.Has(oddCharacters) {

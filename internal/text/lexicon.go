@@ -164,8 +164,7 @@ func (t *Text) Back(start, end int) (int, int) {
 	return t.back.Span(start, end)
 }
 
-// Words are the tokens of the folded text.
-func (t *Text) Words() []Token {
+func (t *Text) words() []Token {
 	if !t.isTokens {
 		t.tokens, t.isTokens = AppendTokens(t.tokens[:0], t.Folded()), true
 	}
@@ -206,13 +205,13 @@ func (l *Lexicon) FindIn(dst []Match, t *Text) []Match {
 	}
 	switch {
 	case candidates > fewCandidates:
-		l.patterns.FindTokens(folded, t.Words(), func(id, start, end int) bool {
+		l.patterns.FindTokens(folded, t.words(), func(id, start, end int) bool {
 			add(l.entryOf[id], start, end)
 			return true
 		})
 	case candidates > 0:
 		for _, id := range few[:candidates] {
-			l.single[id].FindTokens(folded, t.Words(), func(_, start, end int) bool {
+			l.single[id].FindTokens(folded, t.words(), func(_, start, end int) bool {
 				add(l.entryOf[id], start, end)
 				return false
 			})
