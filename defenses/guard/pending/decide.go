@@ -95,8 +95,15 @@ func (l *List) covered(ctx context.Context, principal, what string, from []memor
 func (l *List) Remembers(ctx context.Context, r *memory.Record) (rule string, ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.covered(ctx, r.Principal, writes, r.AppendOrigins(nil))
+	rule, ok, err = l.covered(ctx, r.Principal, writes, r.AppendOrigins(nil))
+	if ok && l.o.Told != nil {
+		l.o.Told(Event{ID: rule, Tool: "memory", Answer: Passes, Why: "its source is approved"})
+	}
+	return rule, ok, err
 }
+
+// Version changes with everything that Entries tells, but for the time.
+func (l *List) Version(ctx context.Context) (uint64, error) { return l.store.Last(ctx) }
 
 // Room reports whether one thing more may wait.
 func (l *List) Room(ctx context.Context) (bool, error) {

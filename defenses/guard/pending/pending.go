@@ -11,6 +11,9 @@
 //		v, held, err = list.Act(ctx, conversation, &call, v) // Allow once a person has agreed
 //	}
 //
+// A gate of the guard defers a call, rather than refusing it, where its policy shows calls
+// to the user (authority.by: call).
+//
 // A held call is a record of the store like those of a memory. So it survives a kill, the
 // journal says who decided and why, and `memtox memory timeline` shows it. What a person
 // agreed to is signed: whoever can write the file and has no key cannot agree to anything.
@@ -291,19 +294,28 @@ func waits(id string) string {
 	return "it is held as " + id + " until a person decides; ask again once they have"
 }
 
-// waiting counts what waits for a decision, and ends what has waited too long.
+// waiting counts what waits for a decision, and ends calls that have waited too long.
+// Where too much waits, entries of a memory that no session sees give way as well once
+// they have waited as long as a call may: somebody who floods it shuts nobody out for ever.
 func (l *List) waiting(ctx context.Context) (n int, err error) {
-	var late []memory.Record
+	var late, unseen []memory.Record
 	for v, err := range l.store.Versions(ctx, store.Filter{Current: true,
 		States: []memory.State{memory.Staged, memory.Held, memory.Quarantined}}) {
-		switch {
+		switch r := &v.Record; {
 		case err != nil:
 			return 0, err
-		case v.Record.Store == CallStore && l.late(&v):
-			late = append(late, v.Record)
+		case r.Store == CallStore && l.late(&v):
+			late = append(late, *r)
 		case waitsNow(&v):
 			n++
+			if r.Store != CallStore && !r.State.Visible() && !l.o.Now().Before(v.At.Add(l.o.Keep)) {
+				unseen = append(unseen, *r)
+			}
 		}
+	}
+	if n >= l.o.Most {
+		late = append(late, unseen...)
+		n -= len(unseen)
 	}
 	for _, r := range late {
 		if err := l.end(ctx, r, lateWhy(&r)); err != nil {
@@ -332,10 +344,10 @@ func (l *List) late(v *store.Version) bool {
 }
 
 func lateWhy(r *memory.Record) string {
-	switch r.State {
-	case memory.Live:
+	switch {
+	case r.State == memory.Live:
 		return "expired: it was approved and not made"
-	case memory.Quarantined:
+	case r.State == memory.Quarantined && r.Store == CallStore:
 		return "expired: the refusal stood long enough"
 	}
 	return "expired: nobody decided"

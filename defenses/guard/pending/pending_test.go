@@ -348,3 +348,50 @@ func TestAnApprovalIsUsedOnce(t *testing.T) {
 		f.now = f.now.Add(pending.DefaultKeep)
 	}
 }
+
+// Entries that no session sees give way where too much waits, and no sooner; those that
+// sessions see, and what an incident response withheld, never do.
+func TestEntriesThatNobodySeesGiveWay(t *testing.T) {
+	f := newFixture(t, pending.Options{Most: 4, Keep: time.Hour})
+	put := func(id string, cause memory.Cause, s memory.State) {
+		t.Helper()
+		if _, err := f.file.Commit(ctx, &memory.Batch{At: f.now, Cause: cause, Records: []memory.Record{{ID: id, Store: "memory",
+			Key: id, Text: "text of " + id, State: s, Version: 1, Created: f.now, ValidFrom: f.now}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("r101", memory.CauseWrite, memory.Staged)
+	put("r102", memory.CauseWrite, memory.Quarantined)
+	put("r103", memory.CauseWrite, memory.Held)
+	put("r104", memory.CauseQuarantine, memory.Quarantined)
+	f.now = f.now.Add(time.Hour)
+	room := func(want bool) {
+		t.Helper()
+		if got, err := f.Room(ctx); err != nil || got != want {
+			t.Errorf("room: %v %v, want %v", got, err, want)
+		}
+	}
+	state := func(id string) memory.State {
+		r, _, err := f.file.Get(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.State
+	}
+	room(true)
+	put("r105", memory.CauseWrite, memory.Quarantined)
+	if waits, _ := f.list(); len(waits) != 4 {
+		t.Errorf("%d wait", len(waits))
+	}
+	room(true) // two of them gave way
+	for id, want := range map[string]memory.State{"r101": memory.Staged, "r102": memory.Retired, "r103": memory.Retired,
+		"r104": memory.Quarantined, "r105": memory.Quarantined} {
+		if got := state(id); got != want {
+			t.Errorf("%s is %s, want %s", id, got, want)
+		}
+	}
+	put("r106", memory.CauseWrite, memory.Staged)
+	put("r107", memory.CauseWrite, memory.Staged)
+	room(false)
+	f.is(pending.Full, transfer(right))
+}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -39,11 +40,16 @@ func NewPage(l *pending.List, by string) *Page {
 	return &Page{l, by, remote.Door{Name: "memtox guard", Token: remote.NewToken(), Start: "./", Decides: true}}
 }
 
-// maxDecision bounds what a person sends.
-const maxDecision = 16 << 10
+// maxDecision bounds what a person sends, in bytes, and maxShown how much of what waits
+// they are sent at once: the oldest.
+const (
+	maxDecision = 16 << 10
+	maxShown    = 100
+)
 
 // Handler answers requests that came to an address: the page, GET /api/pending, and POST
-// /api/decide with id, decision (approve, source or reject) and why.
+// /api/decide with id, decision (approve, source or reject) and why. A list that has the
+// version which is asked for (?version=N) is not sent again.
 func (p *Page) Handler(addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(pageFiles, "page")
@@ -55,12 +61,18 @@ func (p *Page) Handler(addr net.Addr) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
 	}
 	mux.HandleFunc("GET /api/pending", func(w http.ResponseWriter, r *http.Request) {
-		waits, stands, err := p.List.Entries(r.Context())
+		version, err := p.List.Version(r.Context())
+		out := map[string]any{"version": version}
+		if err == nil && r.URL.Query().Get("version") != strconv.FormatUint(version, 10) {
+			var waits, stands []pending.Entry
+			waits, stands, err = p.List.Entries(r.Context())
+			out["waiting"], out["pending"], out["standing"] = len(waits), waits[:min(len(waits), maxShown)], stands
+		}
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return
 		}
-		send(w, http.StatusOK, map[string]any{"pending": waits, "standing": stands})
+		send(w, http.StatusOK, out)
 	})
 	mux.HandleFunc("POST /api/decide", func(w http.ResponseWriter, r *http.Request) {
 		var d decision

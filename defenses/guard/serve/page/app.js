@@ -134,22 +134,17 @@ function place(box, list, buttons, over) {
   }
 }
 
-let asking = false, again = false;
+let asking = false, again = false, version = '', until = 0;
 
 async function look() {
   if (asking) { again = true; return; }
   asking = true;
   try {
-    const r = await fetch('api/pending', { credentials: 'same-origin' });
+    // What expires changes no version: the list is asked for again when the next thing does.
+    const r = await fetch('api/pending' + (Date.now() < until ? '?version=' + version : ''), { credentials: 'same-origin' });
     if (!r.ok) throw new Error(await r.text());
     const list = await r.json();
-    place(waits, list.pending, decisions, 'It waits no longer: somebody decided, or it expired.');
-    place(stands, list.standing, turnings, 'It stands no longer: it was used, turned round, or expired.');
-    document.getElementById('stands-section').hidden = !stands.children.length;
-    const n = list.pending.length;
-    const text = n === 0 ? 'Nothing waits.' : n === 1 ? '1 decision waits.' : `${n} decisions wait.`;
-    if (count.textContent !== text) count.textContent = text;
-    document.title = (n ? `(${n}) ` : '') + 'memtox guard';
+    if (list.pending) shown(list);
     problem.hidden = true;
   } catch (err) {
     problem.replaceChildren('The guard does not answer: ', ...show(err.message));
@@ -157,6 +152,19 @@ async function look() {
   }
   asking = false;
   if (again) { again = false; look(); }
+}
+
+function shown(list) {
+  version = list.version;
+  until = Math.min(Date.now() + 60000, ...[...list.pending, ...list.standing].filter(e => e.expires).map(e => Date.parse(e.expires)));
+  place(waits, list.pending, decisions, 'It waits no longer: somebody decided, or it expired.');
+  place(stands, list.standing, turnings, 'It stands no longer: it was used, turned round, or expired.');
+  document.getElementById('stands-section').hidden = !stands.children.length;
+  const n = list.waiting, more = n - list.pending.length;
+  const text = (n === 0 ? 'Nothing waits.' : n === 1 ? '1 decision waits.' : `${n} decisions wait.`) +
+    (more ? ` The ${list.pending.length} oldest are shown.` : '');
+  if (count.textContent !== text) count.textContent = text;
+  document.title = (n ? `(${n}) ` : '') + 'memtox guard';
 }
 
 look();
