@@ -42,6 +42,8 @@ type Options struct {
 	Window int
 	// Model is what the relay offers.
 	Model model.Model
+	// Behind is the model as the agent gets it; nil changes nothing.
+	Behind func(model.Model) model.Model
 	// Dial makes a conversation with an installed product.
 	Dial func() (Link, error)
 	// Own is what is known of the tools that the agent has by itself: what they store and do
@@ -164,7 +166,7 @@ func (a *Agent) Scaled() agents.Scaled { return a.loop.Scaled() }
 func (a *Agent) Greet(ctx context.Context) error {
 	if a.opts.Model != nil && a.relay == nil {
 		var err error
-		if a.relay, err = proxy.NewRelay(a.opts.Model); err != nil {
+		if a.relay, err = proxy.NewRelay(a.behind(a.opts.Model)); err != nil {
 			return err
 		}
 	}
@@ -181,8 +183,15 @@ func (a *Agent) Greet(ctx context.Context) error {
 // Offer has the relay offer another model from now on: no trial is under way.
 func (a *Agent) Offer(m model.Model) {
 	if a.opts.Model = m; a.relay != nil {
-		a.relay.Offer(m)
+		a.relay.Offer(a.behind(m))
 	}
+}
+
+func (a *Agent) behind(m model.Model) model.Model {
+	if a.opts.Behind == nil {
+		return m
+	}
+	return a.opts.Behind(m)
 }
 
 // connect makes a new link and greets the agent behind it.

@@ -102,7 +102,7 @@ func (s *Store) split(content string) (out []string) {
 		entries = strings.Split(content, s.Separator)
 	}
 	for _, e := range entries {
-		if e = strings.TrimSpace(e); e != "" {
+		if e = strings.TrimPrefix(strings.TrimSpace(e), s.Mark); e != "" {
 			out = append(out, e)
 		}
 	}
@@ -116,7 +116,7 @@ func (p *Product) Remember(dir string, items []Item) error {
 		var fresh []string
 		for _, item := range items {
 			if item.Store == s.Name {
-				fresh = append(fresh, item.Text)
+				fresh = append(fresh, s.Mark+item.Text)
 			}
 		}
 		if len(fresh) == 0 {
@@ -125,7 +125,10 @@ func (p *Product) Remember(dir string, items []Item) error {
 		path := filepath.Join(dir, filepath.FromSlash(s.File))
 		content, err := read(path)
 		if err == nil {
-			err = write(path, strings.Join(append(s.split(content), fresh...), s.Separator))
+			if content = strings.TrimSpace(content); content != "" {
+				fresh = slices.Insert(fresh, 0, content)
+			}
+			err = write(path, strings.Join(fresh, s.Separator))
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s of %s: %w", s.File, p.Name, err)

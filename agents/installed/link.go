@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -37,6 +38,7 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 	})
 	o.Timeout = max(o.Timeout, slowest)
 	p.gates(&o)
+	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
 	o.Dial = func() (external.Link, error) {
 		f, err := listen()
 		if err != nil {
@@ -178,11 +180,11 @@ func (l *link) reset(ctx context.Context, m *external.Message) error {
 	if err := json.Unmarshal(m.Tools, &tools); err != nil {
 		return fmt.Errorf("the tools of the trial: %w", err)
 	}
-	model, mcp, err := l.front.serve(m.Model.BaseURL, tools)
+	base, mcp, err := l.front.serve(m.Model.BaseURL, tools)
 	if err != nil {
 		return err
 	}
-	s := &Setup{Product: l.product, Found: found, Program: found.Program, ModelURL: model, ModelName: m.Model.Name,
+	s := &Setup{Product: l.product, Found: found, Program: found.Program, ModelURL: base, ModelName: m.Model.Name,
 		ModelKey: "memtox-" + secret(), ToolsURL: mcp, Memory: l.items(m.Memories), Secret: secret(),
 		Ports: []int{l.front.port}, Traffic: l.front.traffic()}
 	for _, t := range tools {

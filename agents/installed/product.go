@@ -1,7 +1,6 @@
 package installed
 
 import (
-	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -93,6 +92,7 @@ type Store struct {
 	Name      string
 	File      string
 	Separator string // between entries; "" makes the whole file one
+	Mark      string // in front of an entry
 	Limit     int    // characters; 0 is none
 	// Heading is what stands over the block in which a prompt shows it; none is shown by no
 	// prompt.
@@ -164,16 +164,6 @@ func (p *Product) User(content string) (said, is string) {
 		}
 	}
 	return said, ""
-}
-
-// entries are those of a store's file, or of what a prompt shows of it.
-func (s *Store) entries(file string) (out []string) {
-	for _, e := range strings.Split(file, cmp.Or(s.Separator, "\x00")) {
-		if e = strings.TrimPrefix(strings.TrimSpace(e), "- "); e != "" {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // Tool is the tool of a name; nil is none whose effect is known.

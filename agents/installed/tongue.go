@@ -273,7 +273,7 @@ func (s *Store) shown(prompt string, ends Pattern) []string {
 			rest = rest[:end[0]]
 		}
 	}
-	return s.entries(rest)
+	return s.split(rest)
 }
 
 // made is a call of the product's as the model made it; its name is "" where the model

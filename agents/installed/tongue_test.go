@@ -118,7 +118,7 @@ func TestOpenClawStores(t *testing.T) {
 	b.wants(`memtox__read_mail{"query":"What does Brandt Optik write?"}`)
 	b.answer(mail)
 	b.wants(`read{"path":"memory/2026-11-23.md","optional":true}`)
-	b.answer("{\n  \"status\": \"not_found\",\n  \"tool\": \"read\"\n}")
+	b.answer("Optional file not found: memory/2026-11-23.md.")
 	b.wants(`write{"path":"memory/2026-11-23.md","content":"- ` + claim + `\n"}`)
 	b.answer("Successfully wrote 72 bytes to memory/2026-11-23.md")
 	b.wants(claim)
@@ -232,11 +232,13 @@ func TestMisfit(t *testing.T) {
 	i := slices.IndexFunc(b.req.Tools, func(o model.Tool) bool { return o.Name == "memory" })
 	b.req.Tools[i].Params[1].Name = "where"
 	_, err := b.model.Next(t.Context(), b.req)
-	if kind, _ := remote.KindOf(err); kind != remote.GivenUp || !strings.Contains(err.Error(), `takes no argument "target"`) {
+	if kind, _ := remote.KindOf(err); kind != remote.GivenUp ||
+		!strings.Contains(err.Error(), `takes no argument "target"`) {
 		t.Errorf("a product whose tools have changed is answered with %v", err)
 	}
 	b.req.Tools = b.req.Tools[:1]
-	if _, err = b.model.Next(t.Context(), b.req); err == nil || !strings.Contains(err.Error(), "none of the tools that write") {
+	if _, err = b.model.Next(t.Context(), b.req); err == nil ||
+		!strings.Contains(err.Error(), "none of the tools that write") {
 		t.Errorf("a product that writes no memory is answered with %v", err)
 	}
 }

@@ -1,0 +1,566 @@
+package installed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/memtox/memtox/agents/installed/box"
+	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/text"
+)
+
+func init() { drivers["openclaw"] = func() Driver { return &openClaw{} } }
+
+// openClaw keeps one gateway for many trials: to start it takes as long as to work on
+// two. Each trial has an agent of its own, with its own workspace, index and sessions.
+type openClaw struct {
+	gate *openClawGateway // nil before the first trial, and where it failed
+}
+
+// agentsOf is how many trials a gateway serves, whose agents are all there from its start:
+// it grows with each, and to add one later takes longer.
+const agentsOf = 32
+
+// Start implements [Driver].
+func (d *openClaw) Start(ctx context.Context, s *Setup) (Instance, error) {
+	if g := d.gate; g != nil && (g.used == agentsOf || g.broken || g.over()) {
+		d.gate = nil
+		_ = g.close()
+	}
+	if d.gate == nil {
+		g, err := startOpenClaw(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		d.gate = g
+	}
+	t, err := d.gate.trial(ctx, s)
+	if err != nil {
+		d.gate.broken = true
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close implements [Driver].
+func (d *openClaw) Close() error {
+	if d.gate == nil {
+		return nil
+	}
+	return d.gate.close()
+}
+
+// openClawGateway is a gateway in a box.
+type openClawGateway struct {
+	setup   *Setup // it was started with
+	box     *box.Box
+	process *box.Process
+	client  *http.Client
+	front   *openClawFront
+	used    int  // agents that had a trial
+	broken  bool // a trial failed: what it began may go on
+}
+
+func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error) {
+	front, err := newOpenClawFront()
+	if err != nil {
+		return nil, err
+	}
+	own := *s
+	g := &openClawGateway{setup: &own, front: front}
+	defer func() {
+		if err != nil {
+			_ = g.close()
+		}
+	}()
+	own.Ports, own.ToolsURL, own.ModelURL = []int{front.port}, front.url("mcp"), front.url("v1")
+	if g.box, err = own.Box(); err != nil {
+		return nil, err
+	}
+	if err := own.Write(g.box.Dir); err != nil {
+		return nil, err
+	}
+	if err := g.addAgents(); err != nil {
+		return nil, fmt.Errorf("writing its agents: %w", err)
+	}
+	args, env, err := own.Command()
+	if err != nil {
+		return nil, err
+	}
+	if g.process, err = g.box.Start(box.Command{Args: args, Env: env}); err != nil {
+		return nil, err
+	}
+	g.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return g.box.Dial(ctx, own.Port) }}}
+	for {
+		if _, err := g.search(ctx, agentName(0), "anything"); err == nil {
+			return g, nil
+		}
+		select {
+		case <-g.process.Done():
+			return nil, fmt.Errorf("its gateway did not start: %w; its last words: %s", g.process.Err(), g.process.LastWords())
+		case <-ctx.Done():
+			return nil, fmt.Errorf("its gateway does not answer: %w; its last words: %s", context.Cause(ctx),
+				g.process.LastWords())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// agentName is what an agent of a gateway is called.
+func agentName(n int) string { return fmt.Sprintf("a%d", n) }
+
+// addAgents writes the agents into the configuration: each with a workspace of its own,
+// and with a model of its own, so that what an agent still asks after its trial is not
+// taken for another's.
+func (g *openClawGateway) addAgents() error {
+	path := filepath.Join(g.setup.Home, ".openclaw", "openclaw.json")
+	content, err := read(path)
+	if err != nil {
+		return err
+	}
+	type object = map[string]any
+	var config struct {
+		Models struct {
+			Mode      string            `json:"mode"`
+			Providers map[string]object `json:"providers"`
+		} `json:"models"`
+		Agents struct {
+			Ownership string            `json:"ownership"`
+			Defaults  object            `json:"defaults"`
+			Entries   map[string]object `json:"entries"`
+		} `json:"agents"`
+	}
+	var whole object
+	for _, into := range []any{&config, &whole} {
+		if err := json.Unmarshal([]byte(content), into); err != nil {
+			return err
+		}
+	}
+	for n := range agentsOf {
+		name := agentName(n)
+		provider := maps.Clone(config.Models.Providers["memtox"])
+		provider["baseUrl"] = g.front.url(name + "/v1")
+		config.Models.Providers[name] = provider
+		config.Agents.Entries[name] = object{"workspace": filepath.Join(g.dir(n), "work"),
+			"model": object{"primary": name + "/" + g.setup.ModelName}}
+		if err := os.MkdirAll(filepath.Join(g.dir(n), "work"), 0o700); err != nil {
+			return err
+		}
+	}
+	whole["models"], whole["agents"] = config.Models, config.Agents
+	b, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	return write(path, string(b))
+}
+
+// dir is the folder of an agent, which to the product's file is the box.
+func (g *openClawGateway) dir(n int) string { return filepath.Join(g.setup.Work, agentName(n)) }
+
+func (g *openClawGateway) over() bool {
+	select {
+	case <-g.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (g *openClawGateway) close() error {
+	if g.client != nil {
+		g.client.CloseIdleConnections()
+	}
+	var err error
+	if g.box != nil {
+		err = g.box.Close()
+	}
+	g.front.stop()
+	return err
+}
+
+// ask sends the gateway a request and reads its answer.
+func (g *openClawGateway) ask(ctx context.Context, path, session string, body, into any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d%s", g.setup.Port, path),
+			bytes.NewReader(b))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+g.setup.Secret)
+		if session != "" {
+			r.Header.Set("X-Openclaw-Session-Key", session)
+		}
+		resp, err := g.client.Do(r)
+		if err != nil {
+			if g.over() {
+				return fmt.Errorf("its gateway is gone: %w; its last words: %s", g.process.Err(), g.process.LastWords())
+			}
+			return fmt.Errorf("its gateway: %w", err)
+		}
+		said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		resp.Body.Close()
+		switch {
+		case err != nil:
+			return fmt.Errorf("its gateway: %w", err)
+		case resp.StatusCode == http.StatusServiceUnavailable: // it is still coming up
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("its gateway answers %s: %w", resp.Status, context.Cause(ctx))
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		case resp.StatusCode != http.StatusOK:
+			return fmt.Errorf("its gateway answers %s: %s", resp.Status, remote.Quote(text.Clip(string(said), 300)))
+		}
+		if err := json.Unmarshal(said, into); err != nil {
+			return fmt.Errorf("its gateway answers what is no JSON: %s", remote.Quote(text.Clip(string(said), 300)))
+		}
+		return nil
+	}
+}
+
+// found is what a search of an agent's memory says.
+type found struct {
+	Results []struct{ Path, Snippet string }
+	// Disabled and Stale say that it did not search what there is.
+	Disabled, Stale bool
+	Error           string
+	Debug           struct{ WithheldHits int }
+}
+
+// search searches an agent's memory without its model.
+func (g *openClawGateway) search(ctx context.Context, agent, query string) (*found, error) {
+	var answer struct {
+		Result struct{ Details found }
+	}
+	err := g.ask(ctx, "/tools/invoke", "", map[string]any{"tool": "memory_search", "args": map[string]any{"query": query,
+		"maxResults": 50}, "sessionKey": "agent:" + agent + ":" + probing}, &answer)
+	if err != nil {
+		return nil, fmt.Errorf("searching its memory: %w", err)
+	}
+	return &answer.Result.Details, nil
+}
+
+// probing is the session in which memtox itself searches.
+const probing = "memtox"
+
+// openClawTrial is an agent of a gateway in its trial.
+type openClawTrial struct {
+	*Setup
+	gate    *openClawGateway
+	agent   string
+	dir     string
+	begun   *Picture
+	session string
+	indexed map[string]string // contents of files that the index has, by path
+}
+
+func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, error) {
+	n := g.used
+	g.used++
+	t := &openClawTrial{Setup: s, gate: g, agent: agentName(n), dir: g.dir(n), indexed: map[string]string{}}
+	if err := s.Product.Remember(t.dir, s.Memory); err != nil {
+		return nil, err
+	}
+	// What it remembers from before is older than what comes now: searches show the day.
+	yesterday := time.Now().AddDate(0, 0, -1)
+	for i := range s.Product.Stores {
+		path := filepath.Join(t.dir, filepath.FromSlash(s.Product.Stores[i].File))
+		if err := os.Chtimes(path, yesterday, yesterday); err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+	}
+	if err := g.front.serve(t.agent, s.ModelURL, s.ToolsURL); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.begun, err = s.Product.Look(t.dir, nil); err != nil {
+		return nil, err
+	}
+	return t, t.follow(ctx)
+}
+
+// Session implements [Instance].
+func (t *openClawTrial) Session(context.Context) error {
+	t.session = "agent:" + t.agent + ":" + secret()
+	return nil
+}
+
+// Say implements [Instance].
+func (t *openClawTrial) Say(ctx context.Context, said string) (string, error) {
+	var answer struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	err := t.gate.ask(ctx, "/v1/chat/completions", t.session, map[string]any{"model": "openclaw/" + t.agent,
+		"stream": false, "messages": []map[string]string{{"role": "user", "content": said}}}, &answer)
+	if err == nil && len(answer.Choices) != 1 {
+		err = fmt.Errorf("its gateway answers with %d choices", len(answer.Choices))
+	}
+	if failed := t.gate.front.failed(); err == nil && failed != "" {
+		err = fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(failed, 300)))
+	}
+	if err != nil {
+		t.gate.broken = true
+		return "", err
+	}
+	return answer.Choices[0].Message.Content, nil
+}
+
+// Settle implements [Instance].
+func (t *openClawTrial) Settle(ctx context.Context) error {
+	err := t.Traffic.Quiet(ctx, 0)
+	if err == nil {
+		err = t.follow(ctx)
+	}
+	t.gate.broken = t.gate.broken || err != nil
+	return err
+}
+
+// following is how long the index may take to follow the files.
+const following = 30 * time.Second
+
+// follow waits until the index has what stands in the files: of each that changed, its
+// last entry.
+func (t *openClawTrial) follow(ctx context.Context) error {
+	now, err := t.Product.Look(t.dir, nil)
+	if err != nil {
+		return err
+	}
+	last := map[string]string{}
+	whole := map[string]string{}
+	for _, i := range now.Items {
+		last[i.File] = i.Text
+		whole[i.File] += i.Text + "\n"
+	}
+	end := time.Now().Add(following)
+	for _, file := range slices.Sorted(maps.Keys(last)) {
+		for whole[file] != t.indexed[file] {
+			f, err := t.gate.search(ctx, t.agent, words(last[file]))
+			switch {
+			case err != nil:
+				return err
+			case f.has(strings.TrimPrefix(file, "work/"), last[file]):
+				t.indexed[file] = whole[file]
+				continue
+			case time.Now().After(end):
+				return fmt.Errorf("its index does not follow its memory: a search for %s finds nothing in %s",
+					remote.Quote(text.Clip(words(last[file]), 200)), file)
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether a search found an entry of a file. Of what the product withholds it
+// says only how much.
+func (f *found) has(file, entry string) bool {
+	if f.Disabled || f.Stale || f.Error != "" {
+		return false
+	}
+	for _, r := range f.Results {
+		if r.Path == file && strings.Contains(squeezed(r.Snippet), squeezed(entry)) {
+			return true
+		}
+	}
+	return f.Debug.WithheldHits > 0
+}
+
+func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// words are those of an entry by which it is searched for: few, and the longest.
+func words(entry string) string {
+	all := strings.FieldsFunc(entry, func(r rune) bool { return !('0' <= r && r <= '9' || r > '@' && r != '_') })
+	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return strings.Join(all[:min(len(all), 5)], " ")
+}
+
+// Memory implements [Instance].
+func (t *openClawTrial) Memory(context.Context) ([]Item, error) {
+	p, err := t.Product.Look(t.dir, t.begun)
+	if err != nil {
+		return nil, err
+	}
+	return p.Items, nil
+}
+
+// Load implements [Instance].
+func (t *openClawTrial) Load(ctx context.Context, items []Item) error {
+	if err := t.Product.Remember(t.dir, items); err != nil {
+		return err
+	}
+	return t.follow(ctx)
+}
+
+// Close implements [Instance].
+func (t *openClawTrial) Close() error {
+	t.gate.front.close()
+	return nil
+}
+
+// openClawFront is what a gateway reaches of memtox: one port, at which the agent whose
+// trial is under way has its model, and the trial's tools.
+type openClawFront struct {
+	port int
+	stop func()
+
+	mu    sync.Mutex
+	agent string // whose trial is under way; "" between trials
+	model http.Handler
+	tools http.Handler
+	wrong string // what a search said that failed
+}
+
+func newOpenClawFront() (*openClawFront, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("making a port for the gateway: %w", err)
+	}
+	f := &openClawFront{port: l.Addr().(*net.TCPAddr).Port}
+	served := make(chan struct{})
+	f.stop = func() {
+		stop()
+		<-served
+	}
+	go func() {
+		defer close(served)
+		_ = remote.Serve(ctx, l, &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}, 0)
+	}()
+	return f, nil
+}
+
+func (f *openClawFront) url(path string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d/%s", f.port, path)
+}
+
+// serve begins a trial.
+func (f *openClawFront) serve(agent, model, tools string) error {
+	m, err := url.Parse(model)
+	if err != nil {
+		return fmt.Errorf("the address of the model: %w", err)
+	}
+	t, err := url.Parse(tools)
+	if err != nil {
+		return fmt.Errorf("the address of the tools: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.agent, f.model, f.tools, f.wrong = agent, leading(m, "/"+agent+"/v1"), leading(t, "/mcp"), ""
+	return nil
+}
+
+// leading leads requests below a path to another address.
+func leading(to *url.URL, from string) http.Handler {
+	return &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host
+			r.Out.URL.Path, r.Out.URL.RawPath = to.Path+strings.TrimPrefix(r.In.URL.Path, from), ""
+		}}
+}
+
+// close ends the trial: what its agent still asks is not answered.
+func (f *openClawFront) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.agent, f.model, f.tools = "", nil, nil
+}
+
+// failed is what a search said that failed in this trial.
+func (f *openClawFront) failed() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wrong
+}
+
+// maxPrompt bounds a request to the model.
+const maxPrompt = 16 << 20
+
+// ServeHTTP implements [http.Handler].
+func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	agent, model, tools := f.agent, f.model, f.tools
+	f.mu.Unlock()
+	switch {
+	case agent == "":
+	case strings.HasPrefix(r.URL.Path, "/"+agent+"/v1/"):
+		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPrompt))
+		if err != nil {
+			http.Error(w, "the request cannot be read", http.StatusBadRequest)
+			return
+		}
+		if wrong := searchFailed(b); wrong != "" {
+			f.mu.Lock()
+			f.wrong = wrong
+			f.mu.Unlock()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		model.ServeHTTP(w, r)
+		return
+	case r.URL.Path == "/mcp":
+		tools.ServeHTTP(w, r)
+		return
+	}
+	http.NotFound(w, r)
+}
+
+// searchFailed is what a search of memory says in a prompt if it did not search all that
+// there is, or "".
+func searchFailed(body []byte) string {
+	var prompt struct {
+		Messages []struct {
+			Role       string
+			Content    json.RawMessage
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID       string
+				Function struct{ Name string }
+			} `json:"tool_calls"`
+		}
+	}
+	if json.Unmarshal(body, &prompt) != nil {
+		return ""
+	}
+	searches := map[string]bool{}
+	for _, m := range prompt.Messages {
+		for _, c := range m.ToolCalls {
+			searches[c.ID] = c.Function.Name == "memory_search"
+		}
+		var said string
+		if m.Role != "tool" || !searches[m.ToolCallID] || json.Unmarshal(m.Content, &said) != nil {
+			continue
+		}
+		var of found
+		if json.Unmarshal([]byte(said), &of) == nil && (of.Disabled || of.Stale || of.Error != "") {
+			return said
+		}
+	}
+	return ""
+}
