@@ -242,3 +242,68 @@ func TestAnEntryIsAskedAboutOnce(t *testing.T) {
 		}
 	}
 }
+
+// Over MCP an agent can ask about a call of another tool: what its memory has from outside
+// alone waits for a person, and passes once.
+func TestACallIsAskedAboutOverMCP(t *testing.T) {
+	c := newConsole(t)
+	a := newAgent(t, c.dir, "--store", "m.db")
+	check := func(account string, more ...map[string]any) (map[string]any, bool) {
+		t.Helper()
+		args := append([]map[string]any{{"name": "account", "value": account}, {"name": "note", "value": "June", "role": "content"}}, more...)
+		return a.call("check_call", map[string]any{"tool": "transfer", "request": "Pay Brandt Optik.", "arguments": args})
+	}
+	if out, failed := check(brandtsAccount); failed {
+		t.Errorf("nothing from outside has a part in it: %v", out)
+	}
+	for content, source := range map[string]string{"Brandt Optik is open until six; its account is " + brandtsAccount + ".": "mail from billing@brandt.example",
+		"The user banks with account FR14 2004 1010 0505 0001 3M02 606.": ""} {
+		if out, failed := a.call("add_memory", map[string]any{"content": content, "source": source}); failed {
+			t.Fatalf("%v", out)
+		}
+	}
+	held, failed := check(brandtsAccount)
+	if !failed || held["held"] == nil || !strings.Contains(held["error"].(string), held["held"].(string)) {
+		t.Fatalf("%v", held)
+	}
+	if err := a.s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a = newAgent(t, c.dir, "--store", "m.db")
+	if out, failed := a.call("search_memories", map[string]any{"query": "account of Brandt Optik"}); failed {
+		t.Fatalf("%v", out)
+	}
+	if again, _ := check(brandtsAccount); again["held"] != held["held"] {
+		t.Errorf("recalled: %v, held before: %v", again, held)
+	}
+	w := c.waits("m.db").Pending
+	if len(w) != 1 || w[0].Tool != "transfer" || !strings.Contains(w[0].Args[0].From[0], "billing@brandt.example") ||
+		w[0].Args[1].From != nil {
+		t.Fatalf("%+v", w)
+	}
+	c.must("guard", "approve", held["held"].(string), "--store", "m.db", "--why", "checked by phone")
+	if out, failed := check(brandtsAccount); failed {
+		t.Errorf("approved: %v", out)
+	}
+	if out, failed := check(brandtsAccount); !failed || out["held"] == held["held"] {
+		t.Errorf("it passed twice: %v", out)
+	}
+	if out, failed := check("x", map[string]any{"name": "y", "value": "z", "role": "harmless"}); !failed {
+		t.Errorf("a role of its own: %v", out)
+	}
+	for _, m := range a.memories() {
+		if strings.Contains(m["content"].(string), "transfer") {
+			t.Errorf("a call is in the memory: %v", m)
+		}
+	}
+	// Without a store nobody decides.
+	tools, err := newAgent(t, t.TempDir()).s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools.Tools {
+		if tool.Name == "check_call" {
+			t.Error("it is offered where nobody decides")
+		}
+	}
+}

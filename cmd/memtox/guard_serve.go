@@ -288,6 +288,7 @@ func (o *guardServe) serveMemory(ctx context.Context) (err error) {
 		if opts.Pending, err = o.list(ctx, st); err != nil {
 			return err
 		}
+		o.Policy.Authority.By = guard.Show // there is somebody to show the call to
 	} else if err := o.readKeys(); err != nil {
 		return err
 	}

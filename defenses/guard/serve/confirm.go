@@ -11,6 +11,7 @@ import (
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/pending"
 	"github.com/memtox/memtox/defenses/guard/store"
+	"github.com/memtox/memtox/internal/text"
 	"github.com/memtox/memtox/internal/wire"
 )
 
@@ -133,6 +134,77 @@ func (c *confirmed) Write(ctx context.Context, p memory.Proposal) (memory.Verdic
 		return told(pending.Full, "", "Not stored: too much waits for a person's decision."), err
 	}
 	return v, nil
+}
+
+// Act implements [memory.Gate]. What came into the conversation from outside counts like a
+// record of it: no other turn of the agent's own is seen here.
+func (c *confirmed) Act(ctx context.Context, call memory.Call) (memory.Verdict, error) {
+	for i := range call.Args {
+		for j := range call.Args[i].Lineage {
+			if l := &call.Args[i].Lineage[j]; l.Record == "" && l.Origin.Class < memory.User {
+				l.Record = fmt.Sprintf("content %d", l.Segment)
+			}
+		}
+	}
+	v, err := c.signing.Act(ctx, call)
+	if err != nil {
+		return v, err
+	}
+	v, held, err := c.list.Act(ctx, "memory", &call, v)
+	if n := len(v.Findings); held.State != "" && held.State != pending.Passes && n > 0 {
+		v.Findings[n-1].Value = held.ID
+	}
+	return v, err
+}
+
+// CallArg is an argument of a call that an agent asks about.
+type CallArg struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Role  string `json:"role,omitempty" jsonschema:"content for a text that is only carried; left out for everything that decides what the call does"`
+}
+
+// Check says whether a call of another tool may go ahead, as far as its arguments come from
+// this memory and this conversation. What needs the user's word is held until a person
+// decides; then the same call is allowed once. A refusal is a [*guard.Rejection].
+func (c *Client) Check(ctx context.Context, tool, request string, args []CallArg) error {
+	call := memory.Call{Tool: tool, Query: memory.Query{Text: request, Principal: c.memory.principal}}
+	for _, a := range args {
+		arg := memory.Arg{Name: a.Name, Value: a.Value, Role: memory.Destination}
+		switch a.Role {
+		case "":
+		case string(memory.Content):
+			arg.Role = memory.Content
+		default:
+			return &guard.Rejection{Message: fmt.Sprintf("Argument %q: its role is content or left out.", text.Clip(a.Name, 80))}
+		}
+		call.Args = append(call.Args, arg)
+	}
+	return c.do(ctx, memory.Origin{Class: memory.Agent}, func(m *memory.Memory, o memory.Origin) error {
+		if o.Class == memory.External { // nobody can tell any more where a value comes from
+			for i := range call.Args {
+				call.Args[i].Lineage = memory.Lineage{{Record: o.Source, Origin: o}}
+			}
+		}
+		v, err := m.Act(ctx, call)
+		if err != nil || v.Action == memory.Allow {
+			return err
+		}
+		r := &guard.Rejection{Message: "Not allowed:"}
+		for i, f := range v.Findings {
+			r.Checks = append(r.Checks, f.Check)
+			if f.Check == pending.Check {
+				r.Held = f.Value
+			}
+			if f.Argument != "" {
+				f.Note = f.Argument + ": " + f.Note
+			}
+			if r.Message += " " + f.Note; i < len(v.Findings)-1 {
+				r.Message += ";"
+			}
+		}
+		return r
+	})
 }
 
 // told refuses a write that needs a person, and says how it stands.
