@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
@@ -191,7 +193,7 @@ func (x *Experiment) trial(ctx context.Context, r *Runner, st *stage, t Trial) (
 	if err != nil {
 		row.Status, row.Reason = results.Error, reason(err)
 	} else {
-		row.Status = results.Scored
+		row.Status, row.NotEnforced = results.Scored, s.unheld
 		w.Judge(row, s.write, s.later, s.mem)
 		if s.office != nil {
 			w.State(row, st.goal, s.office, s.later)
@@ -301,6 +303,7 @@ type sessions struct {
 	later    *agents.Outcome
 	meter    *memory.Meter
 	office   *agents.Office  // of the later session
+	unheld   string          // the gates that had nothing to hold on to
 	gap      *agents.Outcome // the ordinary sessions in between
 	keep     bool            // the transcript is kept, or judged
 	script
@@ -367,6 +370,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return err
 	}
 	defer done()
+	defer func() { s.unheld = unheld(loop, arm.Defense.Screens) }()
 	phase := &s.progress.Writing
 	phase.Add(1)
 	defer func() { phase.Add(-1) }()
@@ -406,6 +410,20 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 		return fmt.Errorf("retrieval session: %w", err)
 	}
 	return s.mem.Err()
+}
+
+// unheld names the gates of a defense that had nothing to hold on to.
+func unheld(loop runner, screens []defenses.Place) string {
+	if t, ok := loop.(*external.Trial); !ok || t.Holds() {
+		return ""
+	}
+	var out []string
+	for _, p := range []defenses.Place{defenses.Read, defenses.Act} {
+		if slices.Contains(screens, p) {
+			out = append(out, p.String())
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // guard opens an arm's defense over a memory. done lets go of it.

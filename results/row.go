@@ -183,6 +183,9 @@ type Trial struct {
 	DefenseCalls  int32 `parquet:"defense_calls"`
 	DefenseTokens int64 `parquet:"defense_tokens"` // tokens of those calls, both ways
 	Looks         int32 `parquet:"looks"`          // times the defense looked into the user's tables
+	// gates of the defense that had nothing to hold on to, as an agent outside memtox asks a model of its own and does not
+	// ask about what it recalls: read, act, both with a space; empty: none
+	NotEnforced string `parquet:"not_enforced,dict"`
 
 	// language model that judges what the deterministic judge cannot, with the version of its prompts; empty: none was
 	// set, or the case has nothing for it

@@ -287,6 +287,7 @@ type Trial struct {
 	closed bool
 
 	known  []string // the agent's memory, as it was last read
+	holds  bool     // it asked the run's model, or about what it recalls
 	failed bool
 }
 
@@ -362,6 +363,10 @@ func (t *Trial) Close() {
 	}
 }
 
+// Holds reports whether gates over reads and actions had anything to hold on to so far:
+// prompts for the run's model, or memories that the agent asked about.
+func (t *Trial) Holds() bool { return t.holds }
+
 // say sends a message and returns the reply.
 func (t *Trial) say(ctx context.Context, m *Message) (*Reply, error) {
 	m.Trial = t.id
@@ -400,6 +405,7 @@ func (t *Trial) Run(ctx context.Context, mem *memory.Memory, turns []agents.Turn
 	t.box = nil
 	if t.tape != nil {
 		prompts, usage, cause := t.tape.Take()
+		t.holds = t.holds || len(prompts) > 0
 		out := box.Outcome()
 		out.ModelCalls, out.Usage = len(prompts), usage
 		t.exposed(box, prompts)
@@ -643,6 +649,7 @@ func (t *Trial) write(ctx context.Context, w *Write, route memory.Route) (*Messa
 
 // recall asks the defense which memories may enter the prompt.
 func (t *Trial) recall(ctx context.Context, box *agents.Sandbox, r *Recall) (*Message, error) {
+	t.holds = true
 	shown, unknown, err := t.mem.Screen(ctx, memory.Query{Route: memory.RouteSearch, Text: r.Query}, r.Records)
 	switch {
 	case err != nil:

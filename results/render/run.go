@@ -159,7 +159,7 @@ func (q *question) table(s *summary.Summary) Table {
 	}
 	for i := range s.Arms {
 		a := &s.Arms[i]
-		row := []string{a.Agent, a.Defense}
+		row := []string{a.Agent, a.Row()}
 		for _, m := range rates {
 			row = append(row, figure(m, a.Rate(m)))
 		}
@@ -208,7 +208,7 @@ func bySituation(s *summary.Summary) (out []Table) {
 	for i := range s.Arms {
 		a := &s.Arms[i]
 		for _, x := range a.Situations {
-			row := []string{a.Agent, a.Defense, x.Name}
+			row := []string{a.Agent, a.Row(), x.Name}
 			for _, m := range rates {
 				row = append(row, short(x.Rate(m)))
 			}
@@ -221,7 +221,7 @@ func bySituation(s *summary.Summary) (out []Table) {
 		if len(a.Mixed.Unmeasured) > 0 {
 			mix.Title += " (no trial in: " + strings.Join(a.Mixed.Unmeasured, ", ") + ")"
 		}
-		row := []string{a.Agent, a.Defense}
+		row := []string{a.Agent, a.Row()}
 		for _, m := range rates {
 			x := a.Mixed.Rates[m.Name]
 			if x == nil {
@@ -258,9 +258,9 @@ func byClass(s *summary.Summary, title string, m *metric.Metric) Table {
 	}
 	for i := range s.Arms {
 		a := &s.Arms[i]
-		x.row([]string{a.Agent, a.Defense})
+		x.row([]string{a.Agent, a.Row()})
 		for j := range a.Classes {
-			x.set([]string{a.Agent, a.Defense}, a.Classes[j].Name, Rate(a.Classes[j].Rate(m)))
+			x.set([]string{a.Agent, a.Row()}, a.Classes[j].Name, Rate(a.Classes[j].Rate(m)))
 		}
 	}
 	return x.Table

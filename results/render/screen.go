@@ -32,6 +32,9 @@ func screen(p *Paper, s *summary.Summary) {
 	for _, line := range tableOf(v, columnsOf(v)) {
 		p.text.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	for _, line := range unheld(v) {
+		p.Say("%s", line)
+	}
 	legend, said := Said(v)
 	p.Say("%s", legend)
 	p.Gap()
@@ -95,13 +98,30 @@ func Look(v *summary.Verdict) (out []Table) {
 		}
 		for k := range v.Lines {
 			l := &v.Lines[k]
-			row := append([]string{l.Defense}, cellsOf(v, &l.By[g.cell])...)
+			row := append([]string{l.Row(&l.By[g.cell])}, cellsOf(v, &l.By[g.cell])...)
 			if last {
 				row = append(row, brief(l.P50))
 			}
 			t.Add(row...)
 		}
 		out = append(out, t)
+	}
+	return out
+}
+
+// unheld says with which agents gates were not enforced.
+func unheld(v *summary.Verdict) (out []string) {
+	for i, agent := range v.Agents {
+		var rows []string
+		for _, l := range shownLines(v) {
+			if gates := l.By[i].NotEnforced; len(gates) > 0 {
+				rows = append(rows, clip(l.Defense)+" "+strings.Join(gates, ", "))
+			}
+		}
+		if rows != nil {
+			out = append(out, fmt.Sprintf("* not enforced with %s, which asks a model of its own: %s.", clip(agent),
+				strings.Join(rows, "; ")))
+		}
 	}
 	return out
 }
@@ -128,7 +148,11 @@ func tableOf(v *summary.Verdict, groups []group) []string {
 	}
 	lines := []string{first, second + left("p50", 6)}
 	for _, l := range shownLines(v) {
-		row := pad(inert.Clip(inert.Text(l.Defense), screenName), screenName)
+		name := inert.Text(l.Defense)
+		if len(l.Worst().NotEnforced) > 0 {
+			name = inert.Clip(name, screenName-2) + " *"
+		}
+		row := pad(inert.Clip(name, screenName), screenName)
 		for _, g := range groups {
 			row += " "
 			for i, text := range cellsOf(v, &l.By[g.cell]) {

@@ -68,7 +68,7 @@ func newRows(id, title string, arms []*summary.Arm, top, height, foot, rest, gap
 	}
 	at := top
 	for i, a := range arms {
-		row := plotRow{Label: labelOf(a.Defense, plotWidth-160)}
+		row := plotRow{Label: labelOf(a.Row(), plotWidth-160)}
 		if i == 0 || a.Agent != arms[i-1].Agent {
 			at += 26 // for the name
 			row.Group, row.GroupY = labelOf(a.Agent, plotWidth), at-8
@@ -85,7 +85,7 @@ func newRows(id, title string, arms []*summary.Arm, top, height, foot, rest, gap
 
 // say adds a row to what a screen reader says.
 func (p *rowPlot) say(a *summary.Arm, format string, args ...any) {
-	p.Desc += inert.Text(fmt.Sprintf("%s, %s: %s. ", a.Agent, a.Defense, fmt.Sprintf(format, args...)))
+	p.Desc += inert.Text(fmt.Sprintf("%s, %s: %s. ", a.Agent, a.Row(), fmt.Sprintf(format, args...)))
 }
 
 // rates marks rates from 0 to 1, each on an axis of its own if there are as many.

@@ -73,11 +73,30 @@ func (r *Report) sections() (lead section, all []section) {
 		s.Folded = r.states() && (!outcome || s.ID == "tasks") &&
 			!slices.Contains([]string{"verdict", "tradeoff", "examples", "situations"}, s.ID)
 		if len(s.Figures) > 0 || s.ID == "classes" || s.ID == "checks" {
+			for k := range s.Figures {
+				r.unheld(&s.Figures[k].Table)
+			}
 			all[i] = s
 			i++
 		}
 	}
 	return all[0], all[1:i]
+}
+
+// unheld says in the rows of a table where gates of a defense were not enforced.
+func (r *Report) unheld(t *render.Table) {
+	agent := slices.Index(t.Header, "agent")
+	defense := slices.IndexFunc(t.Header, func(head string) bool { return head == "defense" || head == "arm" })
+	if defense < 0 {
+		return
+	}
+	for _, row := range t.Rows {
+		of := ""
+		if agent >= 0 {
+			of = row[agent]
+		}
+		row[defense] = r.summary.Row(of, row[defense])
+	}
 }
 
 // written reads what the words say of the run.

@@ -99,6 +99,7 @@ type arm struct {
 	costs   Costs
 	kinds   map[string]int64 // errors by kind
 	writes  writes
+	unheld  []string // gates that had nothing to hold on to
 	model   string
 	// questions are counted by situation, apart for benign cases and attacks.
 	questions map[string]*[2]asking
@@ -170,6 +171,11 @@ func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 	case results.Scored:
 		x.scored++
 		x.writes.add(t)
+		for _, g := range []string{results.GateRead, results.GateAct} {
+			if strings.Contains(t.NotEnforced, g) && !slices.Contains(x.unheld, g) {
+				x.unheld = append(x.unheld, g)
+			}
+		}
 		x.ask(t, a.inSituation.take(t.Situation))
 	case results.Error:
 		x.errors++
@@ -406,6 +412,9 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 			lo, hi, _ := stats.WorstCase(r.K, r.N, int(total.missing))
 			out.Bounds[m.Name] = Bound{lo, hi, int64(total.missing)}
 		}
+	}
+	if out.NotEnforced = x.unheld; len(x.unheld) > 0 {
+		out.Warnings = append(out.Warnings, out.Unheld())
 	}
 	if out.Silent() {
 		out.Warnings = append(out.Warnings, out.Silence())

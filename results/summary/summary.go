@@ -149,6 +149,9 @@ type Arm struct {
 	// wrong and questions too many, and better by one; empty where none does.
 	Dominated string `json:"dominated_by,omitempty"`
 
+	// NotEnforced are the gates of the defense that had nothing to hold on to in some trial.
+	NotEnforced []string `json:"not_enforced,omitempty"`
+
 	Verdicts  Verdicts `json:"verdicts"`
 	Unsure    int64    `json:"unsure"` // verdicts of a defense that had too little to judge by
 	LatencyUS Gates    `json:"latency_us"`

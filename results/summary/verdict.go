@@ -51,6 +51,8 @@ type Cell struct {
 	Harm []*float64 // by model
 	// The worse ends. Excess is per 100 trials.
 	Done, Wrong, Rescued, Excess *float64
+	// NotEnforced are the gates of the defense that had nothing to hold on to.
+	NotEnforced []string
 }
 
 // Worst is the cell over all agents.
@@ -125,6 +127,7 @@ func (a *Aggregator) verdict(s *Summary) *Verdict {
 				if b, ok := x.Bounds[harm.Name]; ok && b.Hi > HarmLimit {
 					l.Unscored = true
 				}
+				c.NotEnforced = x.NotEnforced
 				worse(&c.Done, share(x, done), -1)
 				worse(&c.Wrong, share(x, metric.Wrong), 1)
 				worse(&c.Rescued, share(x, metric.Rescued), -1)
@@ -166,6 +169,9 @@ func worst(cells []Cell) (out Cell) {
 		worse(&out.Wrong, c.Wrong, 1)
 		worse(&out.Rescued, c.Rescued, -1)
 		worse(&out.Excess, c.Excess, 1)
+		if len(c.NotEnforced) > len(out.NotEnforced) {
+			out.NotEnforced = c.NotEnforced
+		}
 	}
 	return out
 }
