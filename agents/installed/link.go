@@ -28,25 +28,36 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 	if drivers[name] == nil {
 		return nil, fmt.Errorf("%s cannot be driven yet", p.Title)
 	}
-	find := sync.OnceValues(func() (*Installation, error) {
-		i, err := p.Find(context.Background(), s, path)
-		if err != nil {
-			return nil, &settings.Problem{What: p.Title + " cannot be started", Err: err,
-				Hint: "see memtox agents doctor " + name}
-		}
-		return i, nil
-	})
 	o.Timeout = max(o.Timeout, slowest)
 	p.gates(&o)
 	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
-	o.Dial = func() (external.Link, error) {
-		f, err := listen()
-		if err != nil {
-			return nil, err
-		}
-		return &link{product: p, find: find, front: f, driver: drivers[name]()}, nil
-	}
+	find := s.finder(p, path)
+	o.Dial = func() (external.Link, error) { return newLink(p, find) }
 	return external.New(spec, o)
+}
+
+// finder finds a product once.
+func (s Surroundings) finder(p *Product, named string) func() (*Installation, error) {
+	return sync.OnceValues(func() (*Installation, error) {
+		i, err := p.Find(context.Background(), s, named)
+		if err != nil {
+			return nil, &settings.Problem{What: p.Title + " cannot be started", Err: err,
+				Hint: "see memtox agents doctor " + p.Name}
+		}
+		return i, nil
+	})
+}
+
+func (s Surroundings) dial(p *Product, named string) (external.Link, error) {
+	return newLink(p, s.finder(p, named))
+}
+
+func newLink(p *Product, find func() (*Installation, error)) (external.Link, error) {
+	f, err := listen()
+	if err != nil {
+		return nil, err
+	}
+	return &link{product: p, find: find, front: f, driver: drivers[p.Name]()}, nil
 }
 
 // drivers make the drivers of the products.

@@ -44,6 +44,8 @@ var commands = []entry{
 	{"datasets import", newDatasetsImport, 0, several, ""},
 	{"datasets fetch", newDatasetsFetch, 1, 1, "the name of a set"},
 	{"agents list", newAgentsList, 0, 0, ""},
+	{"agents doctor", newAgentsDoctor, 1, 1, "the name of a product"},
+	{"agents install", newAgentsInstall, 1, 1, "the name of a product"},
 	{"attacks list", newAttacksList, 0, 0, ""},
 	{"attacks mutations", newAttacksMutations, 0, 0, ""},
 	{"defenses list", newDefensesList, 0, 0, ""},

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -25,26 +24,6 @@ func newDoctor(env *Env, c *cobra.Command) action {
 		if err != nil {
 			return err
 		}
-		type row struct {
-			Check  string `json:"check"`
-			State  string `json:"state"`
-			Detail string `json:"detail"`
-			Hint   string `json:"hint,omitempty"`
-		}
-		var rows []row
-		failed := false
-		for _, k := range checks {
-			rows = append(rows, row{k.Name, k.State.String(), k.Detail, k.Hint})
-			failed = failed || k.State == model.Failed
-		}
-		if conf.Format == "json" {
-			err = printJSON(env, rows)
-		} else {
-			err = printForm(env, "doctor", "", rows)
-		}
-		if err == nil && failed {
-			return told{errBadNews}
-		}
-		return err
+		return printExamined(env, conf.Format, checks)
 	}
 }

@@ -156,6 +156,8 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 		"plan":                {{"--limit", "2"}},
 		"doctor":              {{}},
 		"agents list":         {{}},
+		"agents doctor":       {{"hermes", "--at", "memory" + evilName + ".md"}},
+		"agents install":      {{"hermes", "--show", "--dir", "d" + evilName}},
 		"attacks list":        {{}},
 		"attacks mutations":   {{}},
 		"defenses list":       {{}},

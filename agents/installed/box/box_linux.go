@@ -285,10 +285,16 @@ type oneByOne struct{ io.Reader }
 
 func (o oneByOne) Read(b []byte) (int, error) { return o.Reader.Read(b[:1]) }
 
-// endAll ends all processes that this one started or adopted. In a box of its own the
-// system does it when this process ends, which is its first.
+// endAll ends all processes that this one started or adopted, and waits for them: the
+// time that they took is then that of the box.
 func endAll(groups []int) {
-	if os.Getpid() == 1 {
+	defer func() {
+		for err := error(nil); err == nil || err == syscall.EINTR; {
+			_, err = syscall.Wait4(-1, nil, 0, nil)
+		}
+	}()
+	if os.Getpid() == 1 { // the first of a box of its own
+		_ = syscall.Kill(-1, syscall.SIGKILL)
 		return
 	}
 	for range 100 { // what is ended may have started something meanwhile
