@@ -88,6 +88,9 @@ func (m *memoryCommand) decide(c *cobra.Command, d *pending.Decision,
 		switch {
 		case errors.Is(err, memory.ErrNotFound), errors.Is(err, memory.ErrMovedOn), errors.Is(err, store.ErrDecided):
 			return &settings.Problem{Where: m.name, Err: err, Hint: "`memtox guard pending` lists what waits"}
+		case errors.Is(err, store.ErrTorn):
+			return &settings.Problem{Where: m.name, Err: err,
+				Hint: "--key names the key that the server signs with; else somebody has changed it: reject it"}
 		case errors.Is(err, pending.ErrNoSource):
 			return &settings.Problem{Where: "--source", Err: err, Hint: "approve it alone"}
 		case err != nil:

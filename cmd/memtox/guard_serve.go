@@ -172,7 +172,11 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) 
 	if err != nil {
 		return err
 	}
-	conf, err := json.Marshal(map[string]string{"policy": policy})
+	decides := map[string]string{"policy": policy}
+	if o.store != "" {
+		decides["confirm"] = "person"
+	}
+	conf, err := json.Marshal(decides)
 	if err != nil {
 		return err
 	}
