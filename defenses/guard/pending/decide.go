@@ -31,6 +31,7 @@ type Entry struct {
 	Source    string    `json:"source,omitempty"`
 	Principal string    `json:"principal"`
 	Replaces  string    `json:"replaces,omitempty"` // the record that it is to take the place of
+	Prior     string    `json:"replaces_content,omitempty"`
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires,omitzero"`
 	By        string    `json:"by"`  // who wrote it, or decided
@@ -127,7 +128,12 @@ func (l *List) Entries(ctx context.Context) (waiting, standing []Entry, err erro
 				return fmt.Errorf("listing what is pending: %w", err)
 			case r.Store == CallStore && l.late(&v):
 			case waitsNow(&v):
-				waiting = append(waiting, entryOf(&v))
+				e := entryOf(&v)
+				if e.Replaces != "" {
+					old, _, _ := l.store.Get(ctx, e.Replaces) // one that cannot be read any more is named
+					e.Prior = old.Text
+				}
+				waiting = append(waiting, e)
 			case r.Store == CallStore && r.State == memory.Quarantined, Ours(r) && r.State == memory.Live && l.mine(r):
 				standing = append(standing, entryOf(&v))
 			}

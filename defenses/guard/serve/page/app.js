@@ -44,7 +44,7 @@ function show(text) {
 }
 
 function field(list, name, ...value) {
-  if (value.flat().length) list.append(h('dt', null, name), h('dd', { class: 'text' }, ...value));
+  if (value.flat().some(v => v !== '')) list.append(h('dt', null, name), h('dd', { class: 'text' }, ...value));
 }
 
 const time = t => t ? new Date(t).toLocaleString() : '';
@@ -60,13 +60,13 @@ function card(e, buttons) {
         (a.from || []).map(f => h('span', { class: 'outside' }, 'from ', show(f))));
     }
   } else {
-    field(list, e.kind === 'source' ? 'Rule' : 'It says', show(e.content));
+    field(list, e.kind === 'source' ? 'Rule' : 'It says', h('span', { class: 'value' }, show(e.content)));
     if (e.kind !== 'source') field(list, 'From', show(`${e.source || 'a source without a name'} (${e.source_class})`));
-    field(list, 'In place of', show(e.replaces));
+    if (e.replaces) field(list, 'In place of', show(e.replaces), ' ', h('span', { class: 'value' }, show(e.replaces_content)));
   }
   field(list, 'The user asked', show(e.request));
   field(list, 'Because', show(e.why));
-  if (e.by !== 'memtox') field(list, 'By', show(e.by));
+  if (e.state === 'approved' || e.state === 'refused') field(list, 'By', show(e.by));
   field(list, 'Since', time(e.created));
   field(list, 'Until', time(e.expires));
   const said = h('p', { class: 'said', role: 'status' });
