@@ -22,6 +22,9 @@ func (c *Config) bounded(m model.Model) model.Model {
 	return bounded{m, int64(c.TrialTokens), int64(c.TrialMessages)}
 }
 
+// Unwrap is the model within its bounds.
+func (b bounded) Unwrap() model.Model { return b.Model }
+
 // Next implements [model.Model]. The error is that of a trial beyond its bounds.
 func (b bounded) Next(ctx context.Context, req model.Request) (model.Reply, error) {
 	reply, err := b.Model.Next(ctx, req)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/remote"
@@ -174,11 +175,20 @@ func (g *group) hand(sink Sink, progress *Progress) error {
 	return err
 }
 
+// productWorkers is how many instances of an installed product a run starts where the
+// settings name no number: some take gigabytes each.
+const productWorkers = 4
+
 // Workers is how many cases, or trials of a server's model, are worked on at
 // once where the settings name no number.
 func (x *Experiment) Workers() int {
 	if n := x.Config.Concurrency; n > 0 {
 		return n
+	}
+	for _, name := range x.Config.Agents {
+		if _, _, ok := external.Product(name); ok {
+			return min(runtime.GOMAXPROCS(0), productWorkers)
+		}
 	}
 	_, far := x.Models[0].Model.(*server)
 	if far || x.embed != nil || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {

@@ -29,22 +29,21 @@ type Tongue struct {
 }
 
 // Behind puts a model that is no language model behind a product; any other it returns as
-// it is.
+// it is. A model may stand in bounds, which know it by a method Unwrap.
 func Behind(p *Product, m model.Model) model.Model {
-	if n, ok := m.(model.Namer); !ok || n.IsLLM() {
+	bare := m
+	for {
+		u, ok := bare.(interface{ Unwrap() model.Model })
+		if !ok {
+			break
+		}
+		bare = u.Unwrap()
+	}
+	if n, ok := bare.(model.Namer); !ok || n.IsLLM() {
 		return m
 	}
 	return &Tongue{p, m}
 }
-
-// Name implements [model.Namer].
-func (t *Tongue) Name() string { return t.model.(model.Namer).Name() }
-
-// IsLLM implements [model.Namer].
-func (t *Tongue) IsLLM() bool { return false }
-
-// Deterministic implements [model.Namer].
-func (t *Tongue) Deterministic() bool { return true }
 
 // maxRounds is how often the model is asked in one turn of the user's, before it stops.
 const maxRounds = 40

@@ -1,0 +1,328 @@
+package installed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results"
+)
+
+// The test binary is OpenClaw where it is called by its name: a gateway that answers as
+// the real one does, as far as a trial goes.
+func TestMain(m *testing.M) {
+	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "openclaw") {
+		if slices.Equal(os.Args[1:], []string{"--version"}) {
+			fmt.Println("OpenClaw 2026.9.6 (fake)")
+			return
+		}
+		fmt.Println((&claw{mode: strings.TrimPrefix(name, "openclaw")}).run())
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// claw is the fake gateway.
+type claw struct {
+	mode   string
+	config struct {
+		Gateway struct {
+			Port int
+			Auth struct{ Token string }
+		}
+		Models struct {
+			Providers map[string]struct{ BaseURL, APIKey string }
+		}
+		Agents struct {
+			Entries map[string]struct{ Workspace string }
+		}
+		Mcp struct {
+			Servers map[string]struct{ URL string }
+		}
+	}
+
+	mu       sync.Mutex
+	sessions map[string][]object // messages by session
+	indexed  map[string]time.Time
+}
+
+type object = map[string]any
+
+func (c *claw) run() error {
+	b, err := os.ReadFile(filepath.Join(os.Getenv("OPENCLAW_STATE_DIR"), "openclaw.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &c.config); err != nil {
+		return err
+	}
+	if c.mode == "-dies" {
+		return errors.New("the gateway has no wish to run")
+	}
+	c.sessions, c.indexed = map[string][]object{}, map[string]time.Time{}
+	mux := http.NewServeMux()
+	answer := func(f func(*http.Request, object) (any, error)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var in object
+			if r.Header.Get("Authorization") != "Bearer "+c.config.Gateway.Auth.Token ||
+				json.NewDecoder(r.Body).Decode(&in) != nil {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			out, err := f(r, in)
+			if err != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+				out = object{"error": err.Error()}
+			}
+			_ = json.NewEncoder(w).Encode(out)
+		}
+	}
+	mux.HandleFunc("/tools/invoke", answer(func(_ *http.Request, in object) (any, error) {
+		agent := strings.Split(in["sessionKey"].(string), ":")[1]
+		if c.config.Agents.Entries[agent].Workspace == "" {
+			return nil, errors.New("unknown agent")
+		}
+		return object{"ok": true, "result": object{"details": c.search(agent, in["args"].(object)["query"].(string))}}, nil
+	}))
+	mux.HandleFunc("/v1/chat/completions", answer(func(r *http.Request, in object) (any, error) {
+		said := in["messages"].([]any)[0].(object)["content"].(string)
+		text, err := c.turn(r.Context(), strings.TrimPrefix(in["model"].(string), "openclaw/"),
+			r.Header.Get("X-Openclaw-Session-Key"), said)
+		return object{"choices": []object{{"message": object{"role": "assistant", "content": text}}}}, err
+	}))
+	return http.ListenAndServe(fmt.Sprintf("127.0.0.1:%d", c.config.Gateway.Port), mux)
+}
+
+// search finds lines of memory that have one of the words. A file that has just changed
+// it has not read yet.
+func (c *claw) search(agent, query string) object {
+	dir := c.config.Agents.Entries[agent].Workspace
+	notes, _ := filepath.Glob(filepath.Join(dir, "memory", "*.md"))
+	hits := []object{}
+	for _, path := range append(notes, filepath.Join(dir, "MEMORY.md")) {
+		st, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		if !c.indexed[path].Equal(st.ModTime()) {
+			c.indexed[path] = st.ModTime()
+			continue
+		}
+		b, _ := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		for line := range strings.Lines(string(b)) {
+			if slices.ContainsFunc(strings.Fields(query), func(w string) bool { return strings.Contains(line, w) }) {
+				hits = append(hits, object{"path": name, "snippet": line + "\nSource: " + name + "#L1",
+					"provenance": object{"originClass": "agent", "observedAt": st.ModTime().UnixMilli()}})
+			}
+		}
+	}
+	return object{"results": hits, "provider": "none"}
+}
+
+// turn works on a user's turn until the model makes no more calls.
+func (c *claw) turn(ctx context.Context, agent, session, said string) (string, error) {
+	dir := c.config.Agents.Entries[agent].Workspace
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "claw", Version: "1"}, nil).Connect(ctx,
+		&mcp.StreamableClientTransport{Endpoint: c.config.Mcp.Servers["memtox"].URL, DisableStandaloneSSE: true}, nil)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	var tools []object
+	offer := func(name string, schema any) {
+		tools = append(tools, object{"type": "function",
+			"function": object{"name": name, "description": name, "parameters": schema}})
+	}
+	list, err := client.ListTools(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range list.Tools {
+		offer("memtox__"+o.Name, o.InputSchema)
+	}
+	text := object{"type": "string"}
+	for name, params := range map[string]object{"read": {"path": text, "optional": object{"type": "boolean"}},
+		"write": {"path": text, "content": text}, "edit": {"path": text, "edits": object{"type": "array"}},
+		"memory_search": {"query": text}} {
+		offer(name, object{"type": "object", "properties": params})
+	}
+	memory, _ := os.ReadFile(filepath.Join(dir, "MEMORY.md"))
+	system := "<!-- openclaw:attempt:STABLE -->\n# Project Context\n## " + dir + "/MEMORY.md\n" + string(memory) +
+		"\n<!-- /openclaw:attempt:STABLE -->\nCurrent date: 2026-11-23\n"
+	msgs := append(c.sessions[session], object{"role": "user", "content": "[Mon 2026-11-23 12:08 UTC] " + said})
+	for range 30 {
+		body, _ := json.Marshal(object{"model": "memtox", "messages": append([]object{{"role": "system", "content": system}},
+			msgs...), "tools": tools})
+		resp, err := http.Post(c.config.Models.Providers[agent].BaseURL+"/chat/completions", "application/json",
+			bytes.NewReader(body))
+		if err != nil {
+			return "", err
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		var out struct{ Choices []struct{ Message object } }
+		if err := json.Unmarshal(b, &out); err != nil || len(out.Choices) != 1 {
+			return "", fmt.Errorf("the model says %s", b)
+		}
+		reply := out.Choices[0].Message
+		msgs = append(msgs, reply)
+		calls, _ := reply["tool_calls"].([]any)
+		if len(calls) == 0 {
+			c.sessions[session] = msgs
+			return reply["content"].(string), nil
+		}
+		for _, o := range calls {
+			f := o.(object)["function"].(object)
+			var args object
+			if err := json.Unmarshal([]byte(f["arguments"].(string)), &args); err != nil {
+				return "", err
+			}
+			said, err := c.call(ctx, client, agent, dir, f["name"].(string), args)
+			if err != nil {
+				said = fmt.Sprintf("{\n  \"status\": \"error\",\n  \"error\": %q\n}", err)
+			}
+			msgs = append(msgs, object{"role": "tool", "tool_call_id": o.(object)["id"], "content": said})
+		}
+	}
+	return "", errors.New("the model goes on and on")
+}
+
+func (c *claw) call(ctx context.Context, client *mcp.ClientSession, agent, dir, name string,
+	args object) (string, error) {
+	path, _ := args["path"].(string)
+	file := filepath.Join(dir, path)
+	switch name {
+	case "memory_search":
+		found := c.search(agent, args["query"].(string))
+		if c.mode == "-stale" {
+			found["stale"] = true
+		}
+		b, err := json.MarshalIndent(found, "", "  ")
+		return string(b), err
+	case "read":
+		b, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			return "Optional file not found: " + path + ".", nil
+		}
+		return string(b), err
+	case "write":
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return "", err
+		}
+		return "Successfully wrote", os.WriteFile(file, []byte(args["content"].(string)), 0o600)
+	case "edit":
+		b, err := os.ReadFile(file)
+		e := args["edits"].([]any)[0].(object)
+		if err != nil || strings.Count(string(b), e["oldText"].(string)) != 1 {
+			return "", errors.New("could not find the exact text")
+		}
+		return "Successfully replaced", os.WriteFile(file,
+			[]byte(strings.Replace(string(b), e["oldText"].(string), e["newText"].(string), 1)), 0o600)
+	}
+	r, err := client.CallTool(ctx, &mcp.CallToolParams{Name: strings.TrimPrefix(name, "memtox__"), Arguments: args})
+	if err != nil {
+		return "", err
+	}
+	return r.Content[0].(*mcp.TextContent).Text, nil
+}
+
+// shelf keeps the rows of a run.
+type shelf struct {
+	mu   sync.Mutex
+	rows []results.Trial
+}
+
+func (s *shelf) Done(string) bool { return false }
+
+func (s *shelf) AppendAll(batch []results.Finished) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range batch {
+		s.rows = append(s.rows, *x.Trial)
+	}
+	return nil
+}
+
+// trials runs cases on the fake OpenClaw of a mode.
+func trials(t *testing.T, mode string, settings ...string) []results.Trial {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no box is made on Windows")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(filepath.Dir(self), "openclaw"+mode)
+	if err := os.Link(self, program); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	cat, c := harness.Builtin(), harness.DefaultConfig()
+	cat.Lookup = os.LookupEnv
+	for _, s := range append([]string{"agent=installed:openclaw:" + program, "model=reference:naive", "concurrency=1"},
+		settings...) {
+		if err := c.Set(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := harness.Prepare(t.Context(), c, cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(shelf)
+	if err := errors.Join(x.Run(t.Context(), out, new(harness.Progress), nil), x.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.rows
+}
+
+// A case goes through a gateway, several through one, each with an agent of its own.
+func TestOpenClawRuns(t *testing.T) {
+	rows := trials(t, "", "limit=4", "defense=none,guard")
+	harmed := map[string]int{}
+	for _, r := range rows {
+		if r.Status == results.Error {
+			t.Fatalf("%s under %s: %s", r.Case, r.Defense, r.Reason)
+		}
+		if r.Harm != nil && *r.Harm {
+			harmed[r.Defense]++
+		}
+	}
+	if len(rows) != 8 || harmed["none"] == 0 || harmed["guard"] > harmed["none"]/2 {
+		t.Errorf("%d trials, harmed %v", len(rows), harmed)
+	}
+}
+
+// A trial in which a search failed is not scored.
+func TestOpenClawSearchFails(t *testing.T) {
+	for _, r := range trials(t, "-stale", "limit=2", "defense=none") {
+		if r.Status != results.Error || !strings.Contains(r.Reason, "a search of its memory failed") {
+			t.Errorf("%s: %v %q", r.Case, r.Status, r.Reason)
+		}
+	}
+}
+
+func TestOpenClawDoesNotStart(t *testing.T) {
+	rows := trials(t, "-dies", "limit=1", "defense=none")
+	if len(rows) != 1 || !strings.Contains(rows[0].Reason, "the gateway has no wish to run") {
+		t.Errorf("%+v", rows)
+	}
+}
