@@ -13,6 +13,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -51,7 +52,7 @@ type Loop struct {
 // ModelError is an error of the model: its trial is not scored.
 type ModelError struct{ Err error }
 
-func (e *ModelError) Error() string { return "the model failed: " + e.Err.Error() }
+func (e *ModelError) Error() string { return remote.Failed(e.Err) }
 func (e *ModelError) Unwrap() error { return e.Err }
 
 // End says what happens when a session is over.

@@ -390,7 +390,7 @@ func (t *Trial) fail(ctx context.Context, err error) error {
 			if _, model := errors.AsType[*agents.ModelError](of(cause)); !model {
 				return cause // nor is a defense's failure the agent's
 			}
-			err = fmt.Errorf("%w (its model failed: %w)", err, cause)
+			err = fmt.Errorf("%w (%w)", err, cause)
 		}
 	}
 	return t.a.failed(err, &t.a.failures, maxFailures)

@@ -210,7 +210,7 @@ func (s *Server) chat(p protocol) http.HandlerFunc {
 		fault := s.chaos.draw(body)
 		reply, err := m.Next(withSession(r.Context(), q.session), q.Request)
 		if err != nil {
-			p.fail(w, http.StatusInternalServerError, "server_error", "the model failed: "+err.Error())
+			p.fail(w, http.StatusInternalServerError, "server_error", remote.Failed(err))
 			return
 		}
 		if !s.opts.numbered {

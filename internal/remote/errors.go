@@ -101,28 +101,48 @@ type Error struct {
 // maxErrorText bounds the server's or the model's own words in an error.
 const MaxErrorText = 64 << 10
 
+// lasting are the kinds whose names say nothing to a person: their messages tell a failure
+// for good from one that another try may mend.
+var lasting = map[Kind]string{Fatal: " for good", Transient: " for now"}
+
+// Failed says that a model failed: for good, as with a wrong key, or for now. The kinds of
+// errors in summaries are told by these words.
+func Failed(err error) string {
+	how := ""
+	if k, known := KindOf(err); known {
+		how = lasting[k]
+	}
+	return "the model failed" + how + ": " + err.Error()
+}
+
 // Error implements error.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Kind.String())
+	var parts []string
+	if lasting[e.Kind] == "" {
+		parts = append(parts, e.Kind.String())
+	}
 	if e.Op != "" {
 		method, path, _ := strings.Cut(e.Op, " ")
-		fmt.Fprintf(&b, ": %s %s%s", method, e.Server, path)
+		parts = append(parts, method+" "+e.Server+path)
 	}
 	if e.Status != 0 {
-		fmt.Fprintf(&b, ": status %d", e.Status)
-	}
-	if e.After > 0 {
-		fmt.Fprintf(&b, ", retry after %v", e.After)
+		status := fmt.Sprintf("status %d", e.Status)
+		if e.After > 0 {
+			status += fmt.Sprintf(", retry after %v", e.After)
+		}
+		parts = append(parts, status)
 	}
 	if e.Err != nil {
-		b.WriteString(": ")
-		b.WriteString(Inert(e.Err.Error(), 300))
+		parts = append(parts, Inert(e.Err.Error(), 300))
 	}
 	if e.Text != "" {
-		b.WriteString(": ")
-		b.WriteString(strconv.Quote(text.Clip(e.Text, 300)))
+		parts = append(parts, strconv.Quote(text.Clip(e.Text, 300)))
 	}
+	if parts == nil {
+		parts = append(parts, "there was no answer")
+	}
+	var b strings.Builder
+	b.WriteString(strings.Join(parts, ": "))
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " (after %d attempts)", e.Attempts)
 	}

@@ -67,7 +67,11 @@ func bounds(a *summary.Arm) string {
 func kinds(a *summary.Arm) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(a.Errors)) {
-		out = append(out, fmt.Sprintf("%s %s", k, thousands(a.Errors[k])))
+		name := k
+		if said := map[string]string{"fatal": "failed for good", "transient": "failed for now"}[k]; said != "" {
+			name = said
+		}
+		out = append(out, fmt.Sprintf("%s %s", name, thousands(a.Errors[k])))
 	}
 	return strings.Join(out, ", ")
 }

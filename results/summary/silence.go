@@ -22,10 +22,16 @@ const (
 // ErrorKind is the kind of the error that a row gives as its reason: one of a closed
 // set, whatever the reason quotes.
 func ErrorKind(reason string) string {
-	const model, defense = "model failed: ", "the defense"
+	const model, defense = "the model failed", "the defense"
 	at, of := strings.Index(reason, model), strings.Index(reason, defense)
 	if at >= 0 && (of < 0 || at < of) {
 		rest := reason[at+len(model):]
+		for how, kind := range map[string]string{" for good: ": "fatal", " for now: ": "transient"} {
+			if strings.HasPrefix(rest, how) {
+				return kind
+			}
+		}
+		rest = strings.TrimPrefix(rest, ": ") // runs of before have the kind's name for these two as well
 		for _, k := range errorKinds {
 			if after, ok := strings.CutPrefix(rest, k); ok && (after == "" || strings.Contains(":; ", after[:1])) {
 				return k

@@ -63,6 +63,10 @@ func TestErrorKinds(t *testing.T) {
 	for reason, want := range map[string]string{
 		"write session: turn 1: the model failed: no answer: POST /v1 at h: status 200: the answer holds no message": "no answer",
 		"write session: the model failed: cut answer: the stream ends without a finish_reason; raise reply_tokens":   "cut answer",
+		"turn 1: the model failed for good: POST http://h/v1: status 401":                                            "fatal",
+		"turn 1: the model failed for now: dial tcp: connection refused":                                             "transient",
+		"turn 1: the model failed: fatal: POST http://h/v1: status 401":                                              "fatal", // a run of before
+		"turn 1: the model failed: transient: dial tcp: connection refused":                                          "transient",
 		"write session: the model failed: context deadline exceeded":                                                 OtherError,
 		"the model failed: no answers today: none":                                                                   OtherError,
 		"tool memory: the defense failed at the write gate: asking judge: no answer: status 200":                     DefenseError,
