@@ -57,11 +57,23 @@ func (r *Result) say(p *render.Paper) error {
 		p.Item("baseline: %s", r.Baseline)
 	}
 	p.Gap()
-	t := &render.Table{Header: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
-	for _, c := range r.Checks {
-		t.Add(string(c.Outcome), c.Name, c.Require, c.Measured, c.Bound, c.Why)
+	if p.Markdown() {
+		t := &render.Table{Header: []string{"outcome", "check", "required", "measured", "bounds", "why"}}
+		for _, c := range r.Checks {
+			t.Add(string(c.Outcome), c.Name, c.Require, c.Measured, c.Bound, c.Why)
+		}
+		p.Table(t)
+	} else {
+		p.Hang("", 0, width, "Each check and what it requires; below it what was measured, its bounds, and what they decide.")
+		for _, c := range r.Checks {
+			found := strings.TrimSpace(c.Measured + " " + c.Bound)
+			if c.Why != "" {
+				found += ": " + c.Why
+			}
+			p.Hang(string(c.Outcome), len(stats.Inconclusive)+2, width, c.Name+" "+c.Require, found)
+		}
+		p.Gap()
 	}
-	p.Table(t)
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		listed := c.Changed
@@ -78,19 +90,28 @@ func (r *Result) say(p *render.Paper) error {
 	if p.Markdown() {
 		p.Gap()
 	}
-	p.Say("a check passes where its one-sided %g%% bound meets the requirement and fails where its "+
+	how := fmt.Sprintf("a check passes where its one-sided %g%% bound meets the requirement and fails where its "+
 		"one-sided %.4g%% bound breaks it, so that a good run goes red in at most %.3g%% of cases over all %d checks that "+
 		"chance can decide; between the two it is inconclusive.",
 		100*r.Confidence, 100*r.FailConfidence, 100*(1-r.Confidence), r.Statistical)
+	say := func(s string) { p.Hang("", 0, width, s) }
+	if p.Markdown() {
+		say = func(s string) { p.Say("%s", s) }
+	}
+	say(how)
 	for _, n := range r.Notes {
-		p.Say("note: %s", n)
+		say("note: " + n)
 	}
 	if !p.Markdown() {
 		p.Gap()
-		p.Say("%s", r.Verdict())
+		say(r.Verdict())
 	}
 	return nil
 }
+
+// width is that of what a terminal shows of checks, in columns. Lines of changed cases
+// stay whole: they are looked for rather than read.
+const width = 100
 
 // mostListed bounds how many changed cases Markdown lists.
 const mostListed = 50

@@ -128,6 +128,17 @@ func (p *Paper) Say(format string, args ...any) {
 	}
 }
 
+// Hang says lines that stand indent columns from the left, behind a label in the first of
+// them, for a terminal of so many columns.
+func (p *Paper) Hang(label string, indent, width int, lines ...string) {
+	for _, line := range lines {
+		for l := range strings.SplitSeq(wrap(inert.Text(line), width-indent), "\n") {
+			fmt.Fprintf(&p.text, "%-*s%s\n", indent, inert.Text(label), l)
+			label = ""
+		}
+	}
+}
+
 // Note says a paragraph that stands out.
 func (p *Paper) Note(format string, args ...any) {
 	p.line("> ", format, args...)
