@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/memtox/memtox/internal/inert"
@@ -86,5 +88,11 @@ func (e *Env) report(err error) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	e.say("%v", err)
+	var lines []string // several errors may be of one cause
+	for l := range strings.SplitSeq(err.Error(), "\n") {
+		if !slices.Contains(lines, l) {
+			lines = append(lines, l)
+		}
+	}
+	e.say("%s", strings.Join(lines, "\n"))
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,7 +108,7 @@ func inStore(of func(*memoryCommand, *cobra.Command) action) func(*Env, *cobra.C
 			if m.unsound == nil || err == nil {
 				return cmp.Or(m.unsound, err)
 			}
-			return fmt.Errorf("%w; %w", m.unsound, err)
+			return fmt.Errorf("%w; %w", m.unsound, briefly{err})
 		}
 	}
 }
@@ -161,15 +163,27 @@ func (m *memoryCommand) look(ctx context.Context) error {
 
 // found says what a verification found, or nil.
 func (m *memoryCommand) found(v *seal.Verification) error {
-	switch n := len(v.Problems) + v.More; n {
-	case 0:
+	n := len(v.Problems) + v.More
+	if n == 0 {
 		return nil
-	case 1:
-		return fmt.Errorf("%w: %s: %s: %s", seal.ErrIntegrity, m.name, v.Problems[0].Note, remedy)
-	default:
-		return fmt.Errorf("%w: %s: %s and %d more: %s", seal.ErrIntegrity, m.name, v.Problems[0].Note, n-1, remedy)
 	}
+	first := strings.Replace(v.Problems[0].Note, filepath.Base(m.name)+": ", "", 1)
+	if first = strings.TrimSuffix(first, ": "+store.Remedy); n > 1 {
+		first += fmt.Sprintf(" and %d more", n-1)
+	}
+	return fmt.Errorf("%w: %s: %s: %s", seal.ErrIntegrity, m.name, first, remedy)
 }
+
+// damage is what each error of a damaged store says: that it is damaged, by what, and what
+// can be done.
+var damage = regexp.MustCompile("(?s)(" + regexp.QuoteMeta(store.ErrDamaged.Error()) + "): .*?" + regexp.QuoteMeta(store.Remedy))
+
+// briefly is an error that follows one about the damage of the store, which says by what and
+// what can be done.
+type briefly struct{ error }
+
+func (b briefly) Error() string { return damage.ReplaceAllString(b.error.Error(), "$1") }
+func (b briefly) Unwrap() error { return b.error }
 
 // remedy is what can be done about a store that is not sound.
 const remedy = "memtox memory verify says what is wrong; bring it back from a copy, or quarantine or forget the records"

@@ -359,6 +359,38 @@ func TestVerifyOfATamperedFileIsExitCode2AndNamesTheRecord(t *testing.T) {
 	}
 }
 
+// Whatever a command meets in a damaged file, by what it is damaged and what can be done is
+// said once.
+func TestDamageIsToldOnce(t *testing.T) {
+	for page := range 13 {
+		c := newConsole(t)
+		newPoisoned(t, c)
+		c.must("memory", "snapshot", "found", "--store", "memory.db")
+		file := filepath.Join(c.dir, "memory.db")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data[min(page*4096, len(data)):min((page+1)*4096, len(data))] {
+			data[page*4096+i] = 'Z'
+		}
+		if page == 0 { // cut off instead
+			data = data[:len(data)/2]
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{"memory trace r4", "memory rollback s1", "memory snapshot", "memory verify", "guard pending"} {
+			code := c.run(append(strings.Fields(args), "--store", "memory.db")...)
+			for _, once := range []string{"malformed", "bring it back", "memory.db: ", "integrity: "} {
+				if n := strings.Count(c.err.String(), once); n > 1 {
+					t.Errorf("page %d: memtox %s, exit code %d, says %q %d times: %s", page, args, code, once, n, c.err.String())
+				}
+			}
+		}
+	}
+}
+
 func TestTheKeyOfAStoreIsItsOwnersAlone(t *testing.T) {
 	c := newConsole(t)
 	newPoisoned(t, c)

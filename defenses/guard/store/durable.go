@@ -321,14 +321,15 @@ func check(ctx context.Context, path string, wait time.Duration) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var app, version int
-	err = errors.Join(db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app),
-		db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
+	if err = db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err == nil {
+		err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	}
 	var failed *sqlite.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%w: it is not a database", ErrForeign)
 	case errors.As(err, &failed) && slices.Contains(damage, failed.Code()&0xff):
-		return fmt.Errorf("%w: %w: %s", ErrDamaged, err, remedy)
+		return fmt.Errorf("%w: %w: %s", ErrDamaged, err, Remedy)
 	case err != nil:
 		return err
 	case app != applicationID:
@@ -348,14 +349,14 @@ func wasOurs(path string, err error) error {
 	for _, beside := range []string{HeadFile(path), path + ".verifier"} {
 		if _, gone := os.Stat(beside); gone == nil && !errors.Is(err, ErrDamaged) {
 			return fmt.Errorf("%w: %v, and %s lies beside it: %s", ErrDamaged, err, filepath.Base(beside),
-				remedy)
+				Remedy)
 		}
 	}
 	return err
 }
 
-// remedy is what can be done about a damaged file.
-const remedy = "bring it back from a copy; `memtox memory verify` says what is left"
+// Remedy is what can be done about a damaged file, as errors about one say it.
+const Remedy = "bring it back from a copy; `memtox memory verify` says what is left"
 
 // named gives SQLite's commonest errors their names.
 func (s *History) named(err error) error {
@@ -371,7 +372,7 @@ func (s *History) named(err error) error {
 	case errors.Is(err, ErrDamaged):
 	case slices.Contains(damage, code), err != nil && strings.Contains(err.Error(), "sql: Scan error"):
 		// A type that no column of ours has, a table that is not there: all of them were.
-		return fmt.Errorf("%w: %s: %w: %s", ErrDamaged, filepath.Base(s.path), err, remedy)
+		return fmt.Errorf("%w: %s: %w: %s", ErrDamaged, filepath.Base(s.path), err, Remedy)
 	}
 	return err
 }
