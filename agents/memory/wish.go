@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -28,6 +29,8 @@ const (
 	besideWeight = 0.6
 	kindWeight   = 1.5
 )
+
+var noKinds [text.Kinds]float64
 
 // keeping reads the text as what the user says, once.
 func (ix *index) keeping() *keeping {
@@ -75,15 +78,20 @@ func byWord(w weighted, to uint64) int {
 // statement is a sentence of a content as wishes see it.
 type statement struct {
 	words  []uint64 // stems of its content words, sorted
-	kinds  []text.ValueKind
-	number int // of an item of a list
+	number int      // of an item of a list
+	kinds  func() []text.ValueKind
 }
 
 // statements are the sentences of the text, read once.
 func (ix *index) statements() []statement {
 	ix.parts.Do(func() {
 		for _, s := range text.Sentences(ix.text) {
-			st := statement{number: numberBefore(ix.text[:s.Start])}
+			st := statement{number: numberBefore(ix.text[:s.Start]), kinds: sync.OnceValue(func() (out []text.ValueKind) {
+				for _, v := range text.Values(s.Text) {
+					out = append(out, v.Kind)
+				}
+				return out
+			})}
 			for _, t := range text.Tokens(s.Text) {
 				if !text.IsStopword(t.Text) {
 					st.words = append(st.words, text.Hash(text.Stem(t.Text)))
@@ -91,9 +99,6 @@ func (ix *index) statements() []statement {
 			}
 			slices.Sort(st.words)
 			st.words = slices.Compact(st.words)
-			for _, v := range text.Values(s.Text) {
-				st.kinds = append(st.kinds, v.Kind)
-			}
 			ix.said = append(ix.said, st)
 		}
 	})
@@ -103,7 +108,7 @@ func (ix *index) statements() []statement {
 // decides reports whether the statement has a value of a kind that decides where
 // something goes or what is run.
 func (s *statement) decides() bool {
-	return slices.ContainsFunc(s.kinds, func(k text.ValueKind) bool {
+	return slices.ContainsFunc(s.kinds(), func(k text.ValueKind) bool {
 		switch k {
 		case text.Account, text.Email, text.Phone, text.URL, text.Host, text.Path, text.Command:
 			return true
@@ -161,9 +166,10 @@ func (w *wish) meant(m *Memory, turn int, content string) bool {
 	if turn > w.turn {
 		return false
 	}
-	if w.rare == nil || w.seen != len(m.window) {
+	if w.rare == nil || slices.ContainsFunc(m.window[w.seen:], w.shown) {
 		w.read(m)
 	}
+	w.seen = len(m.window)
 	if len(w.words) == 0 && len(w.only) == 0 {
 		return turn == w.newer && w.few // "please save that"
 	}
@@ -199,13 +205,16 @@ func shared(a, b []uint64) float64 {
 	return float64(n)
 }
 
+// shown reports whether the user had been shown a segment when he made the wish.
+func (w *wish) shown(s Segment) bool { return s.Origin.Class == External && s.Turn <= w.turn }
+
 // read holds the wish against what the user was shown up to then.
 func (w *wish) read(m *Memory) {
-	w.rare, w.most, w.newer, w.seen = make([]float64, len(w.words)), 0, 0, len(m.window)
+	w.rare, w.most, w.newer = make([]float64, len(w.words)), 0, 0
 	w.only, w.kind = nil, false
 	var shown []statement
 	for i := range m.window {
-		if s := &m.window[i]; s.Origin.Class == External && s.Turn <= w.turn {
+		if s := &m.window[i]; w.shown(*s) {
 			shown = append(shown, m.opts.Cache.index(s.Text).statements()...)
 			w.newer = max(w.newer, s.Turn)
 		}
@@ -245,8 +254,10 @@ func (w *wish) weigh(s *statement) (float64, bool) {
 			sum += k.weight * w.rare[i]
 		}
 	}
-	for _, k := range s.kinds {
-		kind = max(kind, w.kinds[k])
+	if w.kinds != noKinds {
+		for _, k := range s.kinds() {
+			kind = max(kind, w.kinds[k])
+		}
 	}
 	return sum + kind, kind > 0
 }
