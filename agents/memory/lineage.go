@@ -173,17 +173,35 @@ func (m *Memory) located(l Lineage) Lineage {
 	return out
 }
 
-// argumentLineage is the lineage of a tool call's argument. A value found
-// nowhere has none: the model made it up. A value that stands as a whole in what
-// the user said, in this session or in a memory of theirs, is the user's, even if
-// other content has a part of it: two paths of one server share a word.
-func (m *Memory) argumentLineage(value string) Lineage {
-	ix := m.opts.Cache.index(value)
+// argumentLineage is the lineage of a tool call's argument: what says the value, in
+// whatever spelling. What the user says in this session is the user's, whoever says it
+// too, and so is what stands in a memory of his.
+//
+// A value that nobody says as it is may be put together. Words are the user's where one
+// thing that he said has them all, else from all that have a part of them; a value with
+// none of them the model made up. An address, an account or another value that is right
+// only as a whole may also be from whatever is in sight: half of a mailbox in the user's
+// words makes it no mailbox of his.
+func (m *Memory) argumentLineage(a *Arg) Lineage {
+	ix := m.opts.Cache.index(a.Value)
 	srcs := m.sources()
-	if l := coveredByUser(ix, srcs, true); l != nil {
+	whole := !m.opts.WholeTurns && onlyWhole(a)
+	var out Lineage
+	if whole {
+		for _, s := range srcs {
+			if text.Says(s.ix.text, a.Value) {
+				if s.link.Origin.Class >= User {
+					return Lineage{s.link}
+				}
+				out = out.with(s.link)
+			}
+		}
+		if out != nil {
+			return out
+		}
+	} else if l := coveredByUser(ix, srcs, true); l != nil {
 		return l
 	}
-	var out Lineage
 	for _, s := range srcs {
 		for _, span := range ix.spans {
 			if s.holds(ix, span) {
@@ -192,7 +210,31 @@ func (m *Memory) argumentLineage(value string) Lineage {
 			}
 		}
 	}
+	if whole {
+		for _, l := range m.leastLink() {
+			out = out.with(l)
+		}
+	}
 	return out
+}
+
+// onlyWhole reports whether an argument's value is right only as a whole. Where no type
+// says what it is, its form does.
+func onlyWhole(a *Arg) bool {
+	switch strings.Trim(a.Type, "[]") {
+	case "account", "mailbox", "phone", "url", "host", "code":
+		return true
+	case "":
+		vs := text.Values(a.Value)
+		if len(vs) != 1 || vs[0].Text != a.Value {
+			return false
+		}
+		switch vs[0].Kind {
+		case text.Account, text.Email, text.Phone, text.URL, text.Host, text.IP:
+			return true
+		}
+	}
+	return false
 }
 
 // coveredByUser is the link to the one thing of the user's that holds every span,
@@ -254,17 +296,18 @@ type entered struct {
 	ix       *index // of text, once it was asked for
 }
 
-// leastLink is the least trusted segment of the window; the first of equals.
+// leastLink is the least trusted of what is in sight, the window and what was recalled;
+// the first of equals.
 func (m *Memory) leastLink() Lineage {
-	if len(m.window) == 0 {
-		return nil
-	}
-	best := 0
-	for i := range m.window {
-		if m.window[i].Origin.Less(m.window[best].Origin) {
-			best = i
+	var least *Link
+	srcs := m.sources()
+	for i := range srcs {
+		if l := &srcs[i].link; least == nil || l.Origin.Less(least.Origin) {
+			least = l
 		}
 	}
-	s := m.window[best]
-	return Lineage{{Segment: s.ID, Origin: s.Origin}}
+	if least == nil {
+		return nil
+	}
+	return Lineage{*least}
 }

@@ -894,7 +894,7 @@ func (m *Memory) Act(ctx context.Context, c Call) (Verdict, error) {
 	}
 	for i := range c.Args {
 		if c.Args[i].Lineage == nil {
-			c.Args[i].Lineage = m.argumentLineage(c.Args[i].Value)
+			c.Args[i].Lineage = m.argumentLineage(&c.Args[i])
 		}
 	}
 	began := time.Now()

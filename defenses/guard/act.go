@@ -130,7 +130,7 @@ func (g *gate) echoes(r *memory.Record, value string) bool {
 		if o.ID == r.ID {
 			return false // records are visited in the order in which they came
 		}
-		first = leastClass(&o) == memory.External && saysWhole(o.Text, value)
+		first = leastClass(&o) == memory.External && text.Says(o.Text, value)
 		return !first
 	})
 	return first

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/world"
@@ -104,41 +103,8 @@ func (c *claim) read(s string) {
 	}
 }
 
-// saidIn reports whether a text says the value, in any of its spellings.
-func (c *claim) saidIn(s string) bool {
-	return saysWhole(s, c.value) || (c.of == "account" || c.of == "phone") && saysGrouped(s, c.value)
-}
-
-// saysGrouped reports whether a text says a number in other groups: "DE89 3704 …".
-func saysGrouped(s, number string) bool {
-	plain := func(r rune) rune {
-		if !text.InWord(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}
-	number = strings.Map(plain, number)
-	toks := text.Tokens(s)
-	for i := range toks {
-		rest := number
-		for _, t := range toks[i:] {
-			after, ok := strings.CutPrefix(rest, strings.Map(plain, t.Text))
-			if !ok {
-				break
-			}
-			if rest = after; rest == "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// saysWhole reports whether a text says a value as it is written, as a value of its own.
-func saysWhole(s, value string) bool {
-	at, _ := text.Whole(strings.ToLower(s), strings.ToLower(value), 0)
-	return at >= 0
-}
+// saidIn reports whether a text says the value.
+func (c *claim) saidIn(s string) bool { return text.Says(s, c.value) }
 
 // nearness is how much of what the claim is about stands in a sentence too, from 0 to 1:
 // of all that it says, or of what it has in common with the request.

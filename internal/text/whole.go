@@ -76,6 +76,72 @@ func closes(after, needle string) bool {
 	return n == 0 || !InWord(following)
 }
 
+// Says reports whether a text has a value, as a value of its own: in either case, and a
+// number or a code in other groups too ("DE89 3704 …", "+44 20-7946").
+func Says(s, value string) bool {
+	if value == "" {
+		return false
+	}
+	if at, _ := Whole(s, value, 0); at >= 0 {
+		return true
+	}
+	if at, _ := Whole(strings.ToLower(s), strings.ToLower(value), 0); at >= 0 {
+		return true
+	}
+	return saysGrouped(s, value)
+}
+
+// groups are what people put between the groups of a number.
+const groups = " -./()\u00a0\u202f"
+
+// minGrouped is how many letters and digits a code needs to be looked for in other
+// groups: a shorter one would be found in any list of numbers.
+const minGrouped = 5
+
+func saysGrouped(s, value string) bool {
+	digits := 0
+	code := strings.Map(func(r rune) rune {
+		switch {
+		case InWord(r):
+			if unicode.IsDigit(r) {
+				digits++
+			}
+			return unicode.ToLower(r)
+		case r == '+' || strings.ContainsRune(groups, r):
+			return -1
+		}
+		return utf8.RuneError // no code
+	}, value)
+	if digits < 3 || len(code) < minGrouped || strings.ContainsRune(code, utf8.RuneError) {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(code)
+	before := ' '
+	for i, r := range s {
+		if unicode.ToLower(r) == first && !InWord(before) && runsOn(s[i:], code) {
+			return true
+		}
+		before = r
+	}
+	return false
+}
+
+// runsOn reports whether a text begins with a code, in any groups.
+func runsOn(s, code string) bool {
+	for _, r := range s {
+		c, n := utf8.DecodeRuneInString(code)
+		switch {
+		case n == 0:
+			return !InWord(r)
+		case unicode.ToLower(r) == c:
+			code = code[n:]
+		case !strings.ContainsRune(groups, r):
+			return false
+		}
+	}
+	return code == ""
+}
+
 // InWord reports whether a rune is part of a word or a number.
 func InWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
