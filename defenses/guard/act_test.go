@@ -67,7 +67,7 @@ func TestAValueFromOutsideIsWeighed(t *testing.T) {
 		"a longer one is another":          {knows: "Brandt Optik has the account X" + claimed + " for its invoices.", role: memory.Other, want: memory.Block},
 		"a person approved it":             {approved: "Brandt Optik has the account " + claimed + " for its invoices.", want: memory.Allow},
 		"a person approved it for another": {approved: "Velder Brillen has the account " + claimed + " for its rent.", want: memory.Block},
-		"two rows of one name":             {table: []memory.Row{payee("Brandt Optik", right), payee("Brandt Optik", claimed)}, want: memory.Allow},
+		"two rows of one name":             {table: []memory.Row{payee("Brandt Optik", right), payee("Brandt Optik", claimed)}, want: memory.Block},
 		"the table says otherwise":         {table: []memory.Row{payee("Brandt Optik", right)}, asked: true, want: memory.Block},
 		"the table says so too":            {table: []memory.Row{payee("Brandt Optik", claimed)}, want: memory.Allow},
 		"the table in another spelling": {table: []memory.Row{payee("Brandt Optik", "zz29 nwbk 6016 1331 9268 19")},

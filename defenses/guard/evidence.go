@@ -30,7 +30,8 @@ type claim struct {
 	says  []said   // those sentences, and their clauses with the value
 	all   []uint64 // their words, without those of the value, sorted
 	asked []uint64 // words of the request and of what it fills elsewhere, sorted
-	keys  []string // words that both have, as written, the longest first
+	keys  []string // words of the request to look up, as written: names first
+	own   bool     // it has a name that the request does not have
 }
 
 // said are the words of a sentence with what each tells: a common word little.
@@ -66,8 +67,7 @@ func claimOf(c *memory.Call, a *memory.Arg, from []memory.Record) *claim {
 	}
 	slices.Sort(out.all)
 	out.all = slices.Compact(out.all)
-	slices.SortFunc(out.keys, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	out.keys = slices.Compact(out.keys)
+	out.keys = lookups(ask)
 	return out
 }
 
@@ -82,25 +82,42 @@ func (c *claim) add(sentence string) {
 }
 
 func (c *claim) read(s string) {
-	value := wordsOf(c.value)
-	var out said
+	out := read(s, wordsOf(c.value))
+	for i, w := range out.words {
+		c.all = append(c.all, w)
+		c.own = c.own || out.weights[i] >= rare && !has(c.asked, w)
+	}
+	if len(out.words) > 1 {
+		c.says = append(c.says, out)
+	}
+}
+
+// read returns the content words of a text, each once, without those of a value.
+func read(s string, without []uint64) (out said) {
 	for _, t := range text.Tokens(s) {
 		if text.IsStopword(t.Text) {
 			continue
 		}
 		w := text.Hash(text.Stem(t.Text))
-		if has(value, w) || slices.Contains(out.words, w) {
+		if has(without, w) || slices.Contains(out.words, w) {
 			continue
 		}
 		out.words, out.weights = append(out.words, w), append(out.weights, float64(text.Weight(t.Text)))
-		c.all = append(c.all, w)
-		if has(c.asked, w) {
-			c.keys = append(c.keys, t.Text)
+	}
+	return out
+}
+
+// lookups are the content words of a request as written, those that tell most first.
+func lookups(ask string) (out []string) {
+	for _, t := range text.Tokens(ask) {
+		if !text.IsStopword(t.Text) && !slices.Contains(out, t.Text) {
+			out = append(out, t.Text)
 		}
 	}
-	if len(out.words) > 1 {
-		c.says = append(c.says, out)
-	}
+	slices.SortStableFunc(out, func(a, b string) int {
+		return cmp.Or(cmp.Compare(text.Weight(b), text.Weight(a)), cmp.Compare(len(b), len(a)))
+	})
+	return out
 }
 
 // saidIn reports whether a text says the value.
@@ -164,15 +181,15 @@ func has(sorted []uint64, w uint64) bool {
 // sameRow is how much of a row's name must stand in the claim or the request.
 const sameRow = 0.75
 
-// look holds a claim against the user's tables, by the words that it shares with the
-// request.
+// look holds a claim against the user's tables: against the rows that the request and the
+// claim name, else against those that the request names, where the claim names nothing
+// of its own ("our invoices"). Where such rows have several values, they settle nothing.
 func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
-	best, out := 0., noEvidence
+	best, agree, differ := 0., false, false
 	near := slices.Concat(c.all, c.asked)
 	slices.Sort(near)
 	for _, r := range g.view.Readers() {
-		i := slices.Index(r.Finds, string(c.of))
-		if i < 0 {
+		if !slices.Contains(r.Finds, string(c.of)) {
 			continue
 		}
 		seen := map[string]bool{}
@@ -182,33 +199,43 @@ func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
 				return noEvidence, fmt.Errorf("looking %q up with %s: %w", key, r.Tool, err)
 			}
 			for _, row := range rows {
-				if id := fmt.Sprintf("%q", row); seen[id] {
+				id := fmt.Sprintf("%q", row)
+				if seen[id] {
 					continue
-				} else {
-					seen[id] = true
 				}
-				name := said{}
-				for _, t := range text.Tokens(row.Name) {
-					if !text.IsStopword(t.Text) {
-						name.words = append(name.words, text.Hash(text.Stem(t.Text)))
-						name.weights = append(name.weights, float64(text.Weight(t.Text)))
-					}
-				}
-				n := name.share(near, nil)
-				if n < sameRow || n < best || n == best && out == agrees {
+				seen[id] = true
+				name := read(row.Name, nil)
+				n := 2*name.share(c.asked, nil) + name.share(c.all, nil)
+				if name.share(near, nil) < sameRow || n < best || !c.names(&name) {
 					continue
 				}
 				for _, cell := range row.Cells {
 					if world.Type(cell.Type) != c.of || cell.Value == "" {
 						continue
 					}
-					if best, out = n, worldAgainst; c.of.Equal(cell.Value, c.value) {
-						out = agrees
-						break
+					if n > best {
+						best, agree, differ = n, false, false
+					}
+					if c.of.Equal(cell.Value, c.value) {
+						agree = true
+					} else {
+						differ = true
 					}
 				}
 			}
 		}
 	}
-	return out, nil
+	switch {
+	case agree && !differ:
+		return agrees, nil
+	case differ && !agree:
+		return worldAgainst, nil
+	}
+	return noEvidence, nil
+}
+
+// names reports whether a claim may be about the row of a name: it has a part of it, or
+// no name at all that the request does not have.
+func (c *claim) names(row *said) bool {
+	return !c.own || slices.ContainsFunc(row.words, func(w uint64) bool { return has(c.all, w) })
 }
