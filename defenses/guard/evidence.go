@@ -72,7 +72,11 @@ func claimOf(c *memory.Call, a *memory.Arg, from []memory.Record) *claim {
 }
 
 func (c *claim) add(sentence string) {
-	c.kinds |= kindsIn(sentence)
+	for _, v := range text.Values(sentence) {
+		c.kinds |= 1 << v.Kind
+		c.own = c.own || v.Kind == text.Name && v.Text != c.value &&
+			slices.ContainsFunc(wordsOf(v.Text), func(w uint64) bool { return !has(c.asked, w) })
+	}
 	c.read(sentence)
 	for part := range strings.FieldsFuncSeq(sentence, func(r rune) bool { return strings.ContainsRune(",;:", r) }) {
 		if len(part) < len(sentence) && c.saidIn(part) {
@@ -83,10 +87,7 @@ func (c *claim) add(sentence string) {
 
 func (c *claim) read(s string) {
 	out := read(s, wordsOf(c.value))
-	for i, w := range out.words {
-		c.all = append(c.all, w)
-		c.own = c.own || out.weights[i] >= rare && !has(c.asked, w)
-	}
+	c.all = append(c.all, out.words...)
 	if len(out.words) > 1 {
 		c.says = append(c.says, out)
 	}
@@ -235,7 +236,7 @@ func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
 }
 
 // names reports whether a claim may be about the row of a name: it has a part of it, or
-// no name at all that the request does not have.
+// brings an address or the like and no name that the request does not have.
 func (c *claim) names(row *said) bool {
-	return !c.own || slices.ContainsFunc(row.words, func(w uint64) bool { return has(c.all, w) })
+	return !c.own && kindsOf[c.of] != 0 || slices.ContainsFunc(row.words, func(w uint64) bool { return has(c.all, w) })
 }
