@@ -23,9 +23,10 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 	began := g.begin()
 	s := &g.subject
 	s.reset(memory.Proposal{})
+	agreed := len(g.agreed) > 0 && g.agreed[agreement(&c)]
 	for i := range c.Args {
 		a := &c.Args[i]
-		if a.Role == memory.Content || world.Type(a.Type) == world.Title || world.Type(a.Type) == world.FreeText {
+		if agreed || a.Role == memory.Content || world.Type(a.Type) == world.Title || world.Type(a.Type) == world.FreeText {
 			continue
 		}
 		why, ask, err := g.weigh(ctx, &c, a)
@@ -58,7 +59,7 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 // if the user says so.
 func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why string, ask bool, err error) {
 	from := g.sources(a)
-	if len(from) == 0 || g.agreed[agreement{c.Tool, a.Name, a.Value}] {
+	if len(from) == 0 {
 		return "", false, nil
 	}
 	at := &g.policy.Authority
@@ -93,6 +94,9 @@ func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why st
 	return "", false, nil
 }
 
+// maxSources bounds how many records that say one value are looked at.
+const maxSources = 256
+
 // sources are the records that may have brought a value, but for the user's own and what
 // a person has approved: these are evidence.
 func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
@@ -112,8 +116,11 @@ func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
 		}
 		switch st := g.standing(&r); {
 		case st.why == raisedApproved:
+		case stored && st.class == memory.Agent && st.why == "": // its own words, of nothing from outside
 		case st.class < memory.User, st.why != "", g.echoes(&r, a.Value):
-			from = append(from, r)
+			if from = append(from, r); len(from) == maxSources {
+				return from
+			}
 		}
 	}
 	return from
@@ -187,20 +194,30 @@ func (g *gate) carries(a *memory.Arg) bool {
 	})
 }
 
-// agreement is a value that the user has agreed to.
-type agreement struct{ tool, arg, value string }
-
 // Answered implements [memory.Gate]: what the user agreed to is his own word.
 func (g *gate) Answered(c memory.Call, yes bool) {
 	if !yes {
 		return
 	}
-	if g.agreed == nil {
-		g.agreed = map[agreement]bool{}
+	if g.agreed == nil || len(g.agreed) == maxAgreed {
+		g.agreed = map[string]bool{}
 	}
+	g.agreed[agreement(&c)] = true
+}
+
+// maxAgreed bounds what is remembered of what the user agreed to: he is asked again then.
+const maxAgreed = 1 << 12
+
+// agreement is a call that the user has agreed to. Another payee, amount or recipient is
+// another call; what it says, a text or a title, he may have changed since.
+func agreement(c *memory.Call) string {
+	b := fmt.Appendf(nil, "%q ", c.Tool)
 	for _, a := range c.Args {
-		g.agreed[agreement{c.Tool, a.Name, a.Value}] = true
+		if a.Role != memory.Content {
+			b = fmt.Appendf(b, "%q=%q ", a.Name, a.Value)
+		}
 	}
+	return string(b)
 }
 
 // arguments is a tool call as an event hashes it.

@@ -203,7 +203,7 @@ type gate struct {
 	scanner   keyword.Scanner
 	terms     provenance.Reader
 	trial     trial
-	agreed    map[agreement]bool
+	agreed    map[string]bool
 
 	// The question at hand.
 	ctx     context.Context

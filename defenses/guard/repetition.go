@@ -19,6 +19,9 @@ func repetition(g *gate, s *subject) {
 	if limit.Window == 0 || s.Op == memory.Remove || s.class != memory.External || len(g.trial.recent) == 0 {
 		return
 	}
+	if s.Prior != nil && s.Prior.ID == s.Record.ID && s.Prior.Text == s.Record.Text {
+		return // nothing is said again: the user asks to keep it, say
+	}
 	k := s.sketch()
 	severity, said := Info, (*recent)(nil)
 	g.trial.since(g.now, limit.Window, func(e *recent) bool {
