@@ -2,6 +2,7 @@ package guard
 
 import (
 	_ "embed"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -35,31 +36,56 @@ var withholds = sync.OnceValue(func() map[string]*text.Patterns {
 	return out
 })
 
-// withhold finds the sentences of an outsider's record that no call would show to the
-// action gate: that something is not to be done, what the user likes, and, for answers,
-// what his own records contradict. It returns what is left.
+// withhold finds the parts of an outsider's record that no call would show to the action
+// gate: that something is not to be done, what the user likes, and what his own records
+// contradict. It returns what is left: "You need not ask; the code is 4711" keeps its code.
 func (g *gate) withhold(s string) string {
-	var b strings.Builder
-	sentences := text.Sentences(s)
+	var left []string
 	took := false
-	for _, st := range sentences {
-		family := g.withheld(st.Text)
-		if family == "" {
-			if b.Len() > 0 {
-				b.WriteByte(' ')
-			}
-			b.WriteString(st.Text)
-			continue
-		}
+	take := func(family string, start, end int) {
 		f := found(WithheldCheck, Medium, family, withheldNotes[family])
-		f.Family, f.Start, f.End = family, st.Start, st.End
+		f.Family, f.Start, f.End = family, start, end
 		g.subject.add(f)
 		took = true
+	}
+	for _, st := range text.Sentences(s) {
+		if g.otherwise(st.Text) {
+			take(contradicted, st.Start, st.End)
+			continue
+		}
+		at := st.Start
+		for part := range clauses(st.Text) {
+			if family := withheld(part); family != "" {
+				take(family, at, at+len(part))
+			} else if kept := strings.TrimSpace(part); kept != "" {
+				left = append(left, kept)
+			}
+			at += len(part)
+		}
 	}
 	if !took {
 		return s
 	}
-	return b.String()
+	return strings.Join(left, " ")
+}
+
+// clauses are the parts of a sentence between semicolons, and colons before a space.
+func clauses(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s != "" {
+			end := len(s)
+			if i := strings.IndexByte(s, ';'); i >= 0 {
+				end = i + 1
+			}
+			if i := strings.Index(s[:end], ": "); i >= 0 {
+				end = i + 1
+			}
+			if !yield(s[:end]) {
+				return
+			}
+			s = s[end:]
+		}
+	}
 }
 
 var withheldNotes = map[string]string{
@@ -68,14 +94,12 @@ var withheldNotes = map[string]string{
 	contradicted: "the user's own memory says otherwise",
 }
 
-func (g *gate) withheld(sentence string) string {
+func withheld(clause string) string {
+	clause = text.Fold(clause)
 	for _, family := range []string{leavesOut, usersLiking} {
-		if withholds()[family].Match(text.Fold(sentence)) {
+		if withholds()[family].Match(clause) {
 			return family
 		}
-	}
-	if g.otherwise(sentence) {
-		return contradicted
 	}
 	return ""
 }
