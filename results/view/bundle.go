@@ -23,7 +23,7 @@ import (
 // blockTrials of a run stand in one file of a bundle: few files, and each loads at once.
 const blockTrials = 64
 
-// bundlePolicy is [remote.PagePolicy] for files: a page may load those beside it, as scripts alone,
+// bundlePolicy is [door.Policy] for files: a page may load those beside it, as scripts alone,
 // under names that its own script checks.
 const bundlePolicy = "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src 'self' file:; " +
 	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types memtox-bundle"

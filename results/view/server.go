@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/door"
 	"github.com/memtox/memtox/results/render"
 )
 
@@ -30,7 +30,7 @@ type Server struct {
 
 // NewServer returns a server with a token of its own.
 func NewServer(runs *Runs) *Server {
-	return &Server{list: runs, token: remote.NewToken()}
+	return &Server{list: runs, token: door.NewToken()}
 }
 
 // Listen listens on the loopback interface; port 0 takes a free one.
@@ -47,8 +47,8 @@ func Listen(port int) (net.Listener, error) {
 func (s *Server) URL(addr net.Addr) string { return s.door().URL(addr) }
 
 // door lets only the person in who has the token.
-func (s *Server) door() *remote.Door {
-	d := &remote.Door{Name: "memtox view", Token: s.token, Start: "./"}
+func (s *Server) door() *door.Door {
+	d := &door.Door{Name: "memtox view", Token: s.token, Start: "./"}
 	if s.Trial != "" {
 		d.Start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard/pending"
 	"github.com/memtox/memtox/defenses/guard/store"
+	"github.com/memtox/memtox/internal/door"
 	"github.com/memtox/memtox/internal/remote"
 )
 
@@ -32,12 +33,12 @@ var pageFiles embed.FS
 type Page struct {
 	List *pending.List
 	By   string // in whose name is decided
-	Door remote.Door
+	Door door.Door
 }
 
 // NewPage returns the page of a list, with a fresh token.
 func NewPage(l *pending.List, by string) *Page {
-	return &Page{l, by, remote.Door{Name: "memtox guard", Token: remote.NewToken(), Start: "./", Decides: true}}
+	return &Page{l, by, door.Door{Name: "memtox guard", Token: door.NewToken(), Start: "./", Decides: true}}
 }
 
 // maxDecision bounds what a person sends, in bytes, and maxShown how much of what waits

@@ -1,4 +1,6 @@
-package remote
+// Package door lets the person at this machine, and nobody else, into pages that a command
+// serves. It reaches out to nothing.
+package door
 
 import (
 	"crypto/rand"
@@ -13,9 +15,9 @@ import (
 	"strings"
 )
 
-// PagePolicy is what the browser may do with a page of ours: run and show our own files,
+// Policy is what the browser may do with a page of ours: run and show our own files,
 // ask our own server, nothing else. Texts cannot become scripts even by a mistake of ours.
-const PagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // Door lets only the person into the pages of a server on this machine who has its token.
@@ -55,7 +57,7 @@ func (d *Door) Guard(addr net.Addr, next http.Handler) http.Handler {
 	cookie := strings.ReplaceAll(d.Name, " ", "_") + "_" + port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", PagePolicy)
+		h.Set("Content-Security-Policy", Policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
