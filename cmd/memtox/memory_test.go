@@ -382,7 +382,7 @@ func TestDamageIsToldOnce(t *testing.T) {
 		}
 		for _, args := range []string{"memory trace r4", "memory rollback s1", "memory snapshot", "memory verify", "guard pending"} {
 			code := c.run(append(strings.Fields(args), "--store", "memory.db")...)
-			for _, once := range []string{"malformed", "bring it back", "memory.db: ", "integrity: "} {
+			for _, once := range []string{"malformed", "bring it back", "integrity: "} {
 				if n := strings.Count(c.err.String(), once); n > 1 {
 					t.Errorf("page %d: memtox %s, exit code %d, says %q %d times: %s", page, args, code, once, n, c.err.String())
 				}
