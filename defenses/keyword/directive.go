@@ -106,24 +106,26 @@ var roleOf = map[string]role{"give": give | base, "weaken": weaken | base, "move
 
 var directiveLists = text.Lists[map[string]list]("keyword: directive.yaml", directiveYAML)
 
-// roles are what words are, by one word or by two in a row.
-type roles struct {
-	one map[string]role
-	two map[string]map[string]role
+// word is what a word is, alone and with a second one behind it.
+type word struct {
+	alone role
+	with  map[string]role
 }
 
-var directiveRoles = sync.OnceValue(func() *roles {
-	r := &roles{one: map[string]role{}, two: map[string]map[string]role{}}
+var directiveRoles = sync.OnceValue(func() map[string]*word {
+	r := map[string]*word{}
 	add := func(words string, what role) {
 		first, second, two := strings.Cut(words, " ")
-		if !two {
-			r.one[first] |= what
-			return
+		w := r[first]
+		if w == nil {
+			w = &word{with: map[string]role{}}
+			r[first] = w
 		}
-		if r.two[first] == nil {
-			r.two[first] = map[string]role{}
+		if two {
+			w.with[second] |= what
+		} else {
+			w.alone |= what
 		}
-		r.two[first][second] |= what
 	}
 	for name, words := range *directiveLists() {
 		what := roleOf[name]
@@ -187,9 +189,11 @@ func (b *reading) directives(s string) (found [directiveKinds]span) {
 		d := sentence{s: s[from:to], at: from, toks: b.toks, is: b.is[:0], found: &found}
 		for i := range d.toks {
 			t := &d.toks[i]
-			what := r.one[t.Text]
-			if m := r.two[t.Text]; m != nil && i+1 < len(d.toks) {
-				what |= m[d.toks[i+1].Text]
+			var what role
+			if w := r[t.Text]; w != nil {
+				if what = w.alone; len(w.with) > 0 && i+1 < len(d.toks) {
+					what |= w.with[d.toks[i+1].Text]
+				}
 			}
 			if i > 0 && valueAt(d.s, d.toks, i) {
 				what |= value
@@ -431,13 +435,14 @@ func (d *sentence) armed() int {
 // send your password to", but not "to nobody but".
 func warns(s string, m text.Match) bool {
 	r := directiveRoles()
-	var room [16]text.Token
+	is := func(t text.Token, what role) bool { return r[t.Text] != nil && r[t.Text].alone&what != 0 }
+	var room [32]text.Token
 	before := text.AppendTokens(room[:0], text.Fold(s[max(0, m.Start-24):m.Start]))
-	if n := len(before); n == 0 || r.one[before[n-1].Text]&deny == 0 {
+	if n := len(before); n == 0 || !is(before[n-1], deny) {
 		return false
 	}
 	for _, t := range text.AppendTokens(room[:0], text.Fold(s[m.Start:min(len(s), m.End+160)])) {
-		if r.one[t.Text]&except != 0 {
+		if is(t, except) {
 			return false
 		}
 	}

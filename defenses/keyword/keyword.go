@@ -9,9 +9,10 @@
 //
 // Patterns are data (lexicon.yaml), in two scopes: relaxed for those that honest
 // text hardly has, strict for those that a memory can do without. Case, white
-// space, look-alike letters and invisible characters make no difference. What
-// has no trigger words passes, and a warning that quotes an attack does not: that
-// is the nature of this defense.
+// space, look-alike letters and invisible characters make no difference. Beside
+// the patterns it reads directives by their form (directive.go). What neither
+// tells anybody to do something nor has trigger words passes, and most warnings that
+// quote an attack do not: that is the nature of this defense.
 package keyword
 
 import (
@@ -33,7 +34,7 @@ func Register(r *defenses.Registry) {
 		Idea:     "threat patterns by scope: blocked at write, replaced by a placeholder at read",
 		Tunables: []defenses.Tunable{{Key: "scope", About: "relaxed or strict",
 			Argument: func(v string) string { return v }}},
-		Cost: "no model calls; 1 to 2 µs a write and a recalled record of 300 bytes, 8 µs where Unicode must be folded; " +
+		Cost: "no model calls; some 5 µs a write and a recalled record of 300 bytes, 9 µs where Unicode must be folded; " +
 			"no state",
 	}, func(argument string, _ defenses.Env) (defenses.Defense, error) {
 		switch Scope(argument) {
