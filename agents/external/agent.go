@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,18 +45,9 @@ type Options struct {
 	Behind func(model.Model) model.Model
 	// Dial makes a conversation with an installed product.
 	Dial func() (Link, error)
-	// Own is what is known of the tools that the agent has by itself: what they store and do
-	// is judged in the model's replies. Without it the agent asks about its writes.
-	Own []gate.Tool
-	// File is the store of a path that such a tool writes to; "" is no memory.
-	File func(path string) string
-	// Prefix is what the agent puts in front of the names of the harness's tools.
-	Prefix string
-	// Purpose is the write route of what the agent itself asks the model in the user's role,
-	// such as a review; RouteNone is the user's words or whatever is none. nil knows none.
-	Purpose func(content string) memory.Route
-	// Stamps are what it puts around the user's words and changes later.
-	Stamps []*regexp.Regexp
+	// Agent is what is known of the agent's own tools. Without it the agent asks about its
+	// writes.
+	gate.Agent
 }
 
 // Agent is an agent under test. It serves any number of trials at once: a program

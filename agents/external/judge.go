@@ -27,12 +27,7 @@ func (j judge) Look(ctx context.Context, _ string, prompt []model.Message) error
 	if t.closed {
 		return errOver
 	}
-	t.route = memory.RouteNone
-	for i := range prompt {
-		if prompt[i].Role == model.User && t.a.opts.Purpose != nil {
-			t.route = t.a.opts.Purpose(prompt[i].Content)
-		}
-	}
+	_, t.route = t.a.opts.Says(prompt)
 	return t.reader.Look(ctx, t.said, prompt)
 }
 

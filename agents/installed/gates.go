@@ -5,28 +5,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/proxy/gate"
 )
 
-// gates tells the relay what it must know of the product to judge its calls.
-func (p *Product) gates(o *external.Options) {
-	o.Own, o.File, o.Prefix = p.Own(), p.memoryFile(), p.MCPPrefix
-	o.Purpose = func(content string) memory.Route {
-		switch _, is := p.User(content); is {
+// Gates is what must be known of the product to judge its calls.
+func (p *Product) Gates() gate.Agent {
+	a := gate.Agent{File: p.memoryFile(), Prefix: p.MCPPrefix}
+	for _, t := range p.Tools {
+		a.Own = append(a.Own, t.Tool)
+	}
+	a.User = func(content string) (said string, own bool, route memory.Route) {
+		said, is := p.User(content)
+		switch is {
 		case "review", "job":
-			return memory.RouteReview
+			route = memory.RouteReview
 		case "flush":
-			return memory.RouteFlush
+			route = memory.RouteFlush
 		}
-		return memory.RouteNone
+		return said, is != "", route
 	}
 	if p.Stamp.Regexp != nil {
-		o.Stamps = append(o.Stamps, p.Stamp.Regexp)
+		a.Stamps = append(a.Stamps, p.Stamp.Regexp)
 	}
 	if p.Tail.Regexp != nil {
-		o.Stamps = append(o.Stamps, regexp.MustCompile("(?:"+p.Tail.String()+`)\s*$`))
+		a.Stamps = append(a.Stamps, regexp.MustCompile("(?:"+p.Tail.String()+`)\s*$`))
 	}
+	return a
 }
 
 // memoryFile finds the store of a path as a model writes it: absolute, or from whatever

@@ -29,7 +29,7 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 		return nil, fmt.Errorf("%s cannot be driven yet", p.Title)
 	}
 	o.Timeout = max(o.Timeout, slowest)
-	p.gates(&o)
+	o.Agent = p.Gates()
 	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
 	find := s.finder(p, path)
 	o.Dial = func() (external.Link, error) { return newLink(p, find) }

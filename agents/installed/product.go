@@ -175,14 +175,6 @@ func (p *Product) Tool(name string) *Tool {
 	return &p.Tools[i]
 }
 
-// Own are its tools as the gates know them.
-func (p *Product) Own() (own []gate.Tool) {
-	for _, t := range p.Tools {
-		own = append(own, t.Tool)
-	}
-	return own
-}
-
 // newest is the version that is installed.
 func (p *Product) newest() string { return p.Tried[len(p.Tried)-1] }
 
@@ -206,6 +198,21 @@ var products = sync.OnceValue(func() []*Product {
 	}
 	return out
 })
+
+// Read reads what a file says of an agent's tools, memory files and messages, in the form
+// of a product's file.
+func Read(name string, data []byte) (*Product, error) {
+	p := &Product{Name: name}
+	if err := settings.Decode(name, data, p); err != nil {
+		return nil, err
+	}
+	for _, t := range p.Tools {
+		if err := t.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return p, nil
+}
 
 // Products returns all products in the order of their names.
 func Products() []*Product { return products() }

@@ -77,6 +77,7 @@ var commands = []entry{
 	{"memory verify-proof", newVerifyProof, 1, 1, "the file of a proof"},
 	{"memory incident", inStore(newIncident), 0, several, ""},
 	{"guard serve", newGuardServe, 0, 0, ""},
+	{"guard proxy", newGuardProxy, 0, 0, ""},
 	{"guard scan", newGuardScan, 1, several, "a file or a directory"},
 	{"guard pending", reading(newGuardPending), 0, 0, ""},
 	{"guard approve", inStore(newGuardApprove), 1, 1, "the number of what waits"},

@@ -24,7 +24,6 @@ import (
 	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/defenses/guard/store"
-	"github.com/memtox/memtox/defenses/signed"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
@@ -57,23 +56,14 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 	o := &guardServe{env: env}
 	fs := c.Flags()
 	policy := policyFlag(c)
-	fs.StringVar(&o.http, "http", "", "Answer over HTTP at `HOST:PORT`; port 0 takes a free one")
+	o.addHTTP(c, "")
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`FILE` with the certificate of the HTTP server, in PEM")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`FILE` with its private key, in PEM")
 	fs.BoolVar(&o.mcp, "mcp", false, "Speak the Model Context Protocol on standard input and output")
-	fs.StringVar(&o.store, "store", "", "`FILE` that the memory of --mcp is kept in, and what waits for a person")
-	fs.StringVar(&o.page, "page", "", "Serve a page on which a person decides what waits in --store, at `HOST:PORT` of this "+
-		"machine; port 0 takes a free one")
-	fs.DurationVar(&o.pending.Keep, "pending-for", pending.DefaultKeep, "How long a call waits for a person, may be "+
-		"made once it is approved, and stays refused")
-	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most writes and calls that wait for a person")
-	fs.StringVar(&o.key, "key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, "+
-		"or a key of the process)")
+	o.addStore(c)
 	fs.StringVar(&o.writer, "writer", "", "The `CLASS` that a client can claim at most: USER (AGENT_AUTHORED with --mcp "+
 		"if left out), AGENT_AUTHORED or EXTERNAL_TOOL")
-	level := choiceFlag(c, "log", "warn", "What is logged: debug is every decision, warn what was not let through, off "+
-		"nothing", "debug", "info", "warn", "off")
-	fs.BoolVar(&o.Reveal, "reveal", false, "Log contents and keys too")
+	log := o.addLog(c)
 	fs.Int64Var(&o.limits.Body, "max-body", 8<<20, "Most `BYTES` of a request")
 	fs.IntVar(&o.limits.Concurrent, "max-concurrent", 64, "Most requests at once")
 	fs.DurationVar(&o.limits.Time, "timeout", 30*time.Second, "Longest time of a request, its body included")
@@ -85,11 +75,6 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 		"Most open trials; the one idle longest expires for a new one")
 	fs.IntVar(&o.server.Memory, "max-trial-bytes", serve.DefaultMemory,
 		"Most `BYTES` kept of the records of all open trials; those idle longest expire")
-	fs.DurationVar(&o.sealEvery, "seal-every", serve.DefaultSealEvery,
-		"After what time changes of the store are sealed; 0 is never")
-	fs.IntVar(&o.sealAfter, "seal-after", serve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
-	fs.StringVar(&o.sealKey, "seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if "+
-		"it is missing)")
 	return func(ctx context.Context, _ []string) (err error) {
 		if err := o.check(); err != nil {
 			return err
@@ -100,16 +85,49 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 		if o.Policy, err = env.policy(*policy); err != nil {
 			return err
 		}
-		if *level != "off" { // lines of JSON, in which what a terminal would obey is escaped
-			var l slog.Level
-			must(l.UnmarshalText([]byte(*level)))
-			o.log = slog.New(slog.NewJSONHandler(inert.Terminal(env.Stderr), &slog.HandlerOptions{Level: l}))
-			o.Hook = guard.Slog(o.log)
-		}
+		log()
 		if o.mcp {
 			return o.serveMemory(ctx)
 		}
 		return o.serveGates(ctx, *policy)
+	}
+}
+
+// addHTTP adds the flag of the address.
+func (o *guardServe) addHTTP(c *cobra.Command, otherwise string) {
+	c.Flags().StringVar(&o.http, "http", otherwise, "Answer over HTTP at `HOST:PORT`; port 0 takes a free one")
+}
+
+// addStore adds the flags of the store, its keys and what waits in it.
+func (o *guardServe) addStore(c *cobra.Command) {
+	fs := c.Flags()
+	fs.StringVar(&o.store, "store", "", "`FILE` that the memory is kept in, and what waits for a person")
+	fs.StringVar(&o.page, "page", "", "Serve a page on which a person decides what waits in --store, at `HOST:PORT` of this "+
+		"machine; port 0 takes a free one")
+	fs.DurationVar(&o.pending.Keep, "pending-for", pending.DefaultKeep, "How long a call waits for a person, may be "+
+		"made once it is approved, and stays refused")
+	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most writes and calls that wait for a person")
+	fs.StringVar(&o.key, "key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, "+
+		"or a key of the process)")
+	fs.DurationVar(&o.sealEvery, "seal-every", serve.DefaultSealEvery,
+		"After what time changes of the store are sealed; 0 is never")
+	fs.IntVar(&o.sealAfter, "seal-after", serve.DefaultSealAfter, "After how many changes the store is sealed; 0 is never")
+	fs.StringVar(&o.sealKey, "seal-key", "", "`FILE` with the key that seals the store (STORE.signer if left out, made if "+
+		"it is missing)")
+}
+
+// addLog adds the flags of the log, and returns what opens it.
+func (o *guardServe) addLog(c *cobra.Command) func() {
+	level := choiceFlag(c, "log", "warn", "What is logged: debug is every decision, warn what was not let through, off "+
+		"nothing", "debug", "info", "warn", "off")
+	c.Flags().BoolVar(&o.Reveal, "reveal", false, "Log contents and keys too")
+	return func() {
+		if *level != "off" { // lines of JSON, in which what a terminal would obey is escaped
+			var l slog.Level
+			must(l.UnmarshalText([]byte(*level)))
+			o.log = slog.New(slog.NewJSONHandler(inert.Terminal(o.env.Stderr), &slog.HandlerOptions{Level: l}))
+			o.Hook = guard.Slog(o.log)
+		}
 	}
 }
 
@@ -277,32 +295,11 @@ func (o *guardServe) writerClass(otherwise memory.Class) (memory.Class, error) {
 
 // serveMemory offers a guarded memory over the Model Context Protocol.
 func (o *guardServe) serveMemory(ctx context.Context) (err error) {
-	opts := serve.MemoryOptions{Now: o.env.Now}
-	if opts.Writer, err = o.writerClass(memory.Agent); err != nil {
-		return err
-	}
-	o.Keys, o.Agent = signed.Fresh(), serve.Agent
-	if o.store != "" {
-		st, done, failed := o.openStore(ctx)
-		if failed != nil {
-			return failed
-		}
-		defer func() { err = errors.Join(err, done()) }()
-		opts.Store, opts.Sealer = st, o.sealing
-		if opts.Pending, err = o.list(ctx, st); err != nil {
-			return err
-		}
-		o.Policy.Authority.By = guard.Show // there is somebody to show the call to
-	} else if err := o.readKeys(); err != nil {
-		return err
-	}
-	if opts.Guard, err = guard.New(o.Options); err != nil {
-		return err
-	}
-	m, err := serve.NewMemory(ctx, opts)
+	m, done, err := o.memory(ctx, memory.Agent)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, done()) }()
 	s := serve.NewMCP(m, versionString(), o.limits)
 	if err := serve.ServeMCP(ctx, s, io.NopCloser(o.env.Stdin), unclosed{o.env.Stdout}, serveGrace); err != nil {
 		return fmt.Errorf("serving the memory: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -38,20 +39,27 @@ type Ruling struct {
 // Message is one of a prompt, with the JSON that it came as.
 type Message struct {
 	model.Message
-	Raw     json.RawMessage // nil where the proxy made it
-	Changed bool            // Message says something else than Raw
-	refusal bool            // the gate's own answer to a call
+	Raw     json.RawMessage   // nil where the proxy made it
+	Changed bool              // Message says something else than Raw
+	refusal bool              // the gate's own answer to a call
+	raws    []json.RawMessage // the calls as they came
+	ids     []string          // that the gate has given them
 }
 
-// Reply is a model's turn, with the JSON of its message.
+// Reply is a model's turn.
 type Reply struct {
 	model.Reply
-	Raw    json.RawMessage // nil where the proxy made it
-	Finish string          // why the model ended, in its own words
+	// Message is the turn as it came and, once the gate has judged it, as the agent may have
+	// it. Its text and calls are those of Reply. Empty where the proxy made it.
+	Message Message
+	Finish  string // why the model ended, in its own words
 }
 
 // Ask asks a model, whose reply comes whole.
 type Ask func(context.Context, []Message) (Reply, error)
+
+// ids are how many there are: eight letters and digits.
+const ids = 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36
 
 // Counts are what a gate has seen.
 type Counts struct {
@@ -64,12 +72,15 @@ type Counts struct {
 // requests at once.
 type Gate struct {
 	Judge Judge
+	// First is the number before that of the first call. Calls of an agent that outlives the
+	// gate must not get the ids of earlier ones.
+	First uint64
 	// Stamps are what an agent puts around the user's words and changes later.
 	Stamps []*regexp.Regexp
 
 	mu      sync.Mutex
 	session string
-	calls   int
+	calls   uint64
 	ledger  []*record
 	lists   map[string]past
 	counts  Counts
@@ -128,11 +139,13 @@ func (g *Gate) Ask(ctx context.Context, session string, list []Message, ask Ask)
 		if silent {
 			g.count(func(c *Counts) { c.Stopped++ })
 			reply = Reply{Reply: model.Reply{Text: Stopped, Usage: reply.Usage}}
+			said = Message{Message: model.Message{Role: model.Assistant, Content: Stopped}}
 		}
 		if open != nil {
 			g.closes(open, passed)
 		}
-		reply.Calls = passed
+		said.Calls = passed
+		reply.Calls, reply.Message = passed, said
 		return reply, nil
 	}
 }
@@ -170,11 +183,12 @@ func (g *Gate) number(r Reply) Message {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.counts.Asks++
-	m := Message{Message: model.Message{Role: model.Assistant, Content: r.Text}, Raw: r.Raw, Changed: len(r.Calls) > 0}
+	m := Message{Message: model.Message{Role: model.Assistant, Content: r.Text}, Raw: r.Message.Raw, raws: r.Message.raws,
+		Changed: len(r.Calls) > 0}
 	for _, c := range r.Calls {
 		g.calls++
-		c.ID = fmt.Sprintf("m%08d", g.calls)
-		m.Calls = append(m.Calls, c)
+		c.ID = fmt.Sprintf("m%08s", strconv.FormatUint((g.First+g.calls)%ids, 36))
+		m.Calls, m.ids = append(m.Calls, c), append(m.ids, c.ID)
 	}
 	return m
 }

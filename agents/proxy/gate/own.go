@@ -22,6 +22,28 @@ type Own struct {
 	File func(path string) string
 	// Store is the store of what names none that the memory has.
 	Store string
+	// Told says in the model's words why a verdict stops a call; passes lets the call pass
+	// all the same. id is that of a record that waits. nil leaves it to the verdict.
+	Told func(v memory.Verdict, id string) (why string, passes bool)
+	// From is where every value of a call comes from, where that is known no better; nil
+	// looks each up.
+	From *memory.Origin
+}
+
+// why is what the model is told of a verdict that stops a write; "" lets it pass.
+func (o *Own) why(e *memory.Entry) string {
+	if o.Told == nil {
+		return e.Verdict.Told()
+	}
+	id := ""
+	if e.Committed != nil {
+		id = e.Committed.ID
+	}
+	why, passes := o.Told(e.Verdict, id)
+	if passes {
+		return ""
+	}
+	return why
 }
 
 // Call judges a call. The route is that of writes which come about in a purpose of the
@@ -41,9 +63,22 @@ func (o *Own) Call(ctx context.Context, said string, route memory.Route, c model
 			return o.stores(ctx, route, t, c)
 		}
 	}
-	v, err := o.Mem.Act(ctx, t.call(&c, said))
+	call := t.call(&c, said)
+	for i := range call.Args {
+		if o.From != nil {
+			call.Args[i].Lineage = memory.Lineage{{Record: o.From.Source, Origin: *o.From}}
+		}
+	}
+	v, err := o.Mem.Act(ctx, call)
 	if err != nil || v.Action == memory.Allow {
 		return Ruling{}, err
+	}
+	if o.Told != nil {
+		why, passes := o.Told(v, "")
+		if passes {
+			return Ruling{}, nil
+		}
+		return Ruling{Refused: memory.Failure(why)}, nil
 	}
 	return Ruling{Refused: memory.Refusal(v)}, nil
 }
@@ -73,9 +108,12 @@ func edited(object string, was, is []model.Arg) string {
 		_ = json.Unmarshal([]byte(object), &text)
 		_ = json.Unmarshal([]byte(text), &fields)
 	}
-	for i, a := range is {
-		if a.Value != was[i].Value {
-			fields[a.Name], _ = json.Marshal(a.Value)
+	for _, a := range is {
+		if !slices.Contains(was, a) {
+			if fields == nil {
+				fields = map[string]json.RawMessage{}
+			}
+			fields[a.Name] = quoted(a.Value)
 		}
 	}
 	b, _ := json.Marshal(fields)
@@ -142,6 +180,9 @@ func (o *Own) change(ctx context.Context, route memory.Route, t *Tool, c model.C
 	}
 	if route != memory.RouteNone {
 		d.Route = route
+	}
+	if o.From != nil {
+		d.From = &memory.Segment{Origin: *o.From}
 	}
 	spec, ok := o.Mem.Spec(d.Store)
 	if !ok {
@@ -237,7 +278,8 @@ func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err 
 		}
 	}
 	var stored, blocked []string
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		switch {
 		case e.Rejected != "":
 			text := e.Proposal.Record.Text // full: the agent's own limit decides
@@ -246,7 +288,11 @@ func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err 
 			}
 			stored = append(stored, text)
 		case e.Committed == nil || e.Proposal.Op != memory.Remove && !e.Committed.State.Visible():
-			blocked = append(blocked, e.Verdict.Told())
+			if why := o.why(e); why != "" {
+				blocked = append(blocked, why)
+			} else {
+				stored = append(stored, e.Proposal.Record.Text)
+			}
 		default:
 			stored = append(stored, e.Committed.Text)
 		}

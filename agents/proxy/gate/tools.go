@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,40 @@ const (
 	Asks    Does = "asks"
 	Calls   Does = "calls"
 )
+
+// Agent is what a gate knows of an agent: data of its product.
+type Agent struct {
+	// Own are the tools that it has by itself.
+	Own []Tool
+	// File is the store of a path that such a tool writes to; "" is no memory. nil knows none.
+	File func(path string) string
+	// Prefix is what the agent puts in front of the names of the harness's tools.
+	Prefix string
+	// User is what the user said in a message of the user's role; own reports that it is the
+	// agent's own, and route is then that of writes which come about by it, such as a
+	// review's. nil takes each for the user's.
+	User func(content string) (said string, own bool, route memory.Route)
+	// Stamps are what it puts around the user's words and changes later.
+	Stamps []*regexp.Regexp
+}
+
+// Says is what the user said last in a prompt, and the route of writes where the last
+// message of the user's role is the agent's own.
+func (a *Agent) Says(prompt []model.Message) (said string, route memory.Route) {
+	for i := range prompt {
+		if prompt[i].Role != model.User {
+			continue
+		}
+		words, own, r := prompt[i].Content, false, memory.RouteNone
+		if a.User != nil {
+			words, own, r = a.User(words)
+		}
+		if route = r; !own {
+			said = words
+		}
+	}
+	return said, route
+}
 
 // Tool is what is known of a tool of an agent.
 type Tool struct {
@@ -100,6 +135,9 @@ func (t *Tool) call(c *model.Call, said string) memory.Call {
 	out := memory.Call{Tool: c.Name, Query: memory.Query{Text: said}}
 	for _, a := range c.Args {
 		role := memory.Other
+		if t.Args == nil {
+			role = memory.Destination // nothing is known of it: any may decide what it does
+		}
 		for means, name := range t.Args {
 			if name == a.Name && slices.Contains(roles, memory.Role(means)) {
 				role = memory.Role(means)
