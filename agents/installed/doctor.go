@@ -176,8 +176,8 @@ func (p *Product) tryOut(ctx context.Context, s Surroundings, named string) mode
 	case !slices.ContainsFunc(*r.Memories, func(m external.Memory) bool { return m.Value == canary }):
 		return fail(fmt.Errorf("its memory was not found again: %d entries", len(*r.Memories)))
 	}
-	return model.Check{Name: "starts", Detail: fmt.Sprintf("up in %.1f s, answers after %.1f s; its prompt shows its memory",
-		up.Seconds(), time.Since(began).Seconds())}
+	return model.Check{Name: "starts", Detail: fmt.Sprintf("up in %.1f s, answers after %.1f s; its prompt shows its "+
+		"memory", up.Seconds(), time.Since(began).Seconds())}
 }
 
 // witness is a model that says one word and remembers what it saw, and a judge of
@@ -205,7 +205,8 @@ func (w *witness) saw(text, tool string) (held, offered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range w.seen {
-		held = held || slices.ContainsFunc(r.Messages, func(m model.Message) bool { return strings.Contains(m.Content, text) })
+		holds := func(m model.Message) bool { return strings.Contains(m.Content, text) }
+		held = held || slices.ContainsFunc(r.Messages, holds)
 		offered = offered || slices.ContainsFunc(r.Tools, func(t model.Tool) bool { return t.Name == tool })
 	}
 	return held, offered

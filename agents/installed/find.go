@@ -154,7 +154,8 @@ func (i *Installation) keep() []string {
 	add(i.Dir)
 	for _, p := range i.programs() {
 		prefix := filepath.Dir(filepath.Dir(p))
-		if home, err := os.UserHomeDir(); err == nil && (prefix == home || strings.HasPrefix(home, prefix+"/")) || prefix == "/" {
+		home, err := os.UserHomeDir()
+		if prefix == "/" || err == nil && (prefix == home || strings.HasPrefix(home, prefix+"/")) {
 			prefix = filepath.Dir(p) // all of the user's home would be too much
 		}
 		add(prefix)

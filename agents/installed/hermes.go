@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -48,9 +47,8 @@ func (hermes) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
 	if g.process, err = b.Start(box.Command{Args: args, Env: env}); err != nil {
 		return nil, err
 	}
-	g.client = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return b.Dial(ctx, s.Port)
-	}}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return b.Dial(ctx, s.Port) }
+	g.client = &http.Client{Transport: &http.Transport{DialContext: dial}}
 	if err := g.up(ctx, "/health"); err != nil {
 		return nil, err
 	}
@@ -166,10 +164,13 @@ func (g *gateway) gone(err error) error {
 	select {
 	case <-g.process.Done():
 		return fmt.Errorf("its gateway is gone: %w; its last words: %s", g.process.Err(), g.process.LastWords())
-	default:
+	case <-time.After(farewell):
 		return fmt.Errorf("its gateway: %w", err)
 	}
 }
+
+// farewell is how long is waited for how a gateway ended that broke a connection off.
+const farewell = 2 * time.Second
 
 // A review follows a turn after so many user turns of a session, or rounds of tool calls in
 // one turn. It begins half a second later, and what it calls is up to a second apart.
@@ -205,5 +206,5 @@ func (g *gateway) Close() error {
 	if g.client != nil {
 		g.client.CloseIdleConnections()
 	}
-	return errors.Join(g.box.Close())
+	return g.box.Close()
 }

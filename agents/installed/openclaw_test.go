@@ -23,9 +23,16 @@ import (
 	"github.com/memtox/memtox/results"
 )
 
-// The test binary is OpenClaw where it is called by its name: a gateway that answers as
-// the real one does, as far as a trial goes.
+// The test binary is OpenClaw, or HERMES, where it is called by its name: a gateway that
+// answers as the real one does, as far as a trial goes.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "hermes" {
+		if err := fake(os.Args[1:]); err != nil {
+			fmt.Println("fake:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "openclaw") {
 		if slices.Equal(os.Args[1:], []string{"--version"}) {
 			fmt.Println("OpenClaw 2026.9.6 (fake)")
