@@ -12,22 +12,18 @@
 //   - At the write gate a proposal is held against the rules for its key, its size
 //     and its rate; scanned for threat patterns, hidden text, secrets and decoys,
 //     also where they are wrapped; held against what was stored a short time ago
-//     and against what trusted records say; and, where it comes from a source of
-//     little trust, looked at for high-risk intents and standing rules. What is
-//     stored is signed last, as it is stored.
+//     and against what trusted records say. What is stored is signed last, as it is
+//     stored.
 //   - At the read gate a record must be the caller's or everybody's, its signature
-//     right, and its content is scanned again. Trusted records come first; external
-//     ones are bounded in number and shown with their source.
-//   - At the action gate a tool call is vetoed where memory without the authority
-//     fills an argument that decides what the call does to the world: destination,
-//     recipient, command, credential or amount.
+//     right, and its content is scanned again. The most relevant come first; external
+//     ones are bounded in number. What no call would show is withheld.
+//   - At the action gate each value is weighed that memory from outside would fill an
+//     argument with: by the user's tables, by what he asked to keep, by his own records,
+//     by whether he asks for it at all, and by what is at risk.
 //
-// The rule of authority: what came from outside may be told, not obeyed. A record
-// has the class of the least trusted thing that it derives from and the scope that
-// the policy gives that class, and nothing in its content raises either: only a
-// person's approval does, or trusted principals who say the same. What contradicts
-// a trusted record, bears on a high-risk intent or sets a standing rule waits for a
-// decision; see docs/guard.md.
+// The rule of authority: what came from outside may be told, and decides only what these
+// let it. A record has the class of the least trusted thing that it derives from, and
+// nothing in its content raises it: a person's approval does. See docs/guard.md.
 package guard
 
 import (
