@@ -2,8 +2,10 @@ package installed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/memtox/memtox/agents/installed/box"
 	"github.com/memtox/memtox/internal/remote"
@@ -113,7 +116,8 @@ func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error
 		}
 		select {
 		case <-g.process.Done():
-			return nil, fmt.Errorf("its gateway did not start: %w; its last words: %s", g.process.Err(), g.process.LastWords())
+			return nil, fmt.Errorf("its gateway did not start: %w; its last words: %s", g.process.Err(),
+				g.process.LastWords())
 		case <-ctx.Done():
 			return nil, fmt.Errorf("its gateway does not answer: %w; its last words: %s", context.Cause(ctx),
 				g.process.LastWords())
@@ -313,13 +317,16 @@ func (t *openClawTrial) Say(ctx context.Context, said string) (string, error) {
 	var answer struct {
 		Choices []struct{ Message struct{ Content string } }
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	t.gate.front.watch(stop)
 	err := t.gate.ask(ctx, "/v1/chat/completions", t.session, map[string]any{"model": "openclaw/" + t.agent,
 		"stream": false, "messages": []map[string]string{{"role": "user", "content": said}}}, &answer)
 	if err == nil && len(answer.Choices) != 1 {
 		err = fmt.Errorf("its gateway answers with %d choices", len(answer.Choices))
 	}
-	if failed := t.gate.front.failed(); err == nil && failed != "" {
-		err = fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(failed, 300)))
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
 	if err != nil {
 		t.gate.broken = true
@@ -348,25 +355,32 @@ func (t *openClawTrial) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last := map[string]string{}
-	whole := map[string]string{}
-	for _, i := range now.Items {
-		last[i.File] = i.Text
-		whole[i.File] += i.Text + "\n"
+	// Of each file what was written last: of what is new in it, or else of all.
+	last, whole := map[string]string{}, map[string]string{}
+	for _, fresh := range []bool{false, true} {
+		for _, i := range now.Items {
+			if !fresh {
+				whole[i.File] += i.Text + "\n"
+			}
+			if len(words(i.Text)) > 0 && !(fresh && slices.Contains(strings.Split(t.indexed[i.File], "\n"), i.Text)) {
+				last[i.File] = i.Text
+			}
+		}
 	}
 	end := time.Now().Add(following)
 	for _, file := range slices.Sorted(maps.Keys(last)) {
 		for whole[file] != t.indexed[file] {
-			f, err := t.gate.search(ctx, t.agent, words(last[file]))
+			look := words(last[file])
+			f, err := t.gate.search(ctx, t.agent, strings.Join(look, " "))
 			switch {
 			case err != nil:
 				return err
-			case f.has(strings.TrimPrefix(file, "work/"), last[file]):
+			case f.has(strings.TrimPrefix(file, "work/"), look):
 				t.indexed[file] = whole[file]
 				continue
 			case time.Now().After(end):
 				return fmt.Errorf("its index does not follow its memory: a search for %s finds nothing in %s",
-					remote.Quote(text.Clip(words(last[file]), 200)), file)
+					remote.Quote(strings.Join(look, " ")), file)
 			}
 			select {
 			case <-ctx.Done():
@@ -378,27 +392,28 @@ func (t *openClawTrial) follow(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether a search found an entry of a file. Of what the product withholds it
-// says only how much.
-func (f *found) has(file, entry string) bool {
+// has reports whether a search found words of an entry in a file. Of what the product
+// withholds it says only how much.
+func (f *found) has(file string, words []string) bool {
 	if f.Disabled || f.Stale || f.Error != "" {
 		return false
 	}
 	for _, r := range f.Results {
-		if r.Path == file && strings.Contains(squeezed(r.Snippet), squeezed(entry)) {
+		lacks := func(w string) bool { return !strings.Contains(r.Snippet, w) }
+		if r.Path == file && !slices.ContainsFunc(words, lacks) {
 			return true
 		}
 	}
 	return f.Debug.WithheldHits > 0
 }
 
-func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// words are those of an entry by which it is searched for: few, and the longest.
-func words(entry string) string {
-	all := strings.FieldsFunc(entry, func(r rune) bool { return !('0' <= r && r <= '9' || r > '@' && r != '_') })
-	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return strings.Join(all[:min(len(all), 5)], " ")
+// words are those of an entry by which it is searched for: few, and the longest of its
+// beginning, for what is found is cut.
+func words(entry string) []string {
+	all := strings.FieldsFunc(text.Clip(entry, 160),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return all[:min(len(all), 5)]
 }
 
 // Memory implements [Instance].
@@ -434,7 +449,7 @@ type openClawFront struct {
 	agent string // whose trial is under way; "" between trials
 	model http.Handler
 	tools http.Handler
-	wrong string // what a search said that failed
+	ends  context.CancelCauseFunc // the turn under way
 }
 
 func newOpenClawFront() (*openClawFront, error) {
@@ -473,12 +488,34 @@ func (f *openClawFront) serve(agent, model, tools string) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.agent, f.model, f.tools, f.wrong = agent, leading(m, "/"+agent+"/v1"), leading(t, "/mcp"), ""
+	lead := leading(m, "/"+agent+"/v1")
+	lead.ModifyResponse = func(r *http.Response) error {
+		if r.StatusCode >= 500 { // it would ask again for minutes
+			f.fail(errors.New("its model failed"))
+		}
+		return nil
+	}
+	f.agent, f.model, f.tools, f.ends = agent, lead, leading(t, "/mcp"), nil
 	return nil
 }
 
+// watch has a turn end where its model or a search fails.
+func (f *openClawFront) watch(stop context.CancelCauseFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ends = stop
+}
+
+func (f *openClawFront) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ends != nil {
+		f.ends(err)
+	}
+}
+
 // leading leads requests below a path to another address.
-func leading(to *url.URL, from string) http.Handler {
+func leading(to *url.URL, from string) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host
@@ -490,14 +527,7 @@ func leading(to *url.URL, from string) http.Handler {
 func (f *openClawFront) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.agent, f.model, f.tools = "", nil, nil
-}
-
-// failed is what a search said that failed in this trial.
-func (f *openClawFront) failed() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.wrong
+	f.agent, f.model, f.tools, f.ends = "", nil, nil, nil
 }
 
 // maxPrompt bounds a request to the model.
@@ -517,9 +547,7 @@ func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if wrong := searchFailed(b); wrong != "" {
-			f.mu.Lock()
-			f.wrong = wrong
-			f.mu.Unlock()
+			f.fail(fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(wrong, 300))))
 		}
 		r.Body = io.NopCloser(bytes.NewReader(b))
 		model.ServeHTTP(w, r)

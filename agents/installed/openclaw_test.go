@@ -169,6 +169,9 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 	for name, params := range map[string]object{"read": {"path": text, "optional": object{"type": "boolean"}},
 		"write": {"path": text, "content": text}, "edit": {"path": text, "edits": object{"type": "array"}},
 		"memory_search": {"query": text}} {
+		if c.mode == "-asks-again" && name == "write" {
+			params = object{"file": text, "content": text}
+		}
 		offer(name, object{"type": "object", "properties": params})
 	}
 	memory, _ := os.ReadFile(filepath.Join(dir, "MEMORY.md"))
@@ -185,6 +188,9 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 		}
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK && c.mode == "-asks-again" {
+			<-ctx.Done()
+		}
 		var out struct{ Choices []struct{ Message object } }
 		if err := json.Unmarshal(b, &out); err != nil || len(out.Choices) != 1 {
 			return "", fmt.Errorf("the model says %s", b)
@@ -271,6 +277,16 @@ func (s *shelf) AppendAll(batch []results.Finished) error {
 // trials runs cases on the fake OpenClaw of a mode.
 func trials(t *testing.T, mode string, settings ...string) []results.Trial {
 	t.Helper()
+	rows, err := attempt(t, mode, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// attempt is a run that may stop before its end.
+func attempt(t *testing.T, mode string, settings ...string) ([]results.Trial, error) {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("no box is made on Windows")
 	}
@@ -295,10 +311,8 @@ func trials(t *testing.T, mode string, settings ...string) []results.Trial {
 		t.Fatal(err)
 	}
 	out := new(shelf)
-	if err := errors.Join(x.Run(t.Context(), out, new(harness.Progress), nil), x.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return out.rows
+	err = errors.Join(x.Run(t.Context(), out, new(harness.Progress), nil), x.Close())
+	return out.rows, err
 }
 
 // A case goes through a gateway, several through one, each with an agent of its own.
@@ -324,6 +338,14 @@ func TestOpenClawSearchFails(t *testing.T) {
 		if r.Status != results.Error || !strings.Contains(r.Reason, "a search of its memory failed") {
 			t.Errorf("%s: %v %q", r.Case, r.Status, r.Reason)
 		}
+	}
+}
+
+// A product whose tools are others ends the run, also where it would ask for ever.
+func TestOpenClawIsAnother(t *testing.T) {
+	rows, err := attempt(t, "-asks-again", "limit=2", "defense=none")
+	if err == nil || !strings.Contains(err.Error(), `its tool write takes no argument "path"`) {
+		t.Errorf("the run ends with %v, and %d rows", err, len(rows))
 	}
 }
 
