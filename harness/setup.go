@@ -303,8 +303,14 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
+			if own, ok := errors.AsType[*settings.Problem](err); ok { // a product's, which says what to do
+				return nil, settings.Placed("--agent", own)
+			}
 			return nil, absent("--agent", "agent "+p.Name, strings.HasPrefix(strings.TrimPrefix(spec, p.Name+"="), "exec:"), err)
 		}
+	}
+	if product, _, ok := external.Product(spec); ok {
+		x.Warnings = append(x.Warnings, installed.Find(product).Cautions(p.Version)...)
 	}
 	return p, nil
 }

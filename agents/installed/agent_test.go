@@ -109,6 +109,22 @@ func TestAProductThatFailsIsNotScored(t *testing.T) {
 	}
 }
 
+func TestARunSaysWhatNobodyTried(t *testing.T) {
+	c, cat := harness.DefaultConfig(), harness.Builtin()
+	cat.Lookup = os.LookupEnv
+	if err := c.Set("agent=installed:hermes:" + installation(t, "old")); err != nil {
+		t.Fatal(err)
+	}
+	x, err := harness.Prepare(context.Background(), c, cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if s := strings.Join(x.Warnings, "\n"); !strings.Contains(s, "0.0.1") || !strings.Contains(s, "was never tried") {
+		t.Errorf("the warnings are %q", x.Warnings)
+	}
+}
+
 func TestNoProductNoRun(t *testing.T) {
 	for agent, says := range map[string]string{
 		"installed:hermse":                 `did you mean "hermes"`,

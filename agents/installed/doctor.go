@@ -53,6 +53,20 @@ func (p *Product) Examine(ctx context.Context, s Surroundings, named string) []m
 	return checks
 }
 
+// Cautions are what whoever starts a run with a product should know: version is what the
+// product said of itself.
+func (p *Product) Cautions(version string) (out []string) {
+	if !slices.ContainsFunc(p.Tried, func(v string) bool { return slices.Contains(strings.Fields(version), v) }) {
+		out = append(out, fmt.Sprintf("%s was never tried (%s was): what memtox knows of it need not hold", version,
+			strings.Join(p.Tried, ", ")))
+	}
+	if why := box.Enforced(); why != nil {
+		out = append(out, fmt.Sprintf("%s is not held to folders and a network of its own: %v; it obeys texts that are "+
+			"meant to mislead it, so use a container (docs/installed.md)", p.Title, why))
+	}
+	return out
+}
+
 // found says where the product is, or how to get it.
 func (p *Product) found(i *Installation, err error, s Surroundings) model.Check {
 	c := model.Check{Name: "installed"}

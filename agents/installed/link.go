@@ -107,7 +107,8 @@ func (l *link) exchange(ctx context.Context, m *external.Message) (*external.Rep
 		if err != nil {
 			return nil, err
 		}
-		r.Name, r.Version, r.Skills = l.product.Name, i.Version, l.product.Skills
+		r.Name, r.Skills = l.product.Name, l.product.Skills
+		r.Version = i.Version + " configuration " + l.product.digest
 		return &r, nil
 	case external.Reset:
 		return &r, l.reset(ctx, m)

@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -18,9 +19,10 @@ import (
 // Product is what memtox knows of a product: products/NAME.yaml. Paths are those of a
 // [Box], with slashes: home/…, work/… and tmp/….
 type Product struct {
-	Name  string `yaml:"-"`
-	Title string // as its makers write it
-	About string // one line for lists
+	Name   string `yaml:"-"`
+	digest string // of the file
+	Title  string // as its makers write it
+	About  string // one line for lists
 	// Tried are the versions that were tried, oldest first. The last is what is installed.
 	Tried []string
 	// Skills says that it turns experience into skills.
@@ -187,6 +189,7 @@ var products = sync.OnceValue(func() []*Product {
 	for _, file := range files {
 		p := &Product{Name: strings.TrimSuffix(path.Base(file), ".yaml")}
 		data, e := productFiles.ReadFile(file)
+		p.digest = fmt.Sprintf("%.4x", sha256.Sum256(data))
 		err = errors.Join(err, e, settings.Decode("agents/installed/"+file, data, p))
 		if e := p.check(); e != nil {
 			err = errors.Join(err, fmt.Errorf("agents/installed/%s: %w", file, e))
