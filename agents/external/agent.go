@@ -307,7 +307,7 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) 
 	m := &Message{Op: Reset, Tools: model.EncodeTools(t.tools)}
 	if a.relay != nil {
 		m.Model = &Server{Name: proxy.RelayName}
-		t.gate = &gate.Gate{Judge: judge{t}, Stamps: a.opts.Stamps}
+		t.gate = a.opts.Gate(judge{t})
 		t.reader = gate.Reader{Mem: mem, Shown: t.shown}
 		if a.opts.Own != nil {
 			t.own = &gate.Own{Mem: mem, Tools: a.opts.Own, File: a.opts.File, Store: "memory"}
@@ -456,6 +456,7 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 func (t *Trial) begin(ctx context.Context) error {
 	if t.session++; t.gate != nil {
 		t.gate.Session(fmt.Sprint(t.session))
+		t.reader = gate.Reader{Mem: t.mem, Shown: t.shown}
 	}
 	if t.session > 1 {
 		before := slices.Clone(t.known)

@@ -20,7 +20,11 @@ const preamble = 3
 // was anchored to words that are gone stays out: the user may say the same again. A list of
 // another purpose shares nothing with the last one, or its beginning, and changes nothing.
 func (g *Gate) follow(session string, list []Message, anchors []anchor) {
-	was, now := g.lists[session], g.past(list[:lasting(list)], anchors)
+	stays := list[:lasting(list)]
+	if i := lastUser(stays); i >= 0 && g.Own != nil && g.Own(stays[i].Content) {
+		return // what the agent asks in between is not kept
+	}
+	was, now := g.lists[session], g.past(stays, anchors)
 	first := 0 // that differs
 	for first < len(was.keys) && first < len(now.keys) && was.keys[first] == now.keys[first] {
 		first++
@@ -58,19 +62,29 @@ func (g *Gate) follow(session string, list []Message, anchors []anchor) {
 // the place of the rest: from, to and of how many messages. There is none where the list
 // only went on.
 func (p past) kept(now past, first int) (from, to, run int) {
-	ends := false // with the end of the last list, as it should
+	ends := false // with the end of the last list, and the reply behind it, as it should
 	for j := first; j <= first+preamble && first < len(p.keys)-1; j++ {
 		for i := first + 1; i < len(p.keys); i++ {
 			n := 0
 			for i+n < len(p.keys) && j+n < len(now.keys) && p.keys[i+n] == now.keys[j+n] {
 				n++
 			}
-			if end := i+n == len(p.keys); n > 0 && (end && !ends || end == ends && n > run) {
+			if end := i+n == len(p.keys) && j+n < len(now.keys); n > 0 && (end && !ends || end == ends && n > run) {
 				from, to, run, ends = i, j, n, end
 			}
 		}
 	}
 	return from, to, run
+}
+
+// lastUser is the place of the last message of the user's role, or -1.
+func lastUser(list []Message) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Role == model.User {
+			return i
+		}
+	}
+	return -1
 }
 
 // past is a list without the system's messages, which an agent makes anew each time.

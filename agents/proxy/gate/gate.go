@@ -72,6 +72,9 @@ type Counts struct {
 // requests at once.
 type Gate struct {
 	Judge Judge
+	// Own reports that a message of the user's role is the agent's own, and not kept; nil
+	// knows of none.
+	Own func(content string) bool
 	// First is the number before that of the first call. Calls of an agent that outlives the
 	// gate must not get the ids of earlier ones.
 	First uint64

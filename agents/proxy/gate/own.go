@@ -85,11 +85,10 @@ func (o *Own) Call(ctx context.Context, said string, route memory.Route, c model
 
 // inner judges a call that is handed on to another tool.
 func (o *Own) inner(ctx context.Context, said string, route memory.Route, t *Tool, c model.Call) (Ruling, error) {
-	args, err := model.ParseArgs(nil, "", []byte(t.get(&c, "args")))
-	if err != nil {
-		return Ruling{Refused: memory.Failure("the arguments of the call cannot be read: " + err.Error())}, nil
+	to, ok := t.inner(&c)
+	if !ok {
+		return Ruling{Refused: memory.Failure("the arguments of the call cannot be read")}, nil
 	}
-	to := model.Call{Name: t.get(&c, "name"), Args: args}
 	if to.Name == c.Name {
 		return Ruling{Refused: memory.Failure("a call that only calls")}, nil
 	}

@@ -43,6 +43,15 @@ type Agent struct {
 	Stamps []*regexp.Regexp
 }
 
+// Gate is a gate for the agent.
+func (a *Agent) Gate(j Judge) *Gate {
+	g := &Gate{Judge: j, Stamps: a.Stamps}
+	if a.User != nil {
+		g.Own = func(content string) bool { _, own, _ := a.User(content); return own }
+	}
+	return g
+}
+
 // Says is what the user said last in a prompt, and the route of writes where the last
 // message of the user's role is the agent's own.
 func (a *Agent) Says(prompt []model.Message) (said string, route memory.Route) {
@@ -59,6 +68,28 @@ func (a *Agent) Says(prompt []model.Message) (said string, route memory.Route) {
 		}
 	}
 	return said, route
+}
+
+// Does is what a call of the agent's own tools does: to read a memory file is to recall.
+func (a *Agent) Does(c model.Call) Does {
+	i := slices.IndexFunc(a.Own, func(t Tool) bool { return t.Name == c.Name })
+	switch {
+	case i < 0:
+		return Acts
+	case a.Own[i].Does == Calls:
+		if to, ok := a.Own[i].inner(&c); ok && to.Name != c.Name {
+			return a.Does(to)
+		}
+	case a.Own[i].Does == Reads && a.File != nil && a.File(a.Own[i].get(&c, "path")) != "":
+		return Recalls
+	}
+	return a.Own[i].Does
+}
+
+// inner is the call that is handed on to another tool.
+func (t *Tool) inner(c *model.Call) (model.Call, bool) {
+	args, err := model.ParseArgs(nil, "", []byte(t.get(c, "args")))
+	return model.Call{Name: t.get(c, "name"), Args: args}, err == nil
 }
 
 // Tool is what is known of a tool of an agent.

@@ -55,15 +55,16 @@ type talk struct {
 	reader gate.Reader
 	said   string
 	route  memory.Route
-	taken  map[string]string // what came into the context, by what it is known by, as the model may see it
-	names  map[string]string // the tools of calls, by their ids
+	taken  map[string]string     // what came into the context, by what it is known by, as the model may see it
+	calls  map[string]model.Call // by their ids
 }
 
 // NewProxy makes a proxy. No request is sent before one comes.
 func NewProxy(o ProxyOptions) *Proxy {
 	o.Client = cmp.Or(o.Client, http.DefaultClient)
 	p := &Proxy{o: o, talks: map[string]*talk{}}
-	p.gate = &gate.Gate{Judge: p, Stamps: o.Agent.Stamps, First: rand.Uint64()}
+	p.gate = o.Agent.Gate(p)
+	p.gate.First = rand.Uint64()
 	return p
 }
 
@@ -328,7 +329,7 @@ func (p *Proxy) talk(session string) *talk {
 			delete(p.talks, p.order[0])
 			p.order = p.order[1:]
 		}
-		t = &talk{client: p.o.Memory.NewClient(), taken: map[string]string{}, names: map[string]string{}}
+		t = &talk{client: p.o.Memory.NewClient(), taken: map[string]string{}, calls: map[string]model.Call{}}
 		p.talks[session] = t
 	}
 	p.order = append(slices.DeleteFunc(p.order, func(s string) bool { return s == session }), session)
@@ -350,7 +351,7 @@ func (p *Proxy) Look(ctx context.Context, session string, prompt []model.Message
 		for i := range prompt {
 			msg := &prompt[i]
 			for _, c := range msg.Calls {
-				t.names[c.ID] = c.Name
+				t.calls[c.ID] = c
 			}
 			origin, ok := p.origin(t, msg)
 			if !ok || msg.Content == "" {
@@ -386,17 +387,13 @@ func (p *Proxy) origin(t *talk, m *model.Message) (memory.Origin, bool) {
 		}
 		return memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, true
 	case model.ToolRole:
-		name := cmp.Or(m.Name, t.names[m.CallID])
-		for _, tool := range p.o.Agent.Own {
-			if tool.Name != name {
-				continue
-			}
-			switch tool.Does {
-			case gate.Recalls, gate.Stores, gate.Writes:
-				return memory.Origin{}, false
-			case gate.Asks:
-				return memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, true
-			}
+		c := t.calls[m.CallID]
+		name := cmp.Or(m.Name, c.Name)
+		switch c.Name = name; p.o.Agent.Does(c) {
+		case gate.Recalls, gate.Stores, gate.Writes:
+			return memory.Origin{}, false
+		case gate.Asks:
+			return memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, true
 		}
 		return memory.Origin{Class: memory.External, Medium: memory.Tool, Source: text.Clip(cmp.Or(name, "a tool"), 100)}, true
 	}
