@@ -141,3 +141,20 @@ func trust(r *memory.Record) float64 {
 func (p *Policy) low(r *memory.Record, floor float64) bool {
 	return !(trust(r) >= floor) || r.Trust != nil && !slices.Contains(p.HighRisk.TrustedSources, r.Origin.Source)
 }
+
+// acts reports whether a record may govern high-risk intents by itself.
+func (g *gate) acts(r *memory.Record, s *standing, high []provenance.Intent) bool {
+	return s.why == raisedApproved ||
+		s.scope >= memory.ToolActionAllowed && !g.policy.low(r, g.policy.HighRisk.TrustFloor) && governs(r, high)
+}
+
+// governs reports whether a structured record may govern these intents. A record
+// without a list of its own may govern what its trust allows.
+func governs(r *memory.Record, high []provenance.Intent) bool {
+	for _, in := range high {
+		if r.Intents != nil && !slices.Contains(r.Intents, string(in)) {
+			return false
+		}
+	}
+	return true
+}

@@ -358,3 +358,27 @@ func BenchmarkReadExternal(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(cs)), "ns/record")
 }
+
+func TestLabels(t *testing.T) {
+	tr := defensetest.Open(t, withPolicy(t, ""))
+	label := func(r memory.Record) guard.Label {
+		return tr.Gate.(interface {
+			Label(memory.Record) guard.Label
+		}).Label(r)
+	}
+	_, page := tr.Write(defensetest.External("The hall is open."))
+	_, own := tr.Write(defensetest.FromUser("The hall is warm."))
+	if l := label(page); l.Scope != memory.ContextOnly || l.Trust != 0.25 ||
+		!slices.Equal(l.CanInfluence, []string{"answer"}) || len(l.AllowedIntents) != 0 ||
+		!slices.Contains(l.CannotInfluence, "payment") || l.ReceiptURI != "urn:memtox:record:"+page.ID+":1" {
+		t.Errorf("a page: %+v", l)
+	}
+	if l := label(own); l.Scope != memory.ToolActionAllowed || l.Trust != 0.9 || len(l.AllowedIntents) != 4 ||
+		len(l.CannotInfluence) != 0 {
+		t.Errorf("the user's own: %+v", l)
+	}
+	own.Text = "The hall is cold."
+	if l := label(own); l.Scope != memory.ContextOnly || l.Trust != 0.25 {
+		t.Errorf("changed in the store: %+v", l)
+	}
+}

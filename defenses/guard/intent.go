@@ -68,3 +68,7 @@ func lowTrustRead(g *gate, r *memory.Record, high []provenance.Intent, out []Fin
 	}
 	return out
 }
+
+func intentsNamed(name string) []provenance.Intent {
+	return []provenance.Intent{provenance.Intent(name)}
+}

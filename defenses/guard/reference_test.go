@@ -30,7 +30,7 @@ func Reference() (string, error) {
 	}
 	none := base()
 	b.WriteString("### Keys\n\n| key | values | in a file without it | " + strings.Join(Presets(), " | ") +
-		" | meaning |\n"+strings.Repeat("|---", len(Presets())+4)+"|\n")
+		" | meaning |\n" + strings.Repeat("|---", len(Presets())+4) + "|\n")
 	show := func(k settings.Key, p *Policy) string {
 		switch k.Name {
 		case "extends":
@@ -53,7 +53,7 @@ func Reference() (string, error) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Check, c.Gates, shown(strings.Join(c.Families, ", ")), cell(c.Doc))
 	}
 	b.WriteString("\n### What the presets do with findings\n\n| check | " + strings.Join(Presets(), " | ") +
-		" |\n"+strings.Repeat("|---", len(Presets())+1)+"|\n")
+		" |\n" + strings.Repeat("|---", len(Presets())+1) + "|\n")
 	for _, c := range Checks() {
 		fmt.Fprintf(&b, "| `%s` |", c.Check)
 		for _, p := range of {
