@@ -144,8 +144,9 @@ type Picture struct {
 	watched map[string]string // by path
 }
 
-// Look reads the memory of a product in the box at dir. Of the watched files those lines
-// are items that the picture before, which may be nil, has not.
+// Look reads the memory of a product in the box at dir. Of the watched files that the
+// picture before, which may be nil, has not, each is an item, and of the others those lines
+// that it has not.
 func (p *Product) Look(dir string, before *Picture) (*Picture, error) {
 	out := &Picture{watched: map[string]string{}}
 	fail := func(err error) error { return fmt.Errorf("reading the memory of %s: %w", p.Name, err) }
@@ -179,7 +180,12 @@ func (p *Product) Look(dir string, before *Picture) (*Picture, error) {
 			if before == nil {
 				continue
 			}
-			was := strings.Split(before.watched[file], "\n")
+			old, there := before.watched[file]
+			if !there && strings.TrimSpace(content) != "" {
+				out.Items = append(out.Items, Item{File: file, Text: strings.TrimSpace(content)})
+				continue
+			}
+			was := strings.Split(old, "\n")
 			var fresh []string
 			for line := range strings.SplitSeq(content, "\n") {
 				if strings.TrimSpace(line) != "" && !slices.Contains(was, line) {

@@ -252,5 +252,3 @@ func (p *Product) check() error {
 	}
 	return nil
 }
-
-func (p *Product) tried(version string) bool { return slices.Contains(p.Tried, version) }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents"
+	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/agents/installed"
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
@@ -78,6 +80,9 @@ func newAgentsList(env *Env, c *cobra.Command) action {
 	return list(env, c, []string{"agent", "version", "about"}, func(t *render.Table) {
 		for _, p := range agents.Profiles() {
 			t.Add(p.Name, p.Version, p.About)
+		}
+		for _, p := range installed.Products() {
+			t.Add(external.Installed+":"+p.Name, p.Tried[len(p.Tried)-1], p.About+", where it is installed")
 		}
 	})
 }
