@@ -29,6 +29,10 @@ import (
 
 // The test binary is the agent under test: `BINARY agent MODE`.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "guard" {
+		breakAt(os.Args[2], os.Stdin, os.Stdout)
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		play(os.Args[2], os.Stdin, os.Stdout)
 		return
@@ -166,6 +170,53 @@ func play(mode string, in io.Reader, out io.Writer) {
 		}
 		if _, err := out.Write(append(b, '\n')); err != nil {
 			return
+		}
+	}
+}
+
+// breakAt is a guard that allows everything and fails at one gate.
+func breakAt(gate string, in io.Reader, out io.Writer) {
+	for d := json.NewDecoder(in); ; {
+		var q struct {
+			ID uint64 `json:"id"`
+			Op string `json:"op"`
+		}
+		if d.Decode(&q) != nil {
+			return
+		}
+		a := map[string]any{"id": q.ID}
+		switch q.Op {
+		case "hello":
+			a["name"], a["version"], a["ops"] = "broken", "1", []string{gate}
+		case gate:
+			a["error"] = "it broke"
+		default:
+			a["action"] = "allow"
+		}
+		if json.NewEncoder(out).Encode(a) != nil {
+			return
+		}
+	}
+}
+
+// A defense that fails at the relay fails the trial, and nothing reaches the agent that was
+// not judged.
+func TestADefenseThatFailsAtTheRelayFailsTheTrial(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := try(t, "mine="+example(t, "agent.py", "python3"), "limit=6", "model=reference:naive", "external_timeout=1m",
+		"defense=broken=exec:'"+self+"' guard read")
+	if len(rows) == 0 && err == nil {
+		t.Fatal("no trial ran")
+	}
+	for _, r := range rows {
+		if r.Status == results.Scored {
+			t.Errorf("%s was scored", r.Case)
+		}
+		if r.Status == results.Error && r.HasRetrieval && !strings.Contains(r.Reason, "the defense") || strings.Contains(r.Reason, "the agent failed") {
+			t.Errorf("%s: %s", r.Case, r.Reason)
 		}
 	}
 }
