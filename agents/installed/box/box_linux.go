@@ -41,6 +41,12 @@ var enforced = sync.OnceValue(func() error {
 	if e := b.Close(); err == nil {
 		err = e
 	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		err = errors.New("user.max_user_namespaces allows no more of them")
+	case errors.Is(err, syscall.EPERM):
+		err = errors.New("the system does not let this user make any")
+	}
 	if err != nil {
 		return fmt.Errorf("no namespaces are to be had here: %w", err)
 	}
