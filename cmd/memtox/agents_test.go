@@ -1,0 +1,34 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestAProductThatIsNotThere(t *testing.T) {
+	c := newConsole(t)
+	home := t.TempDir()
+	c.getenv = func(name string) string { return map[string]string{"HOME": home, "PATH": home}[name] }
+	if code := c.run("agents", "doctor", "hermes"); code != BadNews || !strings.Contains(c.out.String(),
+		"memtox agents install hermes runs python3 -m venv "+home) {
+		t.Errorf("doctor: exit code %d: %s", code, c.out.String())
+	}
+	if code := c.run("agents", "doctor", "hermse"); code != Usage ||
+		!strings.Contains(c.err.String(), `did you mean "hermes"?`) {
+		t.Errorf("doctor of a mistyped name: exit code %d: %s", code, c.err.String())
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("paths look otherwise there")
+	}
+	at := filepath.Join(c.dir, "here")
+	want := "python3 -m venv " + at + "/venv\n" +
+		at + "/venv/bin/python -m pip install 'hermes-agent[mcp,acp,homeassistant]==0.19.0'\n"
+	if out := c.must("agents", "install", "hermes", "--show", "--dir", "here"); out != want {
+		t.Errorf("install shows\n%s, not\n%s", out, want)
+	}
+	if out := c.must("agents", "install", "hermes", "--show"); !strings.Contains(out, home+"/") {
+		t.Errorf("without a folder it installs to\n%s", out)
+	}
+}
