@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -199,6 +200,9 @@ func (m *Memory) argumentLineage(a *Arg) Lineage {
 		if out != nil {
 			return out
 		}
+		if l := built(ix, srcs, a.Value); l != nil {
+			return l
+		}
 	} else if l := coveredByUser(ix, srcs, true); l != nil {
 		return l
 	}
@@ -214,6 +218,34 @@ func (m *Memory) argumentLineage(a *Arg) Lineage {
 		for _, l := range m.leastLink() {
 			out = out.with(l)
 		}
+	}
+	return out
+}
+
+// built is the lineage of a web address that was put together of the user's words alone,
+// on a host that he names as it is; nil for any other.
+func built(ix *index, srcs []source, address string) (out Lineage) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	host := -1
+	for i, s := range srcs {
+		if s.link.Origin.Class >= User && text.Says(s.ix.text, u.Host) {
+			host = i
+			break
+		}
+	}
+	if host < 0 {
+		return nil
+	}
+	out = Lineage{srcs[host].link}
+	for _, span := range ix.spans {
+		i := slices.IndexFunc(srcs, func(s source) bool { return s.link.Origin.Class >= User && s.holds(ix, span) })
+		if i < 0 {
+			return nil
+		}
+		out = out.with(srcs[i].link)
 	}
 	return out
 }
