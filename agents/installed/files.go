@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/template"
 )
 
@@ -53,7 +55,7 @@ func (s *Setup) Write(dir string) error {
 	for name, text := range s.Product.Files {
 		content, err := s.fill(text)
 		if err == nil {
-			err = write(filepath.Join(dir, filepath.FromSlash(name)), content)
+			err = write(dir, name, content)
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s of %s: %w", name, s.Product.Name, err)
@@ -62,35 +64,46 @@ func (s *Setup) Write(dir string) error {
 	return nil
 }
 
-func write(path, content string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// write writes a file below dir. What a product left there may be a link to a file of the
+// user's: a path does not lead out of dir.
+func write(dir, name, content string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(content), 0o600)
+	defer root.Close()
+	name = filepath.FromSlash(name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return root.WriteFile(name, []byte(content), 0o600)
 }
 
 // maxFile bounds what is read of a product's file.
 const maxFile = 4 << 20
 
-// read reads a file that a product wrote: a link may lead anywhere, and a pipe nowhere.
-func read(path string) (string, error) {
-	st, err := os.Lstat(path)
+// read reads a file below dir that a product wrote, "" if there is none. Links do not lead
+// out of dir, and a pipe nowhere.
+func read(dir, name string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
 		return "", err
-	case !st.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", cmp.Or(err, fmt.Errorf("%s is no regular file", name))
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+		err = fmt.Errorf("%s has more than %d bytes", name, maxFile)
 	}
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
 }
@@ -122,13 +135,12 @@ func (p *Product) Remember(dir string, items []Item) error {
 		if len(fresh) == 0 {
 			continue
 		}
-		path := filepath.Join(dir, filepath.FromSlash(s.File))
-		content, err := read(path)
+		content, err := read(dir, s.File)
 		if err == nil {
 			if content = strings.TrimSpace(content); content != "" {
 				fresh = slices.Insert(fresh, 0, content)
 			}
-			err = write(path, strings.Join(fresh, s.Separator))
+			err = write(dir, s.File, strings.Join(fresh, s.Separator))
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s of %s: %w", s.File, p.Name, err)
@@ -157,7 +169,7 @@ func (p *Product) Look(dir string, before *Picture) (*Picture, error) {
 			return nil, fail(err)
 		}
 		for _, file := range files {
-			content, err := read(filepath.Join(dir, filepath.FromSlash(file)))
+			content, err := read(dir, file)
 			if err != nil {
 				return nil, fail(err)
 			}
@@ -172,7 +184,7 @@ func (p *Product) Look(dir string, before *Picture) (*Picture, error) {
 			return nil, fail(err)
 		}
 		for _, file := range files {
-			content, err := read(filepath.Join(dir, filepath.FromSlash(file)))
+			content, err := read(dir, file)
 			if err != nil {
 				return nil, fail(err)
 			}
@@ -202,26 +214,30 @@ func (p *Product) Look(dir string, before *Picture) (*Picture, error) {
 
 // match are the files of the box at dir whose paths match a pattern, in order.
 func match(dir, pattern string) (out []string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	if !strings.ContainsAny(pattern, "*?[") {
-		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(pattern))); err != nil {
+		if _, err := root.Lstat(filepath.FromSlash(pattern)); err != nil {
 			return nil, nil
 		}
 		return []string{pattern}, nil
 	}
 	fixed, _, _ := strings.Cut(pattern, "*")
-	root := filepath.FromSlash(fixed[:strings.LastIndexByte(fixed, '/')+1])
-	err = filepath.WalkDir(filepath.Join(dir, root), func(path string, d fs.DirEntry, err error) error {
+	from := strings.TrimSuffix(fixed[:strings.LastIndexByte(fixed, '/')+1], "/")
+	err = fs.WalkDir(root.FS(), cmp.Or(from, "."), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err == nil && matches(pattern, filepath.ToSlash(rel)) {
-			out = append(out, filepath.ToSlash(rel))
+		if matches(pattern, path) {
+			out = append(out, path)
 		}
-		return err
+		return nil
 	})
 	return out, err
 }

@@ -11,7 +11,7 @@ func TestMemoryIsComparedFileByFile(t *testing.T) {
 	dir, p := t.TempDir(), Find("hermes")
 	put := func(path, content string) {
 		t.Helper()
-		if err := write(filepath.Join(dir, filepath.FromSlash(path)), content); err != nil {
+		if err := write(dir, path, content); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,5 +75,28 @@ func TestGlobs(t *testing.T) {
 				t.Errorf("%s matches %s: %v", pattern, path, got)
 			}
 		}
+	}
+}
+
+// A box's program puts links where its memory lies: they lead to no file of the user's.
+func TestALinkInABoxLeadsNowhere(t *testing.T) {
+	dir, users, p := t.TempDir(), t.TempDir(), Find("hermes")
+	if err := os.WriteFile(filepath.Join(users, "MEMORY.md"), []byte("the user's own"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "home", ".hermes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(users, filepath.Join(dir, "home", ".hermes", "memories")); err != nil {
+		t.Skip(err)
+	}
+	if got, err := p.Look(dir, nil); err == nil && len(got.Items) > 0 {
+		t.Errorf("it read %+v", got.Items)
+	}
+	if err := p.Remember(dir, []Item{{Store: "memory", Text: "poison"}}); err == nil {
+		t.Error("it wrote through a link")
+	}
+	if b, err := os.ReadFile(filepath.Join(users, "MEMORY.md")); err != nil || string(b) != "the user's own" {
+		t.Errorf("the user's file holds %q, %v", b, err)
 	}
 }

@@ -1,6 +1,7 @@
 package installed
 
 import (
+	pathpkg "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (p *Product) memoryFile() func(path string) string {
 		add("memory", w)
 	}
 	return func(path string) string {
-		path = strings.ReplaceAll(path, `\`, "/")
+		path = pathpkg.Clean(strings.ReplaceAll(strings.TrimSpace(path), `\`, "/"))
 		if i := slices.IndexFunc(files, func(f file) bool { return f.path.MatchString(path) }); i >= 0 {
 			return files[i].store
 		}

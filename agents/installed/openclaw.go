@@ -133,8 +133,8 @@ func agentName(n int) string { return fmt.Sprintf("a%d", n) }
 // and with a model of its own, so that what an agent still asks after its trial is not
 // taken for another's.
 func (g *openClawGateway) addAgents() error {
-	path := filepath.Join(g.setup.Home, ".openclaw", "openclaw.json")
-	content, err := read(path)
+	const path = ".openclaw/openclaw.json"
+	content, err := read(g.setup.Home, path)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (g *openClawGateway) addAgents() error {
 	if err != nil {
 		return err
 	}
-	return write(path, string(b))
+	return write(g.setup.Home, path, string(b))
 }
 
 // dir is the folder of an agent, which to the product's file is the box.
@@ -291,8 +291,13 @@ func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, 
 	// What it remembers from before is older than what comes now: searches show the day.
 	yesterday := time.Now().AddDate(0, 0, -1)
 	for i := range s.Product.Stores {
-		path := filepath.Join(t.dir, filepath.FromSlash(s.Product.Stores[i].File))
-		if err := os.Chtimes(path, yesterday, yesterday); err != nil && !os.IsNotExist(err) {
+		root, err := os.OpenRoot(t.dir)
+		if err != nil {
+			return nil, err
+		}
+		err = root.Chtimes(filepath.FromSlash(s.Product.Stores[i].File), yesterday, yesterday)
+		root.Close()
+		if err != nil && !os.IsNotExist(err) {
 			return nil, err
 		}
 	}

@@ -169,7 +169,7 @@ func TestSameOutcomeOverHTTP(t *testing.T) {
 			overHTTP := clients(t, base, inProcess.Name(), remote.Options{}, model.Settings{})
 			for _, p := range agents.Profiles() {
 				for j := range set.Cases {
-					if (i+j)%3 != 0 { // each case in one of the settings is enough
+					if (i+j)%3 != 0 || testing.Short() && j%8 != 0 { // each case in one of the settings is enough
 						continue
 					}
 					c := &set.Cases[j]
@@ -183,7 +183,7 @@ func TestSameOutcomeOverHTTP(t *testing.T) {
 				}
 			}
 		}
-		if calls < 100 {
+		if calls < 100 && !testing.Short() {
 			t.Errorf("only %d calls were compared", calls)
 		}
 	})

@@ -221,7 +221,10 @@ func asAccount(s string) (string, error) {
 }
 
 func asMailbox(s string) (string, error) {
-	if _, rest, ok := strings.Cut(s, "<"); ok {
+	if name, rest, ok := strings.Cut(s, "<"); ok {
+		if strings.ContainsAny(name, "@,;\r\n") {
+			return "", errors.New("it is one name and one address") // a mail would go to both
+		}
 		s = strings.TrimSuffix(strings.TrimSpace(rest), ">")
 	}
 	s = strings.ToLower(strings.TrimPrefix(s, "mailto:"))

@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/memtox/memtox/internal/inert"
@@ -77,7 +78,8 @@ type Command struct {
 
 // Process is a program of a box.
 type Process struct {
-	log     string
+	dir     string // of its box
+	log     string // in it
 	started chan error
 	done    chan struct{}
 	err     error // once done is closed
@@ -272,7 +274,7 @@ func (b *Box) Start(c Command) (*Process, error) {
 	}
 	b.mu.Lock()
 	n := len(b.processes)
-	p := &Process{log: filepath.Join(b.Dir, logs, strconv.Itoa(n)), started: make(chan error, 1),
+	p := &Process{dir: b.Dir, log: filepath.Join(logs, strconv.Itoa(n)), started: make(chan error, 1),
 		done: make(chan struct{})}
 	b.processes = append(b.processes, p)
 	env := slices.Clone(c.Env)
@@ -283,7 +285,7 @@ func (b *Box) Start(c Command) (*Process, error) {
 		}
 	}
 	env = append(env, marker+"="+b.Dir)
-	line, err := json.Marshal(order{Number: n, Args: c.Args, Env: env, Dir: dir, Log: p.log})
+	line, err := json.Marshal(order{Number: n, Args: c.Args, Env: env, Dir: dir, Log: filepath.Join(b.Dir, p.log)})
 	if err == nil {
 		_, err = b.in.Write(append(line, '\n'))
 	}
@@ -336,7 +338,20 @@ const maxLog = 1 << 20
 
 // Output is what the program printed so far, as far as it is kept.
 func (p *Process) Output() string {
-	b, _ := os.ReadFile(p.log)
+	root, err := os.OpenRoot(p.dir) // the program may have put a link in its log's place
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	f, err := root.OpenFile(p.log, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, 2*maxLog))
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 

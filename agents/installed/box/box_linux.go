@@ -26,7 +26,7 @@ import (
 func Enforced() error { return enforced() }
 
 var enforced = sync.OnceValue(func() error {
-	dir, err := os.MkdirTemp("", "")
+	dir, err := os.MkdirTemp(filepath.Dir(Parent()), "") // with a name short enough for sockets
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ const nobody = 65534
 
 // own gives the supervisor a process group, and what contains a box.
 func own(c *exec.Cmd, contained bool) {
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal of the user's
 	if !contained {
 		return
 	}
@@ -97,8 +97,7 @@ const (
 func hidden() []string {
 	var out []string
 	home, _ := os.UserHomeDir()
-	for _, dir := range []string{home, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm",
-		fmt.Sprintf("/run/user/%d", os.Getuid())} {
+	for _, dir := range []string{home, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm", "/run"} {
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" && !slices.Contains(out, real) {
 			out = append(out, real)
 		}
@@ -199,11 +198,11 @@ func (p *plan) mounts() error {
 			return fail("keeping", k.path, err)
 		}
 	}
-	if err := readOnly("/", true); err != nil && !errors.Is(err, syscall.ENOSYS) { // a kernel before 5.12
+	if err := readOnly("/", true); err != nil { // ENOSYS: a kernel before 5.12
 		return fail("closing", "/", err)
 	}
 	for _, dir := range append(open, p.Dir) {
-		if err := readOnly(dir, false); err != nil && !errors.Is(err, syscall.ENOSYS) {
+		if err := readOnly(dir, false); err != nil {
 			return fail("opening", dir, err)
 		}
 	}

@@ -19,7 +19,7 @@ func self() string {
 	return path
 }
 
-func own(c *exec.Cmd, _ bool) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func own(c *exec.Cmd, _ bool) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func adopt(*plan) error { return nil }
 

@@ -242,8 +242,8 @@ func TestNothingIsLeftOfAClosedBox(t *testing.T) {
 	each(t, func(t *testing.T, o box.Options) {
 		b := open(t, o)
 		sh(t, b, leaver)
-		if len(marked(b.Dir)) < 3 {
-			t.Fatalf("the processes that it leaves are %v", marked(b.Dir))
+		if left := atLeast(3, b.Dir); len(left) < 3 {
+			t.Fatalf("the processes that it leaves are %v", left)
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -267,6 +267,17 @@ func TestKilled(t *testing.T) {
 	sh(t, b, leaver)
 	fmt.Println("in", b.Dir)
 	select {}
+}
+
+// atLeast are the marked processes, once there are so many: a shell goes on before what it
+// started has.
+func atLeast(n int, text string) (pids []int) {
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if pids = marked(text); len(pids) >= n {
+			break
+		}
+	}
+	return pids
 }
 
 func TestNothingIsLeftOfAKill(t *testing.T) {
@@ -294,7 +305,7 @@ func TestNothingIsLeftOfAKill(t *testing.T) {
 			if _, err := fmt.Fscanf(out, "in %s\n", &dir); err != nil {
 				t.Fatal(err)
 			}
-			left := marked(dir)
+			left := atLeast(3, dir)
 			if len(left) < 3 {
 				t.Fatalf("the processes that it leaves are %v", left)
 			}

@@ -196,6 +196,9 @@ func (o *Own) change(ctx context.Context, route memory.Route, t *Tool, c model.C
 	if t.Does == Writes && d.Old == "" && spec.Kind != memory.Skills {
 		return o.file(ctx, t, c, d)
 	}
+	if t.Does == Stores && d.Op != memory.Remove && d.Text == "" { // in some form that nobody told of
+		return Ruling{Refused: memory.Failure(c.Name + " is refused: there is nothing in it that could be judged")}, nil
+	}
 	text, why, err := o.write(ctx, d)
 	switch {
 	case err != nil:

@@ -165,14 +165,13 @@ type body struct {
 
 // kept are the types whose values have one spelling; every other value is compared as it
 // stands, for it may mean something else in another spelling.
-var kept = []world.Type{"account", "mailbox", "phone", "host", "url", "money", "number", "percent", "date", "time",
-	"datetime", "duration"}
+var kept = []world.Type{"account", "mailbox", "phone", "host"}
 
 // form is a value in the form in which calls are compared.
 func (a *Arg) form() string {
 	switch t := world.Type(a.Type); {
 	case a.Role == memory.Content || t == world.Title || t == world.FreeText:
-		return strings.Join(strings.Fields(a.Value), " ")
+		return lines(a.Value)
 	case slices.Contains(kept, t):
 		if c, err := t.Canonical(a.Value); err == nil {
 			return c
@@ -181,14 +180,26 @@ func (a *Arg) form() string {
 	return strings.TrimSpace(a.Value)
 }
 
+// lines is a text without what nobody sees of its spaces. A line break or an indent may
+// mean something.
+func lines(s string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")), "\n") {
+		b.WriteString(line[:len(line)-len(strings.TrimLeft(line, " \t"))])
+		b.WriteString(strings.Join(strings.Fields(line), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
 // key names a call: calls that are the same have the same.
 func (c *Call) key() string {
-	args := make([][3]string, len(c.Args))
+	args := make([][4]string, len(c.Args))
 	for i := range c.Args {
-		args[i] = [3]string{c.Args[i].Name, c.Args[i].Type, c.Args[i].form()}
+		args[i] = [4]string{c.Args[i].Name, c.Args[i].Type, string(c.Args[i].Role), c.Args[i].form()}
 	}
-	slices.SortStableFunc(args, func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
-	b := []byte("memtox held call 1\x00")
+	slices.SortStableFunc(args, func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
+	b := []byte("memtox held call 2\x00")
 	for _, s := range []string{c.Of, c.Principal, kind(c.Write), c.Tool} {
 		b = wire.AppendField(b, s)
 	}
@@ -429,6 +440,9 @@ func (l *List) Act(ctx context.Context, of string, c *memory.Call, v memory.Verd
 		arg := Arg{Name: a.Name, Value: a.Value, Role: a.Role, Type: a.Type}
 		asked := func(f memory.Finding) bool { return f.Argument == a.Name && f.Value == a.Value }
 		if slices.ContainsFunc(v.Findings, asked) {
+			if a.Lineage.Least(memory.Origin{Class: memory.User}).Class >= memory.User {
+				call.Sources = append(call.Sources, memory.Origin{}) // it has no source that could be approved
+			}
 			for _, k := range a.Lineage {
 				if k.Origin.Class >= memory.User {
 					continue

@@ -146,6 +146,8 @@ func TestOnlyTheSameCallPasses(t *testing.T) {
 		"letters that look alike": func(c *pending.Call) {
 			c.Args[0].Value = strings.ReplaceAll(c.Args[0].Value, "a", "а")
 		},
+		"a line break":              func(c *pending.Call) { c.Args[2].Value = "the June\ninvoice" },
+		"another role":              func(c *pending.Call) { c.Args[0].Role = memory.Content },
 		"a letter that nobody sees": func(c *pending.Call) { c.Args[2].Value = "the\u200b June invoice" },
 	} {
 		f := newFixture(t, pending.Options{})
@@ -157,7 +159,7 @@ func TestOnlyTheSameCallPasses(t *testing.T) {
 		// The same in another order and spelling.
 		same := transfer(" DE89370400440532013000")
 		same.Args[0], same.Args[2] = same.Args[2], same.Args[0]
-		same.Args[0].Value = "the June\n  invoice "
+		same.Args[0].Value = "the June   invoice \r\n"
 		f.is(pending.Passes, same)
 	}
 }

@@ -402,7 +402,12 @@ func (p *Proxy) origin(t *talk, m *model.Message) (memory.Origin, bool) {
 
 // Call implements [gate.Judge].
 func (p *Proxy) Call(ctx context.Context, session string, c model.Call) (out gate.Ruling, err error) {
-	t := p.talk(session)
+	p.mu.Lock()
+	t := p.talks[session]
+	p.mu.Unlock()
+	if t == nil {
+		return out, errors.New("its conversation was forgotten meanwhile: others took its place")
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.client.do(ctx, memory.Origin{Class: memory.Agent}, func(m *memory.Memory, o memory.Origin) error {
