@@ -46,7 +46,10 @@ func smoke(ctx context.Context, products []string, ifInstalled bool, limit int) 
 	}
 	for _, p := range products {
 		fmt.Printf("== %s\n", p)
-		said, err := exec.CommandContext(ctx, memtox, "agents", "doctor", p).CombinedOutput()
+		doctor := func() ([]byte, error) {
+			return exec.CommandContext(ctx, memtox, "agents", "doctor", p).CombinedOutput()
+		}
+		_, err := doctor()
 		switch {
 		case err == nil:
 		case ifInstalled:
@@ -56,7 +59,7 @@ func smoke(ctx context.Context, products []string, ifInstalled bool, limit int) 
 			if err := show(exec.CommandContext(ctx, memtox, "agents", "install", p)); err != nil {
 				return fmt.Errorf("installing %s: %w", p, err)
 			}
-			if said, err = exec.CommandContext(ctx, memtox, "agents", "doctor", p).CombinedOutput(); err != nil {
+			if said, err := doctor(); err != nil {
 				return fmt.Errorf("%s is installed, and would not work: %s", p, said)
 			}
 		}
