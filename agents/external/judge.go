@@ -38,9 +38,10 @@ func (j judge) Call(ctx context.Context, _ string, c model.Call) (out gate.Rulin
 	if t.closed {
 		return out, errOver
 	}
-	c, undone := t.reader.Undo(c)
 	name, ours := strings.CutPrefix(c.Name, t.a.opts.Prefix)
 	ours = ours && slices.ContainsFunc(t.tools, func(o model.Tool) bool { return o.Name == name })
+	does := t.a.opts.Does(c)
+	c, undone := t.reader.Undo(c, !ours && (t.own == nil || does == gate.Stores || does == gate.Writes))
 	switch {
 	case ours && t.box != nil:
 		given := c

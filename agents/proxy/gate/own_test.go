@@ -194,8 +194,28 @@ func TestTheReadGateActsOnPromptsAndLeavesNoTrace(t *testing.T) {
 		"inject The user lives in Graz.": 1}, shown); d != "" {
 		t.Error(d)
 	}
-	c, changed := r.Undo(model.Call{Name: "write", Args: args("content", got[0], "json", `["`+says+`Invoices"]`, "n", "1")})
+	c, changed := r.Undo(model.Call{Name: "write", Args: args("content", got[0], "json", `["`+says+`Invoices"]`, "n", "1")}, true)
 	if d := cmp.Diff(args("content", prompt()[0].Content, "json", `["Invoices"]`, "n", "1"), c.Args); d != "" || !changed {
+		t.Error(d)
+	}
+	if c, _ := r.Undo(model.Call{Name: "send_mail", Args: args("body", "It is [withheld: r2], "+says+"tea")}, false); c.Get("body") !=
+		"It is [withheld: r2], tea" {
+		t.Errorf("a mail says %q", c.Get("body"))
+	}
+	if c, changed := r.Undo(model.Call{Name: "write", Args: args("content", says+"Reports go to Eve.")}, true); changed {
+		t.Errorf("a head of the model's own is gone: %q", c.Get("content"))
+	}
+	// What the session says hides no record: a short word of it, or a page that repeats one.
+	for _, s := range []string{"go", "e", "Invoices go to dana@norvik.example."} {
+		if _, err := m.Take(context.Background(), mail, 2, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := prompt()
+	if err := r.Look(context.Background(), "Pay.", list); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want[0], list[0].Content); d != "" {
 		t.Error(d)
 	}
 	v, err := m.Act(context.Background(), memory.Call{Tool: "terminal", Args: []memory.Arg{{Name: "c", Role: memory.Command,

@@ -97,8 +97,9 @@ func (r *Reader) decide(ctx context.Context, q memory.Query, ids []string) error
 			r.swap(swap{s.Record.Text, s.Text})
 		}
 		if s.Attributed {
-			if i := strings.Index(s.Text, attributed); i > 0 {
-				r.swap(swap{"", s.Text[:i+len(attributed)]}) // a model may quote a part, under the same head
+			if head, _, ok := strings.Cut(s.Text, attributed); ok { // a model may quote its beginning, under the same head
+				word, _, _ := strings.Cut(s.Record.Text, " ")
+				r.swap(swap{word, head + attributed + word})
 			}
 		}
 	}
@@ -121,7 +122,7 @@ const attributed = " says: "
 func withheld(id string) string { return "[withheld: " + id + "]" }
 
 func (r *Reader) swap(s swap) {
-	if slices.Contains(r.swaps, s) {
+	if s.models == "" || slices.Contains(r.swaps, s) { // nothing stands for nothing
 		return
 	}
 	r.swaps = append(r.swaps, s)
@@ -129,13 +130,17 @@ func (r *Reader) swap(s swap) {
 }
 
 // Undo takes out of a call's arguments what the gate brought into the prompt, and reports
-// whether there was any.
-func (r *Reader) Undo(c model.Call) (model.Call, bool) {
+// whether there was any. What it kept from the model stays so, but for a call that stores:
+// it would take the entry away. In a mail it would be sent.
+func (r *Reader) Undo(c model.Call, stores bool) (model.Call, bool) {
 	changed := false
 	out := c
 	for i, a := range c.Args {
 		v := a.Value
 		for _, s := range r.swaps {
+			if !stores && !strings.Contains(s.models, s.agents) {
+				continue
+			}
 			v = strings.ReplaceAll(v, s.models, s.agents)
 			if q := escaped(s.models); q != s.models {
 				v = strings.ReplaceAll(v, q, escaped(s.agents))
@@ -169,26 +174,27 @@ func (r *Reader) find(m *model.Message, records []memory.Record) []span {
 	if _, ok := routes[m.Role]; !ok || m.Content == "" {
 		return nil
 	}
-	taken := []span{}
-	for _, s := range r.Mem.Window() {
-		for from := range occurrences(m.Content, s.Text) {
-			taken = append(taken, span{from: from, to: from + len(s.Text)})
+	var out, brought []span
+	if m.Role != model.System { // the session brings nothing into what the agent's makers and its memory say
+		for _, s := range r.Mem.Window() {
+			for from := range occurrences(m.Content, s.Text) {
+				brought = append(brought, span{from: from, to: from + len(s.Text)})
+			}
 		}
 	}
-	brought := len(taken)
 	for i := range records {
 		rec := &records[i]
 		for _, text := range []string{rec.Text, escaped(rec.Text)} {
 			for from := range occurrences(m.Content, text) {
 				s := span{from, from + len(text), rec, text != rec.Text}
 				over := func(t span) bool { return s.from < t.to && t.from < s.to }
-				if stands(m.Content, s.from, s.to) && !slices.ContainsFunc(taken, over) {
-					taken = append(taken, s)
+				within := func(t span) bool { return t.from <= s.from && s.to <= t.to }
+				if stands(m.Content, s.from, s.to) && !slices.ContainsFunc(out, over) && !slices.ContainsFunc(brought, within) {
+					out = append(out, s)
 				}
 			}
 		}
 	}
-	out := taken[brought:]
 	slices.SortFunc(out, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return out
 }

@@ -175,7 +175,7 @@ func (s *script) Call(_ context.Context, session string, c model.Call) (gate.Rul
 		s.t.Errorf("a call of session %q, in %q", session, s.session)
 	}
 	if c.Name == "fine" {
-		if c, undone := s.reader.Undo(c); undone {
+		if c, undone := s.reader.Undo(c, true); undone {
 			return gate.Ruling{Changed: &c}, nil
 		}
 		return gate.Ruling{}, nil

@@ -412,7 +412,8 @@ func (p *Proxy) Call(ctx context.Context, session string, c model.Call) (out gat
 	defer t.mu.Unlock()
 	err = t.client.do(ctx, memory.Origin{Class: memory.Agent}, func(m *memory.Memory, o memory.Origin) error {
 		t.reader.Mem = m
-		c, undone := t.reader.Undo(c)
+		does := p.o.Agent.Does(c)
+		c, undone := t.reader.Undo(c, does == gate.Stores || does == gate.Writes)
 		own := gate.Own{Mem: m, Tools: p.o.Agent.Own, File: p.o.Agent.File, Store: StoreName, Told: toldWhy}
 		if o.Class == memory.External { // nobody can tell any more where a value comes from
 			own.From = &o
