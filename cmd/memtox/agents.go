@@ -12,6 +12,7 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results/compare"
 )
 
 // product finds the product that an argument names.
@@ -84,6 +85,33 @@ func newAgentsInstall(env *Env, c *cobra.Command) action {
 		_, err = fmt.Fprintf(env.Stdout, "%s %s is in %s\nnext: memtox agents doctor %s%s\n", p.Title, i.Version,
 			inert.Text(to), p.Name, at)
 		return err
+	}
+}
+
+func newAgentsAgree(env *Env, c *cobra.Command) action {
+	var o compare.AgreeOptions
+	c.Flags().Float64Var(&o.Least, "least", 0.9, "the least agreement, as a share of the attacks")
+	format := formatFlag(c)
+	return func(_ context.Context, args []string) error {
+		if !(o.Least > 0 && o.Least <= 1) {
+			return &settings.Problem{Where: "--least", What: fmt.Sprintf("an agreement of %v is not between 0 and 1", o.Least),
+				Hint: "0.9 is usual"}
+		}
+		r, err := compare.Agree(env.path(args[0]), args[1], args[2], o)
+		if err != nil {
+			return err
+		}
+		r.Run.Name = args[0]
+		if err := r.Write(env.Stdout, *format); err != nil {
+			return fmt.Errorf("printing the agreement: %w", err)
+		}
+		switch {
+		case r.Pairs() == 0:
+			return env.end(errInconclusive, "no attack was scored with both agents")
+		case r.Short():
+			return told{errBadNews}
+		}
+		return nil
 	}
 }
 

@@ -32,3 +32,27 @@ func TestAProductThatIsNotThere(t *testing.T) {
 		t.Errorf("without a folder it installs to\n%s", out)
 	}
 }
+
+func TestAgreementOfTwoAgents(t *testing.T) {
+	c := newConsole(t)
+	c.must("run", "--agent", "hermes,rag", "--defense", "none,provenance", "--model", "reference:naive",
+		"--limit", "60", "--out", "r")
+	for _, k := range []struct {
+		args string
+		code Code
+		says string
+	}{
+		{"r hermes rag --least 0.01", Done, "A is hermes, B is rag"},
+		{"r hermes rag --least 1", BadNews, "below: agreement of"},
+		{"r hermes rag --format json", Done, `"differ": [`},
+		{"r hermse rag", Usage, `did you mean "hermes"?`},
+		{"r hermes rag --least 2", Usage, "--least"},
+		{"r hermes", Usage, "a run directory and two of its agents"},
+		{"r hermes rag rag", Usage, "three arguments"},
+	} {
+		code := c.run(append([]string{"agents", "agree"}, strings.Fields(k.args)...)...)
+		if code != k.code || !strings.Contains(c.out.String()+c.err.String(), k.says) {
+			t.Errorf("agents agree %s: exit code %d, not %d: %s%s", k.args, code, k.code, c.out.String(), c.err.String())
+		}
+	}
+}

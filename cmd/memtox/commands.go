@@ -46,6 +46,7 @@ var commands = []entry{
 	{"agents list", newAgentsList, 0, 0, ""},
 	{"agents doctor", newAgentsDoctor, 1, 1, "the name of a product"},
 	{"agents install", newAgentsInstall, 1, 1, "the name of a product"},
+	{"agents agree", newAgentsAgree, 3, 3, "a run directory and two of its agents"},
 	{"attacks list", newAttacksList, 0, 0, ""},
 	{"attacks mutations", newAttacksMutations, 0, 0, ""},
 	{"defenses list", newDefensesList, 0, 0, ""},
@@ -144,7 +145,7 @@ func (e *entry) args(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	takes := [...]string{"no argument, and %q stands there", "one argument, and %q stands there too",
-		"two arguments, and %q stands there too"}[e.most]
+		"two arguments, and %q stands there too", "three arguments, and %q stands there too"}[e.most]
 	return &settings.Problem{What: cmd.CommandPath() + " takes " + fmt.Sprintf(takes, args[e.most])}
 }
 
