@@ -32,7 +32,7 @@ type Instance interface {
 
 // Item is one entry of a product's memory.
 type Item struct {
-	Store string // that of [Product.Stores]; "" where it stands in a watched file
+	Store string // that of [Product.Stores]; "" where it is a file, or stands in a watched one
 	File  string // where, as a path of the box
 	Text  string
 }
@@ -54,7 +54,9 @@ type Setup struct {
 	// is asked there.
 	Ports   []int
 	Traffic *Traffic
-	// Memory is what the product remembers before its first session.
+	// Pages are more of them, where web servers answer that it may read.
+	Pages []int
+	// Memory is what the product remembers before its first session, and files beside it.
 	Memory []Item
 
 	// Of the box in which it runs: absolute paths, a free port of its loopback, and a

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"text/template"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // fill makes texts of a product's file, which are templates over the setup.
@@ -55,6 +58,9 @@ func (s *Setup) Write(dir string) error {
 	for name, text := range s.Product.Files {
 		content, err := s.fill(text)
 		if err == nil {
+			content, err = lay(content, s.Product.over[name])
+		}
+		if err == nil {
 			err = write(dir, name, content)
 		}
 		if err != nil {
@@ -62,6 +68,48 @@ func (s *Setup) Write(dir string) error {
 		}
 	}
 	return nil
+}
+
+// With is the product with settings laid over its files, by path: a mapping over one of
+// YAML or JSON, a text behind any other. It has more stores too.
+func (p *Product) With(over map[string]any, stores []Store) *Product {
+	out := *p
+	out.over, out.Stores = over, slices.Concat(p.Stores, stores)
+	return &out
+}
+
+// lay lays settings over a file's content.
+func lay(content string, over any) (string, error) {
+	switch over := over.(type) {
+	case nil:
+		return content, nil
+	case string:
+		return strings.TrimRight(content, "\n") + "\n" + over, nil
+	case map[string]any:
+		var under map[string]any
+		if err := yaml.Load([]byte(content), &under); err != nil { // JSON is YAML too
+			return "", err
+		}
+		b, err := json.MarshalIndent(merge(under, over), "", "  ")
+		return string(b), err
+	}
+	return "", fmt.Errorf("a %T cannot be laid over it", over)
+}
+
+// merge is a mapping with another laid over it: mappings of one key are merged.
+func merge(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for k, v := range over {
+		a, ok := out[k].(map[string]any)
+		if b, both := v.(map[string]any); ok && both {
+			v = merge(a, b)
+		}
+		out[k] = v
+	}
+	return out
 }
 
 // write writes a file below dir. What a product left there may be a link to a file of the
@@ -123,7 +171,16 @@ func (s *Store) split(content string) (out []string) {
 }
 
 // Remember puts items into the stores' files of the box at dir, behind what stands there.
+// An item of no store is a file, and takes the place of what stands there.
 func (p *Product) Remember(dir string, items []Item) error {
+	for _, item := range items {
+		if item.Store != "" {
+			continue
+		}
+		if err := write(dir, item.File, item.Text); err != nil {
+			return fmt.Errorf("writing %s: %w", item.File, err)
+		}
+	}
 	for i := range p.Stores {
 		s := &p.Stores[i]
 		var fresh []string

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/memtox/memtox/agents/installed/box"
@@ -60,7 +61,7 @@ func (hermes) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
 
 // Box makes a box for the product, and tells the setup where it is.
 func (s *Setup) Box() (*box.Box, error) {
-	b, err := box.New(box.Options{Ports: s.Ports, Keep: s.Found.keep()})
+	b, err := box.New(box.Options{Ports: slices.Concat(s.Ports, s.Pages), Keep: s.Found.keep()})
 	if err != nil {
 		return nil, err
 	}

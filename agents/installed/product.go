@@ -19,10 +19,11 @@ import (
 // Product is what memtox knows of a product: products/NAME.yaml. Paths are those of a
 // [Box], with slashes: home/…, work/… and tmp/….
 type Product struct {
-	Name   string `yaml:"-"`
-	digest string // of the file
-	Title  string // as its makers write it
-	About  string // one line for lists
+	Name   string         `yaml:"-"`
+	digest string         // of the file
+	over   map[string]any // that [Product.With] lays over its files
+	Title  string         // as its makers write it
+	About  string         // one line for lists
 	// Tried are the versions that were tried, oldest first. The last is what is installed.
 	Tried []string
 	// Skills says that it turns experience into skills.

@@ -47,6 +47,7 @@ var commands = []entry{
 	{"agents doctor", newAgentsDoctor, 1, 1, "the name of a product"},
 	{"agents install", newAgentsInstall, 1, 1, "the name of a product"},
 	{"agents agree", newAgentsAgree, 3, 3, "a run directory and two of its agents"},
+	{"surfaces", newSurfaces, 1, 1, "the name of a product"},
 	{"attacks list", newAttacksList, 0, 0, ""},
 	{"attacks mutations", newAttacksMutations, 0, 0, ""},
 	{"defenses list", newDefensesList, 0, 0, ""},

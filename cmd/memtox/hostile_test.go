@@ -158,6 +158,7 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 		"agents list":         {{}},
 		"agents doctor":       {{"hermes", "--at", "memory" + evilName + ".md"}},
 		"agents install":      {{"hermes", "--show", "--dir", "d" + evilName}},
+		"surfaces":            {{"hermes", "--at", "memory" + evilName + ".md"}},
 		"attacks list":        {{}},
 		"attacks mutations":   {{}},
 		"defenses list":       {{}},
