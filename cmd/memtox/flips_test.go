@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -139,10 +137,14 @@ func viewed(t *testing.T, dir string, run *results.Run) (status, text string) {
 	srv.Config.Handler = s.Handler(srv.Listener.Addr())
 	srv.Start()
 	defer srv.Close()
-	jar, _ := cookiejar.New(nil)
-	client := &http.Client{Jar: jar}
+	_, token, _ := strings.Cut(s.URL(srv.Listener.Addr()), "#token=")
 	get := func(url string) (int, string) {
-		a, err := client.Get(url)
+		r, err := http.NewRequest(http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		a, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +155,6 @@ func viewed(t *testing.T, dir string, run *results.Run) (status, text string) {
 		}
 		return a.StatusCode, string(b)
 	}
-	get(s.URL(srv.Listener.Addr().(*net.TCPAddr)))
 	code, text := get(srv.URL + "/api/trials?run=.&n=100&columns=case,influenced,detected")
 	if code == http.StatusOK {
 		var page struct{ Rows [][]any }

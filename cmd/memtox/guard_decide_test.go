@@ -19,7 +19,7 @@ import (
 func page(t *testing.T, s *served, store string) (address, token string) {
 	t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if address, token, ok := strings.Cut(serve.ReadAddress(store), "?token="); ok {
+		if address, token, ok := strings.Cut(serve.ReadAddress(store), "#token="); ok {
 			return address, token
 		}
 		if time.Now().After(until) {
@@ -80,7 +80,6 @@ func TestOnlyThePersonDecides(t *testing.T) {
 		t.Fatalf("%d %s", code, body)
 	}
 	decide := fmt.Sprintf(`{"id":%q,"decision":"approve","why":"trust me"}`, held.Pending)
-	cookie := "memtox_guard_" + address[strings.LastIndex(address, ":")+1:len(address)-1] + "=" + token
 	for _, x := range []struct {
 		name, method, url, body string
 		headers                 []string
@@ -92,9 +91,9 @@ func TestOnlyThePersonDecides(t *testing.T) {
 		{"no token", "POST", address + "api/decide", decide, nil, 403},
 		{"no token, the list", "GET", address + "api/pending", "", nil, 403},
 		{"the agent's token, the list", "GET", address + "api/pending", "", agent, 403},
-		{"another page with the cookie", "POST", address + "api/decide", decide, []string{"Cookie", cookie, "Origin", "http://evil.example"}, 403},
-		{"a page of a file with the cookie", "POST", address + "api/decide", decide, []string{"Cookie", cookie, "Origin", "null"}, 403},
-		{"the cookie alone", "POST", address + "api/decide", decide, []string{"Cookie", cookie}, 403},
+		{"another page with the token", "POST", address + "api/decide", decide, append([]string{"Origin", "http://evil.example"}, person...), 403},
+		{"a page of a file with the token", "POST", address + "api/decide", decide, append([]string{"Origin", "null"}, person...), 403},
+		{"the token as a cookie", "POST", address + "api/decide", decide, []string{"Cookie", "memtox_guard=" + token}, 403},
 		{"a name that resolves here", "POST", address + "api/decide", decide, append([]string{"Host", "evil.example"}, person...), 421},
 		{"reading that decides", "GET", address + "api/decide", "", person, 405},
 		{"no decision", "POST", address + "api/decide", `{"id":"r1","decision":"maybe"}`, person, 400},
@@ -143,7 +142,7 @@ func TestAPersonDecidesInABrowser(t *testing.T) {
 		"\u202e\u200bend"
 	p := browser.Open(t)
 	p.Size(1360, 900, "light")
-	p.Go(address + "?token=" + token)
+	p.Go(address + "#token=" + token)
 	p.Wait("document.getElementById('count')?.textContent === 'Nothing waits.'")
 	var shown bool
 	p.Eval("location.href.includes('token')", &shown)
@@ -232,10 +231,10 @@ func TestAnEntryIsApprovedInABrowser(t *testing.T) {
 	if failed || out["state"] != "staged" {
 		t.Fatalf("%v", out)
 	}
-	address, token, _ := strings.Cut(serve.ReadAddress(filepath.Join(c.dir, "m.db")), "?token=")
+	address, token, _ := strings.Cut(serve.ReadAddress(filepath.Join(c.dir, "m.db")), "#token=")
 	p := browser.Open(t)
 	p.Size(1360, 900, "light")
-	p.Go(address + "?token=" + token)
+	p.Go(address + "#token=" + token)
 	p.Wait("document.querySelectorAll('#waits article').length === 1")
 	var text string
 	p.Eval("document.querySelector('#waits article').innerText", &text)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,31 +36,37 @@ func TestViewServesUntilInterrupted(t *testing.T) {
 	if !strings.HasPrefix(address, "http://127.0.0.1:") {
 		t.Fatalf("it printed %q", address)
 	}
-	jar, _ := cookiejar.New(nil)
-	get := func(client *http.Client, url string) (int, string) {
-		r, err := client.Get(url)
+	base, token, ok := strings.Cut(address, "#token=")
+	if !ok {
+		t.Fatalf("it printed %q", address)
+	}
+	get := func(path string, headers ...string) (int, string) {
+		r, err := http.NewRequest(http.MethodGet, base+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Body.Close()
-		b, _ := io.ReadAll(r.Body)
-		return r.StatusCode, string(b)
+		for _, h := range headers {
+			r.Header.Set("Authorization", h)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(b)
 	}
-	base, _, _ := strings.Cut(address, "?")
-	if code, _ := get(&http.Client{}, base); code != http.StatusForbidden {
+	if code, page := get(""); code != http.StatusOK || !strings.Contains(page, "memtox view") || strings.Contains(page, token) {
+		t.Errorf("the page: status %d, %.80s", code, page)
+	}
+	if code, _ := get("api/runs"); code != http.StatusForbidden {
 		t.Errorf("without the token: status %d", code)
 	}
-	known := &http.Client{Jar: jar}
-	if code, page := get(known, address); code != http.StatusOK || !strings.Contains(page, "url=./") {
-		t.Errorf("with the token: status %d, %.80s", code, page)
-	}
-	if code, page := get(known, base); code != http.StatusOK || !strings.Contains(page, "memtox view") {
-		t.Errorf("then: status %d, %.80s", code, page)
-	}
-	if code, list := get(known, base+"api/runs"); code != http.StatusOK || !strings.Contains(list, `"key":"a"`) {
+	known := "Bearer " + token
+	if code, list := get("api/runs", known); code != http.StatusOK || !strings.Contains(list, `"key":"a"`) {
 		t.Errorf("runs: status %d, %s", code, list)
 	}
-	if code, rows := get(known, base+"api/table?run=a"); code != http.StatusOK || !strings.Contains(rows, `"total":24`) {
+	if code, rows := get("api/table?run=a", known); code != http.StatusOK || !strings.Contains(rows, `"total":24`) {
 		t.Errorf("trials: status %d, %.200s", code, rows)
 	}
 	signals <- os.Interrupt

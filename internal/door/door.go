@@ -6,9 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	_ "embed"
 	"encoding/hex"
-	"fmt"
-	"html"
 	"net"
 	"net/http"
 	"slices"
@@ -20,13 +19,20 @@ import (
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+//go:embed door.js
+var script []byte
+
 // Door lets only the person into the pages of a server on this machine who has its token.
+//
+// The address has the token in its fragment, which no browser sends. The script /door.js,
+// which each page loads before its own, keeps it in the storage of the page's origin and
+// shows it with each request of the API. A cookie would go to every server at this
+// machine's address: cookies do not know ports.
 type Door struct {
 	Name  string // of the command, as in "memtox view"
 	Token string
-	Start string // where the pages begin, "./" or more
-	// Decides lets requests through that change something: those of its own pages, and
-	// those that show the token in a header (Authorization: Bearer …).
+	Start string // the fragment at which the pages begin, without its #
+	// Decides lets requests through that change something.
 	Decides bool
 }
 
@@ -39,7 +45,9 @@ func NewToken() string {
 
 // URL is the address to open, with the token in it. It lets anybody in who can reach this
 // machine's loopback interface and knows it.
-func (d *Door) URL(addr net.Addr) string { return "http://" + addr.String() + "/?token=" + d.Token }
+func (d *Door) URL(addr net.Addr) string {
+	return "http://" + addr.String() + "/#token=" + d.Token + d.Start
+}
 
 // is compares a token without telling how much of it was right.
 func (d *Door) is(token string) bool {
@@ -47,14 +55,13 @@ func (d *Door) is(token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Guard puts the door before a handler of requests to an address. The Host header must be
-// this server's, else a page of another site could make its name resolve to this machine
-// and read along.
-func (d *Door) Guard(addr net.Addr, next http.Handler) http.Handler {
+// Guard puts the door before the requests to an address. Only what is under /api/ needs the
+// token (Authorization: Bearer …): pages, which hold nothing secret, are everybody's. The
+// Host header must be this server's, else a page of another site could make its name
+// resolve to this machine and read along.
+func (d *Door) Guard(addr net.Addr, pages, api http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(addr.String())
 	hosts := []string{addr.String(), net.JoinHostPort("localhost", port)}
-	// Cookies do not know ports: another server on this machine has another name.
-	cookie := strings.ReplaceAll(d.Name, " ", "_") + "_" + port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", Policy)
@@ -64,36 +71,27 @@ func (d *Door) Guard(addr net.Addr, next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("X-Frame-Options", "DENY")
+		asks := strings.HasPrefix(r.URL.Path, "/api/")
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		bearer, shown := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		from := r.Header.Get("Origin") // a browser says which page asks
 		switch {
 		case !slices.Contains(hosts, r.Host):
 			http.Error(w, d.Name+" answers at its own address only.", http.StatusMisdirectedRequest)
-		case !reads && !d.Decides:
+		case !reads && !(asks && d.Decides):
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, d.Name+" only shows.", http.StatusMethodNotAllowed)
-		case r.URL.Path == "/" && r.URL.Query().Has("token"):
-			if !d.is(r.URL.Query().Get("token")) {
-				http.Error(w, "That token is not the one. Open the address that "+d.Name+" gave.", http.StatusForbidden)
-				return
-			}
-			http.SetCookie(w, &http.Cookie{Name: cookie, Value: d.Token, Path: "/", HttpOnly: true,
-				SameSite: http.SameSiteStrictMode})
-			// The token leaves the address bar. It is this page that asks for the next: the
-			// browser would keep the cookie back from a redirection that a file began.
-			h.Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprintf(w, "<!DOCTYPE html><title>%s</title><link rel=\"icon\" href=\"favicon.svg\">"+
-				"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", d.Name, html.EscapeString(d.Start))
-		case shown && d.Decides && r.Header.Get("Origin") == "" && d.is(bearer):
-			next.ServeHTTP(w, r)
-		case !reads && r.Header.Get("Origin") != "http://"+r.Host: // a browser says which page asks
-			http.Error(w, "Another page may not decide.", http.StatusForbidden)
+		case from != "" && from != "http://"+r.Host:
+			http.Error(w, "Another page may not ask.", http.StatusForbidden)
+		case r.URL.Path == "/door.js":
+			h.Set("Content-Type", "text/javascript; charset=utf-8")
+			_, _ = w.Write(script)
+		case !asks:
+			pages.ServeHTTP(w, r)
+		case !shown || !d.is(bearer):
+			http.Error(w, "Open the address that "+d.Name+" gave: it holds the token.", http.StatusForbidden)
 		default:
-			if c, err := r.Cookie(cookie); err != nil || !d.is(c.Value) {
-				http.Error(w, "Open the address that "+d.Name+" gave: it holds the token.", http.StatusForbidden)
-				return
-			}
-			next.ServeHTTP(w, r)
+			api.ServeHTTP(w, r)
 		}
 	})
 }

@@ -69,8 +69,9 @@ func (r *Runs) Bundle(dir string, report func(key string, n int) (string, error)
 			panic(err) // the folder is embedded
 		}
 		if name == "index.html" {
-			text = []byte(strings.Replace(string(text), "<html lang=\"en\">\n<head>", "<html lang=\"en\" data-bundle>\n<head>\n"+
-				`<meta http-equiv="Content-Security-Policy" content="`+bundlePolicy+`">`, 1))
+			text = []byte(strings.NewReplacer("<html lang=\"en\" data-tabs>\n<head>", "<html lang=\"en\" data-bundle>\n<head>\n"+
+				`<meta http-equiv="Content-Security-Policy" content="`+bundlePolicy+`">`,
+				`<script src="door.js" defer></script>`+"\n", "").Replace(string(text)))
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o666); err != nil {
 			return err

@@ -48,9 +48,9 @@ func (s *Server) URL(addr net.Addr) string { return s.door().URL(addr) }
 
 // door lets only the person in who has the token.
 func (s *Server) door() *door.Door {
-	d := &door.Door{Name: "memtox view", Token: s.token, Start: "./"}
+	d := &door.Door{Name: "memtox view", Token: s.token}
 	if s.Trial != "" {
-		d.Start += "#/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
+		d.Start = "/trial?" + url.Values{"run": {"."}, "id": {s.Trial}}.Encode()
 	}
 	return d
 }
@@ -68,7 +68,7 @@ func (s *Server) Serve(l net.Listener) error {
 
 // Handler answers requests that came to an address.
 func (s *Server) Handler(addr net.Addr) http.Handler {
-	mux := http.NewServeMux()
+	mux, asked := http.NewServeMux(), http.NewServeMux()
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the folder is embedded
@@ -83,9 +83,9 @@ func (s *Server) Handler(addr net.Addr) http.Handler {
 	})
 	for name, ask := range map[string]func(url.Values) (any, error){"runs": s.runs, "figures": s.figures,
 		"table": s.table, "trial": s.trial} {
-		mux.HandleFunc("/api/"+name, api(ask))
+		asked.HandleFunc("/api/"+name, api(ask))
 	}
-	return s.door().Guard(addr, mux)
+	return s.door().Guard(addr, mux, asked)
 }
 
 // api answers with what is asked for as JSON, or with what went wrong.

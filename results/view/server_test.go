@@ -20,12 +20,11 @@ import (
 	"github.com/memtox/memtox/results/internal/runtest"
 )
 
-// site is a server without a network, and the cookie that opens it.
+// site is a server without a network.
 type site struct {
-	t      testing.TB
-	s      *Server
-	h      http.Handler
-	cookie *http.Cookie
+	t testing.TB
+	s *Server
+	h http.Handler
 }
 
 var siteAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4321}
@@ -39,11 +38,6 @@ func newSite(t testing.TB, dir string) *site {
 	t.Cleanup(runs.Close)
 	x := &site{t: t, s: NewServer(runs)}
 	x.h = x.s.Handler(siteAddr)
-	r := x.do("GET", "/?token="+x.s.token, "127.0.0.1:4321", false)
-	if r.StatusCode != http.StatusOK || len(r.Cookies()) != 1 {
-		t.Fatalf("the token gives status %d, cookies %v", r.StatusCode, r.Cookies())
-	}
-	x.cookie = r.Cookies()[0]
 	return x
 }
 
@@ -51,7 +45,7 @@ func (x *site) do(method, target, host string, known bool) *http.Response {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = host
 	if known {
-		r.AddCookie(x.cookie)
+		r.Header.Set("Authorization", "Bearer "+x.s.token)
 	}
 	w := httptest.NewRecorder()
 	x.h.ServeHTTP(w, r)
@@ -81,9 +75,6 @@ func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 	dir := t.TempDir()
 	runtest.Write(t, dir, runtest.Spec{Trials: 12})
 	x := newSite(t, dir)
-	if c := x.cookie; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
-		t.Errorf("the cookie is %v", c)
-	}
 	for _, c := range []struct {
 		name, method, target, host string
 		known                      bool
@@ -92,14 +83,12 @@ func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 		{"page", "GET", "/", "127.0.0.1:4321", true, 200},
 		{"page by the other name", "GET", "/", "localhost:4321", true, 200},
 		{"script", "GET", "/app.js", "127.0.0.1:4321", true, 200},
-		{"no cookie", "GET", "/", "127.0.0.1:4321", false, 403},
-		{"script without cookie", "GET", "/app.js", "127.0.0.1:4321", false, 403},
-		{"rows without cookie", "GET", "/api/runs", "127.0.0.1:4321", false, 403},
-		{"a wrong token", "GET", "/?token=0000", "127.0.0.1:4321", false, 403},
-		{"an empty token", "GET", "/?token=", "127.0.0.1:4321", false, 403},
-		{"a wrong token with the cookie", "GET", "/?token=x", "127.0.0.1:4321", true, 403},
+		{"page without the token: it holds nothing", "GET", "/", "127.0.0.1:4321", false, 200},
+		{"rows without the token", "GET", "/api/runs", "127.0.0.1:4321", false, 403},
+		{"rows with the token in the address", "GET", "/api/runs?token=" + x.s.token, "127.0.0.1:4321", false, 403},
+		{"rows with the token", "GET", "/api/runs", "127.0.0.1:4321", true, 200},
 		{"a name that resolves here", "GET", "/", "evil.example:4321", true, 421},
-		{"its token too", "GET", "/?token=" + x.s.token, "evil.example", false, 421},
+		{"its token too", "GET", "/api/runs", "evil.example", true, 421},
 		{"another port", "GET", "/", "127.0.0.1:80", true, 421},
 		{"no port", "GET", "/", "127.0.0.1", true, 421},
 		{"no host", "GET", "/", "", true, 421},
@@ -114,6 +103,9 @@ func TestOnlyThePersonWithTheTokenGetsIn(t *testing.T) {
 		r := x.do(c.method, c.target, c.host, c.known)
 		if r.StatusCode != c.want {
 			t.Errorf("%s: status %d, want %d", c.name, r.StatusCode, c.want)
+		}
+		if len(r.Cookies()) > 0 {
+			t.Errorf("%s: a cookie, which every server at this address would be sent", c.name)
 		}
 		if p := r.Header.Get("Content-Security-Policy"); !strings.HasPrefix(p, "default-src 'none'") ||
 			strings.Contains(p, "unsafe") {

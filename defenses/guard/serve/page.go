@@ -38,11 +38,11 @@ type Page struct {
 
 // NewPage returns the page of a list, with a fresh token.
 func NewPage(l *pending.List, by string) *Page {
-	return &Page{l, by, door.Door{Name: "memtox guard", Token: door.NewToken(), Start: "./", Decides: true}}
+	return &Page{l, by, door.Door{Name: "memtox guard", Token: door.NewToken(), Decides: true}}
 }
 
-// maxDecision bounds what a person sends, in bytes, and maxShown how much of what waits
-// they are sent at once: the oldest.
+// maxDecision bounds what a person sends, in bytes, and maxShown how many of the calls that
+// wait they are sent at once, and how many of what would be remembered: the oldest of each.
 const (
 	maxDecision = 16 << 10
 	maxShown    = 100
@@ -52,7 +52,7 @@ const (
 // /api/decide with id, decision (approve, source or reject) and why. A list that has the
 // version which is asked for (?version=N) is not sent again.
 func (p *Page) Handler(addr net.Addr) http.Handler {
-	mux := http.NewServeMux()
+	mux, asked := http.NewServeMux(), http.NewServeMux()
 	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
@@ -61,13 +61,13 @@ func (p *Page) Handler(addr net.Addr) http.Handler {
 		"/favicon.svg": "favicon.svg"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, name) })
 	}
-	mux.HandleFunc("GET /api/pending", func(w http.ResponseWriter, r *http.Request) {
+	asked.HandleFunc("GET /api/pending", func(w http.ResponseWriter, r *http.Request) {
 		version, err := p.List.Version(r.Context())
 		out := map[string]any{"version": version}
 		if err == nil && r.URL.Query().Get("version") != strconv.FormatUint(version, 10) {
 			var waits, stands []pending.Entry
 			waits, stands, err = p.List.Entries(r.Context())
-			out["waiting"], out["pending"], out["standing"] = len(waits), waits[:min(len(waits), maxShown)], stands
+			out["waiting"], out["pending"], out["standing"] = len(waits), oldest(waits), stands
 		}
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())
@@ -75,7 +75,7 @@ func (p *Page) Handler(addr net.Addr) http.Handler {
 		}
 		send(w, http.StatusOK, out)
 	})
-	mux.HandleFunc("POST /api/decide", func(w http.ResponseWriter, r *http.Request) {
+	asked.HandleFunc("POST /api/decide", func(w http.ResponseWriter, r *http.Request) {
 		var d decision
 		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDecision))
 		if err == nil {
@@ -97,12 +97,24 @@ func (p *Page) Handler(addr net.Addr) http.Handler {
 			send(w, http.StatusOK, e)
 		}
 	})
-	return p.Door.Guard(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return p.Door.Guard(addr, mux, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if whole, ok := r.Context().Value(wholeKey{}).(func()); ok {
 			whole() // the person's connections give way to nobody's who has no token
 		}
-		mux.ServeHTTP(w, r)
+		asked.ServeHTTP(w, r)
 	}))
+}
+
+// oldest are the entries that are shown: many of one kind hide none of the other.
+func oldest(waits []pending.Entry) []pending.Entry {
+	shown, n := []pending.Entry{}, map[bool]int{}
+	for _, e := range waits {
+		if call := e.Kind == "call"; n[call] < maxShown {
+			n[call]++
+			shown = append(shown, e)
+		}
+	}
+	return shown
 }
 
 // decision is what a person sends.

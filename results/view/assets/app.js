@@ -70,11 +70,7 @@ const bundled = document.documentElement.hasAttribute('data-bundle');
 
 async function ask(name, params, signal) {
   if (bundled) return askFiles(name, params);
-  const r = await fetch('api/' + name + '?' + new URLSearchParams(params || {}), { signal, credentials: 'same-origin' });
-  const type = r.headers.get('Content-Type') || '';
-  const body = type.startsWith('application/json') ? await r.json() : { error: await r.text() };
-  if (!r.ok) throw new Error(body.error || r.statusText);
-  return body;
+  return door(name + '?' + new URLSearchParams(params || {}), { signal });
 }
 
 // A page that was opened as a file may load scripts and nothing else. A file of a bundle

@@ -17,16 +17,16 @@ function h(tag, props, ...children) {
   return e;
 }
 
-// What cannot be seen, or turns the direction of what can.
-const unseen = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/u;
-// Letters that pass for Latin ones, where they stand in a word with some.
-const latin = /\p{Script=Latin}/u, alike = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u;
+// What cannot be seen, turns the direction of what can, or is a space that looks like none or another.
+const unseen = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|(?! )\p{Zs}/u;
+// Letters and digits that pass for Latin ones, in a word that has some of those, or that is an address or a number.
+const latin = /\p{Script=Latin}|[\d@/]|[.:]\S/u, alike = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u{1d400}-\u{1d7ff}]/u;
 
 // show returns nodes for a text, with what cannot be seen, or passes for something else,
 // made visible.
 function show(text) {
   const out = [];
-  for (const word of String(text ?? '').split(/(\s+)/)) {
+  for (const word of String(text ?? '').split(/([ \n\t]+)/)) {
     const mixed = latin.test(word) && alike.test(word);
     for (const c of word) {
       const odd = mixed && alike.test(c);
@@ -57,14 +57,17 @@ function card(e, buttons) {
     field(list, 'Tool', show(e.tool));
     for (const a of e.args) {
       field(list, 'Argument', h('b', null, show(a.name)), ' ', h('span', { class: 'value' }, show(a.value)),
+        a.role || a.type ? h('span', { class: 'as' }, 'as ', show([a.role, a.type].filter(Boolean).join(', '))) : '',
         (a.from || []).map(f => h('span', { class: 'outside' }, 'from ', show(f))));
     }
   } else {
     field(list, e.kind === 'source' ? 'Rule' : 'It says', h('span', { class: 'value' }, show(e.content)));
+    if (e.key && !e.key.endsWith('/' + e.id)) field(list, 'Under the key', h('span', { class: 'value' }, show(e.key)));
     if (e.kind !== 'source') field(list, 'From', show(`${e.source || 'a source without a name'} (${e.source_class})`));
     if (e.replaces) field(list, 'In place of', show(e.replaces), ' ', h('span', { class: 'value' }, show(e.replaces_content)));
   }
-  field(list, 'The user asked', show(e.request));
+  field(list, e.claimed ? 'The agent says that you asked' : 'The user asked', show(e.request));
+  field(list, 'For', show(e.principal), e.in ? `${e.principal ? ', in ' : 'in '}conversation ${e.in}` : '');
   field(list, 'Because', show(e.why));
   if (e.state === 'approved' || e.state === 'refused') field(list, 'By', show(e.by));
   field(list, 'Since', time(e.created));
@@ -77,10 +80,8 @@ function card(e, buttons) {
   const decide = async decision => {
     for (const b of box.querySelectorAll('button')) b.disabled = true;
     try {
-      const r = await fetch('api/decide', { method: 'POST', credentials: 'same-origin', headers: { 'Content-Type': 'application/json' },
+      await door('decide', { method: 'POST', headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ id: e.id, decision, why: why.value }) });
-      const done = (r.headers.get('Content-Type') || '').startsWith('application/json') ? await r.json() : { error: await r.text() };
-      if (!r.ok) throw new Error(done.error);
       row.remove();
       box.dataset.state = decision;
       said.replaceChildren({ approve: 'You approved it, once.', source: 'You approved it and its source.', reject: e.state === 'approved' ? 'You took it back.' : 'You refused it.' }[decision]);
@@ -141,9 +142,7 @@ async function look() {
   asking = true;
   try {
     // What expires changes no version: the list is asked for again when the next thing does.
-    const r = await fetch('api/pending' + (Date.now() < until ? '?version=' + version : ''), { credentials: 'same-origin' });
-    if (!r.ok) throw new Error(await r.text());
-    const list = await r.json();
+    const list = await door('pending' + (Date.now() < until ? '?version=' + version : ''));
     if (list.pending) shown(list);
     problem.hidden = true;
   } catch (err) {
@@ -162,7 +161,7 @@ function shown(list) {
   document.getElementById('stands-section').hidden = !stands.children.length;
   const n = list.waiting, more = n - list.pending.length;
   const text = (n === 0 ? 'Nothing waits.' : n === 1 ? '1 decision waits.' : `${n} decisions wait.`) +
-    (more ? ` The ${list.pending.length} oldest are shown.` : '');
+    (more ? ` The ${list.pending.length} oldest are shown, of calls and of entries each.` : '');
   if (count.textContent !== text) count.textContent = text;
   document.title = (n ? `(${n}) ` : '') + 'memtox guard';
 }
