@@ -106,7 +106,8 @@ func (o *guardServe) addStore(c *cobra.Command) {
 		"machine; port 0 takes a free one")
 	fs.DurationVar(&o.pending.Keep, "pending-for", pending.DefaultKeep, "How long a call waits for a person, may be "+
 		"made once it is approved, and stays refused")
-	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most writes and calls that wait for a person")
+	fs.IntVar(&o.pending.Most, "max-pending", pending.DefaultMost, "Most calls that wait for a person, and most things that would be "+
+		"remembered")
 	fs.StringVar(&o.key, "key", "", "`FILE` with the key that signs, made if it is missing (left out: STORE.guard-key, "+
 		"or a key of the process)")
 	fs.DurationVar(&o.sealEvery, "seal-every", serve.DefaultSealEvery,

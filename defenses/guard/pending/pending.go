@@ -17,6 +17,10 @@
 // A held call is a record of the store like those of a memory. So it survives a kill, the
 // journal says who decided and why, and `memtox memory timeline` shows it. What a person
 // agreed to is signed: whoever can write the file and has no key cannot agree to anything.
+// An agreement says which of its record's versions it is, so that one that was used or
+// taken back does not come back by setting its state: not by a new version, nor by another
+// state of an old one. Who goes further and takes versions out of the journal can bring one
+// back; the journal is then not what its head says, and `memtox memory verify` finds it.
 package pending
 
 import (
@@ -28,9 +32,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/world"
@@ -66,10 +72,12 @@ type Options struct {
 	// Keep is how long a call waits, how long it may be made once it is approved, and how
 	// long a refusal stands; 0 is DefaultKeep.
 	Keep time.Duration
-	// Most bounds what waits, and Bytes a call with its arguments; 0 is DefaultMost and
-	// DefaultBytes. What is beyond them is not held, and may not go ahead.
+	// Most bounds the calls that wait, and what waits to be remembered, each for itself;
+	// Bytes bounds what is kept of one, in JSON. 0 is DefaultMost and DefaultBytes. What is
+	// beyond them is not held, and may not go ahead.
 	Most, Bytes int
-	// Told is told of what became of every call that was asked about; nil is nobody.
+	// Told is told of what became of every call that was asked about; nil is nobody. It may
+	// take its time: it holds up whoever asked, and nobody else.
 	Told func(Event)
 }
 
@@ -83,12 +91,13 @@ type Event struct {
 // List is what waits for a person in a store. It is safe for concurrent use, and several
 // processes may have one store.
 type List struct {
-	store  *store.History
-	o      Options
-	memory *signed.Signer // of the records of a memory
+	store *store.History
+	o     Options
+	asks  sync.Mutex // one question at a time
 
-	mu     sync.Mutex
-	signer *signed.Signer
+	signing sync.Mutex     // of both signers; nothing else is waited for under it
+	memory  *signed.Signer // of the records of a memory
+	signer  *signed.Signer
 }
 
 // Agent is the name whose key signs the records of a memory that is served.
@@ -104,10 +113,18 @@ func New(s *store.History, o Options) *List {
 	return &List{store: s, o: o, memory: o.Keys.Signer(Agent), signer: o.Keys.Memory("pending").Signer("person")}
 }
 
-// Asker is the side of the agent, which can ask and decide nothing.
+// Asker is the side of the agent, which can ask and decide nothing. A [List] says what its
+// methods do.
 type Asker interface {
 	Ask(ctx context.Context, c Call) (Answer, error)
+	Act(ctx context.Context, of string, c *memory.Call, v memory.Verdict) (memory.Verdict, Held, error)
+	Write(ctx context.Context, of string, p *memory.Proposal, v memory.Verdict,
+		approve func(memory.Record) memory.Record) (memory.Verdict, Held, error)
+	Remembers(ctx context.Context, r *memory.Record) (rule string, ok bool, err error)
+	Room(ctx context.Context) (bool, error)
 }
+
+var _ Asker = (*List)(nil)
 
 // Call is what an agent wants to do and a policy wants confirmed.
 type Call struct {
@@ -120,8 +137,9 @@ type Call struct {
 	Write bool   `json:"write,omitempty"`
 	Tool  string `json:"tool"`
 	Args  []Arg  `json:"args,omitempty"`
-	// Request is what the user asked for, in his words or the agent's.
+	// Request is what the user asked for. Claimed says that the agent alone says so.
 	Request string `json:"request,omitempty"`
+	Claimed bool   `json:"claimed,omitempty"`
 	// Sources are where that comes from which has to be confirmed.
 	Sources []memory.Origin `json:"sources,omitempty"`
 	Why     []string        `json:"why,omitempty"` // a line each, for the person
@@ -157,10 +175,30 @@ type Answer struct {
 	Why string // for the agent, in a sentence
 }
 
+// Claims is a context in which what the user asked for is the agent's word alone.
+func Claims(ctx context.Context) context.Context { return context.WithValue(ctx, claimsKey{}, true) }
+
+type claimsKey struct{}
+
+// Forgotten is where words come from of which nobody can tell any more where from. It is
+// no source that could be approved.
+var Forgotten = memory.Origin{Class: memory.External, Medium: memory.MCP, Source: "earlier in the conversation"}
+
+// maxSources bounds the sources of a call that is held.
+const maxSources = 64
+
 // body is what the record of a call says.
 type body struct {
 	Call
+	In   string        `json:"in,omitempty"` // a short name for Of
 	Keep time.Duration `json:"keep"`
+}
+
+// within is a short name for a memory or conversation, by which a person tells it from
+// others.
+func within(of string) string {
+	sum := sha256.Sum256([]byte("memtox conversation 1\x00" + of))
+	return hex.EncodeToString(sum[:4])
 }
 
 // kept are the types whose values have one spelling; every other value is compared as it
@@ -198,8 +236,9 @@ func (c *Call) key() string {
 	for i := range c.Args {
 		args[i] = [4]string{c.Args[i].Name, c.Args[i].Type, string(c.Args[i].Role), c.Args[i].form()}
 	}
-	slices.SortStableFunc(args, func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
-	b := []byte("memtox held call 2\x00")
+	// Arguments of one name stay in their order, which may mean something.
+	slices.SortStableFunc(args, func(a, b [4]string) int { return cmp.Compare(a[0], b[0]) })
+	b := []byte("memtox held call 3\x00")
 	for _, s := range []string{c.Of, c.Principal, kind(c.Write), c.Tool} {
 		b = wire.AppendField(b, s)
 	}
@@ -208,8 +247,20 @@ func (c *Call) key() string {
 			b = wire.AppendField(b, s)
 		}
 	}
+	if c.Write { // what a person agreed to was from there
+		for _, o := range c.Sources {
+			b = appendOrigin(b, o)
+		}
+	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+func appendOrigin(b []byte, o memory.Origin) []byte {
+	for _, s := range []string{o.Class.String(), string(o.Medium), o.Source} {
+		b = wire.AppendField(b, s)
+	}
+	return b
 }
 
 func kind(write bool) string {
@@ -219,32 +270,37 @@ func kind(write bool) string {
 	return "call"
 }
 
-func (c *Call) size() int {
-	n := len(c.Tool) + len(c.Principal) + len(c.Request)
-	for _, a := range c.Args {
-		n += len(a.Name) + len(a.Value) + len(a.Type)
-	}
-	return n
-}
-
 // Ask implements [Asker]. A call that a person agreed to passes once.
 func (l *List) Ask(ctx context.Context, c Call) (Answer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.asks.Lock()
 	a, err := l.ask(ctx, &c)
+	l.asks.Unlock()
 	if err != nil {
 		return Answer{}, fmt.Errorf("asking whether a person has agreed to %s: %w", text.Clip(c.Tool, 80), err)
 	}
-	if l.o.Told != nil {
-		l.o.Told(Event{ID: a.ID, Tool: c.Tool, Answer: a.State, Why: a.Why})
-	}
+	l.tell(Event{ID: a.ID, Tool: c.Tool, Answer: a.State, Why: a.Why})
 	return a, nil
 }
 
+func (l *List) tell(e Event) {
+	if l.o.Told != nil {
+		l.o.Told(e)
+	}
+}
+
 func (l *List) ask(ctx context.Context, c *Call) (Answer, error) {
-	if c.size() > l.o.Bytes {
-		return Answer{State: Full, Why: fmt.Sprintf("it has %d bytes, more than the %d that a person is shown", c.size(),
-			l.o.Bytes)}, nil
+	full := func(format string, args ...any) (Answer, error) {
+		return Answer{State: Full, Why: fmt.Sprintf(format, args...)}, nil
+	}
+	if len(c.Sources) > maxSources {
+		return full("it comes from more than %d sources", maxSources)
+	}
+	said, err := json.Marshal(body{*c, within(c.Of), l.o.Keep})
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(said) > l.o.Bytes {
+		return full("it has %d bytes, more than the %d that a person is shown", len(said), l.o.Bytes)
 	}
 	key := c.key()
 	rule, covered, err := l.covered(ctx, c.Principal, ruleFor(c), c.Sources)
@@ -252,88 +308,116 @@ func (l *List) ask(ctx context.Context, c *Call) (Answer, error) {
 		return Answer{}, err
 	}
 	if covered {
-		_, err := l.put(ctx, c, key, memory.Retired, "passed: its source is approved by "+rule)
+		_, err := l.put(ctx, c, key, string(said), memory.Retired, "passed: its source is approved by "+rule)
 		return Answer{State: Passes, ID: rule, Why: "its source is approved"}, err
 	}
+	for changed := true; changed; {
+		var a Answer
+		if a, changed, err = l.stands(ctx, key); err != nil || a.State != "" {
+			return a, err
+		}
+	}
+	calls, entries, err := l.waiting(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	if n := map[bool]int{false: calls, true: entries}[c.Write]; n >= l.o.Most {
+		return full("%d wait for a person already", n)
+	}
+	id, err := l.put(ctx, c, key, string(said), memory.Held, "held: the policy wants it confirmed")
+	return Answer{State: Waits, ID: id, Why: waits(id)}, err
+}
+
+// stands is what was decided about a call, or that it waits; no answer where nothing is
+// there. changed says that somebody decided meanwhile, and that it is to be asked again.
+func (l *List) stands(ctx context.Context, key string) (a Answer, changed bool, err error) {
 	var all []store.Version // more than one where two processes were asked at once
 	for v, err := range l.store.Versions(ctx, store.Filter{Store: CallStore, Key: key, Current: true,
 		States: []memory.State{memory.Live, memory.Held, memory.Quarantined}}) {
 		if err != nil {
-			return Answer{}, err
+			return a, false, err
 		}
 		all = append(all, v)
 	}
 	slices.SortStableFunc(all, func(a, b store.Version) int { return cmp.Compare(a.Record.State, b.Record.State) })
 	for _, v := range all {
-		why := ""
+		id, why := v.Record.ID, "it is not what was held"
+		b, _ := read(&v.Record)
 		switch {
-		case l.signer.Verify(&v.Record) != "":
-			why = "it is not what was held"
-		case l.late(&v):
+		case !l.mine(&v.Record):
+		case l.late(&v, &b):
 			why = lateWhy(&v.Record)
 		case v.Record.State == memory.Held:
-			return Answer{State: Waits, ID: v.Record.ID, Why: waits(v.Record.ID)}, nil
+			return Answer{State: Waits, ID: id, Why: waits(id)}, false, nil
 		case v.Record.State == memory.Quarantined:
-			return Answer{State: Refused, ID: v.Record.ID, Why: fmt.Sprintf("a person refused it as %s: %s", v.Record.ID,
-				text.Clip(v.Why, 200))}, nil
-		case v.Record.Scope == memory.ToolActionAllowed:
-			mine, err := l.take(ctx, v.Record)
+			return Answer{State: Refused, ID: id, Why: fmt.Sprintf("a person refused it as %s: %s", id, text.Clip(v.Why, 200))},
+				false, nil
+		default:
+			agreed, err := l.agreed(ctx, &v.Record)
 			if err != nil {
-				return Answer{}, err
+				return a, false, err
 			}
-			if mine {
-				return Answer{State: Passes, ID: v.Record.ID, Why: "a person agreed to it as " + v.Record.ID}, nil
+			if agreed {
+				mine, err := l.retire(ctx, &v, memory.CauseWrite, "passed: a person agreed to it")
+				if mine {
+					a = Answer{State: Passes, ID: id, Why: "a person agreed to it as " + id}
+				}
+				return a, !mine, err
 			}
-			continue // another process was quicker
 		}
-		if err := l.end(ctx, v.Record, cmp.Or(why, "it is not what was held")); err != nil {
-			return Answer{}, err
+		if done, err := l.retire(ctx, &v, memory.CauseRetire, why); err != nil || !done {
+			return a, true, err
 		}
 	}
-	n, err := l.waiting(ctx)
-	if err != nil {
-		return Answer{}, err
-	}
-	if n >= l.o.Most {
-		return Answer{State: Full, Why: fmt.Sprintf("%d wait for a person already", n)}, nil
-	}
-	id, err := l.put(ctx, c, key, memory.Held, "held: the policy wants it confirmed")
-	return Answer{State: Waits, ID: id, Why: waits(id)}, err
+	return a, false, nil
 }
 
 func waits(id string) string {
 	return "it is held as " + id + " until a person decides; ask again once they have"
 }
 
-// waiting counts what waits for a decision, and ends calls that have waited too long.
-// Where too much waits, entries of a memory that no session sees give way as well once
-// they have waited as long as a call may: somebody who floods it shuts nobody out for ever.
-func (l *List) waiting(ctx context.Context) (n int, err error) {
-	var late, unseen []memory.Record
+// waiting counts the calls that wait for a decision, and what waits to be remembered, and
+// ends calls that have waited too long. Neither can fill the other's room. Where too much
+// waits, entries of a memory that no session sees give way as well once they have waited as
+// long as a call may: somebody who floods it shuts nobody out for ever.
+func (l *List) waiting(ctx context.Context) (calls, entries int, err error) {
+	type ending struct {
+		store.Version
+		why string
+	}
+	var late, unseen []ending
 	for v, err := range l.store.Versions(ctx, store.Filter{Current: true,
 		States: []memory.State{memory.Staged, memory.Held, memory.Quarantined}}) {
-		switch r := &v.Record; {
-		case err != nil:
-			return 0, err
-		case r.Store == CallStore && l.late(&v):
-			late = append(late, *r)
-		case waitsNow(&v):
-			n++
+		if err != nil {
+			return 0, 0, err
+		}
+		r, b := &v.Record, body{}
+		if r.Store == CallStore {
+			b, _ = read(r)
+		}
+		switch {
+		case r.Store == CallStore && l.late(&v, &b):
+			late = append(late, ending{v, lateWhy(r)})
+		case !waitsNow(&v):
+		case r.Store == CallStore && !b.Write:
+			calls++
+		default:
+			entries++
 			if r.Store != CallStore && !r.State.Visible() && !l.o.Now().Before(v.At.Add(l.o.Keep)) {
-				unseen = append(unseen, *r)
+				unseen = append(unseen, ending{v, lateWhy(r)})
 			}
 		}
 	}
-	if n >= l.o.Most {
+	if entries >= l.o.Most {
 		late = append(late, unseen...)
-		n -= len(unseen)
+		entries -= len(unseen)
 	}
-	for _, r := range late {
-		if err := l.end(ctx, r, lateWhy(&r)); err != nil {
-			return 0, err
+	for _, e := range late {
+		if _, err := l.retire(ctx, &e.Version, memory.CauseRetire, e.why); err != nil { // or somebody has decided meanwhile
+			return 0, 0, err
 		}
 	}
-	return n, nil
+	return calls, entries, nil
 }
 
 // waitsNow reports whether a version is one that somebody should decide about: not what
@@ -349,9 +433,8 @@ func waitsNow(v *store.Version) bool {
 }
 
 // late reports whether a call has been as it is for longer than it is kept.
-func (l *List) late(v *store.Version) bool {
-	b, err := read(&v.Record)
-	return err == nil && !l.o.Now().Before(v.At.Add(b.Keep))
+func (l *List) late(v *store.Version, b *body) bool {
+	return b.Keep > 0 && !l.o.Now().Before(v.At.Add(b.Keep))
 }
 
 func lateWhy(r *memory.Record) string {
@@ -370,58 +453,85 @@ func read(r *memory.Record) (b body, err error) {
 }
 
 // put stores a call.
-func (l *List) put(ctx context.Context, c *Call, key string, as memory.State, why string) (id string, err error) {
-	b, err := json.Marshal(body{*c, l.o.Keep})
-	if err != nil {
-		return "", err
-	}
-	r := memory.Record{Store: CallStore, Key: key, Text: string(b), Principal: c.Principal, State: as,
-		Scope: memory.ContextOnly}
+func (l *List) put(ctx context.Context, c *Call, key, said string, as memory.State, why string) (id string, err error) {
+	r := memory.Record{Store: CallStore, Key: key, Text: said, Principal: c.Principal, State: as, Scope: memory.ContextOnly}
 	if len(c.Sources) > 0 {
 		r.Origin = c.Sources[0]
 		for _, o := range c.Sources {
 			r.Lineage = append(r.Lineage, memory.Link{Origin: o})
 		}
 	}
-	return l.add(ctx, r, memory.CauseWrite, "memtox", why)
-}
-
-func (l *List) add(ctx context.Context, r memory.Record, cause memory.Cause, by, why string) (id string, err error) {
-	if r.ID, err = l.store.NextID(ctx); err != nil {
+	if err := l.name(ctx, &r); err != nil {
 		return "", err
 	}
-	r.Created, r.Version = l.o.Now(), 1
-	r.ValidFrom = r.Created
-	r.Signature, r.SignedBy = l.signer.Sign(r)
-	_, err = l.store.Commit(ctx, &memory.Batch{At: r.Created, Cause: cause, Route: memory.RouteOperator, By: by, Why: why,
-		Records: []memory.Record{r}})
+	_, err = l.store.Commit(ctx, &memory.Batch{At: r.Created, Cause: memory.CauseWrite, Route: memory.RouteOperator,
+		By: "memtox", Why: why, Records: []memory.Record{r}})
 	return r.ID, err
 }
 
-// end retires a call.
-func (l *List) end(ctx context.Context, r memory.Record, why string) error {
-	r.State, r.ValidTo = memory.Retired, l.o.Now()
-	_, err := l.store.Commit(ctx, &memory.Batch{At: r.ValidTo, Cause: memory.CauseRetire, Route: memory.RouteOperator,
-		By: "memtox", Why: why, Records: []memory.Record{r}})
-	return err
+// name gives a record of this package its number, times and signature.
+func (l *List) name(ctx context.Context, r *memory.Record) (err error) {
+	if r.ID, err = l.store.NextID(ctx); err != nil {
+		return err
+	}
+	r.Created, r.Version = l.o.Now(), 1
+	r.ValidFrom = r.Created
+	l.sign(l.signer, r)
+	return nil
 }
 
-// take uses an approval up. It is mine if this is what ended it: where two processes ask
-// at once, the log has put one of them first.
-func (l *List) take(ctx context.Context, r memory.Record) (mine bool, err error) {
-	r.State, r.ValidTo = memory.Retired, l.o.Now()
-	done, err := l.store.Commit(ctx, &memory.Batch{At: r.ValidTo, Cause: memory.CauseWrite, Route: memory.RouteOperator,
-		By: "memtox", Why: "passed: a person agreed to it", Records: []memory.Record{r}})
-	if err != nil {
-		return false, err
-	}
-	for v, err := range l.store.Versions(ctx, store.Filter{ID: r.ID, To: done.First - 1}) {
+func (l *List) sign(by *signed.Signer, r *memory.Record) {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	r.Signature, r.SignedBy = by.Sign(*r)
+}
+
+// mine reports whether a record of this package's is what was signed.
+func (l *List) mine(r *memory.Record) bool {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	return l.signer.Verify(r) == ""
+}
+
+// agreed reports whether a live record of this package's is what a person agreed to, and
+// was neither used nor taken back since: an agreement is signed with the number that it has
+// among the versions of its record, and none came after it.
+func (l *List) agreed(ctx context.Context, r *memory.Record) (bool, error) {
+	n, _, err := l.versions(ctx, r.ID)
+	return n == r.Version && r.State == memory.Live && r.Scope == memory.ToolActionAllowed && l.mine(r), err
+}
+
+// versions counts the versions of a record, and returns the last; 0 is no such record.
+func (l *List) versions(ctx context.Context, id string) (n int, last store.Version, err error) {
+	for v, err := range l.store.Versions(ctx, store.Filter{ID: id}) {
 		if err != nil {
-			return false, err
+			return n, last, err
 		}
-		mine = v.Record.State == memory.Live
+		n, last = n+1, v
 	}
-	return mine, nil
+	return n, last, nil
+}
+
+// retire ends what stands as v, unless it has changed since: then done is false.
+func (l *List) retire(ctx context.Context, v *store.Version, cause memory.Cause, why string) (done bool, err error) {
+	return l.change(ctx, v, memory.Batch{Cause: cause, By: "memtox", Why: why}, memory.Retired)
+}
+
+func (l *List) change(ctx context.Context, v *store.Version, b memory.Batch, to memory.State) (done bool, err error) {
+	_, err = l.store.Decide(ctx, func(ctx context.Context) (*memory.Batch, error) {
+		_, now, err := l.versions(ctx, v.Record.ID)
+		if done = now.Seq == v.Seq; !done || err != nil {
+			return nil, err
+		}
+		r := now.Record
+		b.At, b.Route = l.o.Now(), memory.RouteOperator
+		if r.State, r.ValidTo = to, (time.Time{}); to == memory.Retired {
+			r.ValidTo = b.At
+		}
+		b.Records = []memory.Record{r}
+		return &b, nil
+	})
+	return done && err == nil, err
 }
 
 // Held is a call as the agent is told of it; the zero value is one that the policy wanted
@@ -435,21 +545,31 @@ func (l *List) Act(ctx context.Context, of string, c *memory.Call, v memory.Verd
 	if v.Action != memory.Defer {
 		return v, Held{}, nil
 	}
-	call := Call{Of: of, Principal: c.Query.Principal, Tool: c.Tool, Request: c.Query.Text}
+	call := Call{Of: of, Principal: c.Query.Principal, Tool: c.Tool, Request: c.Query.Text,
+		Claimed: ctx.Value(claimsKey{}) != nil}
+	type asked struct{ name, value string }
+	about := map[asked]bool{}
+	for _, f := range v.Findings {
+		about[asked{f.Argument, f.Value}] = true
+	}
+	sources := map[memory.Origin]bool{}
+	source := func(o memory.Origin) {
+		if !sources[o] && len(sources) <= maxSources { // one more is too many
+			sources[o] = true
+			call.Sources = append(call.Sources, o)
+		}
+	}
 	for _, a := range c.Args {
 		arg := Arg{Name: a.Name, Value: a.Value, Role: a.Role, Type: a.Type}
-		asked := func(f memory.Finding) bool { return f.Argument == a.Name && f.Value == a.Value }
-		if slices.ContainsFunc(v.Findings, asked) {
+		if about[asked{a.Name, a.Value}] {
 			if a.Lineage.Least(memory.Origin{Class: memory.User}).Class >= memory.User {
-				call.Sources = append(call.Sources, memory.Origin{}) // it has no source that could be approved
+				source(memory.Origin{}) // it has no source that could be approved
 			}
 			for _, k := range a.Lineage {
-				if k.Origin.Class >= memory.User {
+				if k.Origin.Class >= memory.User || len(arg.From) > maxSources {
 					continue
 				}
-				if !slices.Contains(call.Sources, k.Origin) {
-					call.Sources = append(call.Sources, k.Origin)
-				}
+				source(k.Origin)
 				if name := named(k.Origin); !slices.Contains(arg.From, name) {
 					arg.From = append(arg.From, name)
 				}
@@ -462,11 +582,33 @@ func (l *List) Act(ctx context.Context, of string, c *memory.Call, v memory.Verd
 
 // named is a source as a person is told of it.
 func named(o memory.Origin) string {
-	name := cmp.Or(o.Source, o.Class.String())
+	var about []string
 	if o.Medium != "" {
-		name += " (" + string(o.Medium) + ")"
+		about = append(about, string(o.Medium))
 	}
-	return name
+	if o.Class != memory.External {
+		about = append(about, o.Class.String())
+	}
+	switch name := quoted(o.Source); {
+	case name == "":
+		return strings.Join(append([]string{"a source without a name"}, about...), ", ")
+	case len(about) > 0:
+		return name + " (" + strings.Join(about, ", ") + ")"
+	default:
+		return name
+	}
+}
+
+// quoted is a name that somebody else chose, in quotation marks where it has anything in it
+// that would read as ours.
+func quoted(name string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:@+", r)
+	}
+	if strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 // Write is a verdict on a proposal to a memory that somebody else keeps, as it is once a
@@ -484,7 +626,7 @@ func (l *List) Write(ctx context.Context, of string, p *memory.Proposal, v memor
 	if key == r.Store+"/"+r.ID {
 		key = "" // the name that an entry without one gets
 	}
-	call := Call{Of: of, Principal: r.Principal, Write: true, Tool: p.Op.String(), Sources: r.AppendOrigins(nil),
+	call := Call{Of: of, Principal: r.Principal, Write: true, Tool: p.Op.String(), Sources: originsOf(&r),
 		Args: []Arg{{Name: "store", Value: r.Store}, {Name: "key", Value: key},
 			{Name: "content", Value: r.Text, Role: memory.Content}}}
 	switch {
@@ -495,6 +637,9 @@ func (l *List) Write(ctx context.Context, of string, p *memory.Proposal, v memor
 		}
 	case p.Prior != nil:
 		call.Args = append(call.Args, Arg{Name: "in place of", Value: p.Prior.Text, Role: memory.Content})
+	}
+	if !Coverable(p, v) {
+		call.Sources = append(call.Sources, memory.Origin{}) // no approved source is enough
 	}
 	out, held, err := l.confirm(ctx, call, v)
 	if err == nil && held.State == Passes && p.Op != memory.Remove {
@@ -507,11 +652,36 @@ func (l *List) Write(ctx context.Context, of string, p *memory.Proposal, v memor
 	return out, held, err
 }
 
+// originsOf is all that a record may come from, as far as it is not the user's own: its
+// lineage is what a client says, and nothing tells which part of it the content is from.
+func originsOf(r *memory.Record) []memory.Origin {
+	out := []memory.Origin{r.Origin}
+	seen := map[memory.Origin]bool{r.Origin: true}
+	for _, l := range r.Lineage {
+		if !seen[l.Origin] && l.Origin.Class < memory.User && len(out) <= maxSources {
+			seen[l.Origin] = true
+			out = append(out, l.Origin)
+		}
+	}
+	return out
+}
+
+// Coverable reports whether an approved source is enough for a write that the policy wants
+// confirmed: it adds something, or replaces what came from there too. What is held back for
+// what it says, and what would take the place of somebody else's, is decided one by one.
+func Coverable(p *memory.Proposal, v memory.Verdict) bool {
+	return v.Action == memory.Defer && (p.Op == memory.Add && p.Prior == nil ||
+		p.Op == memory.Replace && p.Prior != nil && p.Prior.Origin == p.Record.Origin)
+}
+
 // Check is that of the finding which says what became of a call.
 const Check = "confirmation"
 
 func (l *List) confirm(ctx context.Context, c Call, v memory.Verdict) (memory.Verdict, Held, error) {
 	for _, f := range v.Findings {
+		if len(c.Why) > maxSources { // who reads more reads none; the arguments say it too
+			break
+		}
 		line := f.Note
 		if f.Argument != "" {
 			line = f.Argument + ": " + line

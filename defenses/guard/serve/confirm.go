@@ -27,7 +27,7 @@ type signing interface {
 // held call.
 type confirmed struct {
 	signing
-	list *pending.List
+	list pending.Asker
 	view memory.View
 	// known are entries that wait, were approved or were refused, by what they say: the
 	// same again has the same answer.
@@ -38,7 +38,7 @@ type confirmed struct {
 const maxKnown = 1 << 16
 
 // confirm puts a list of what waits before a gate.
-func confirm(ctx context.Context, g memory.Gate, v memory.View, list *pending.List,
+func confirm(ctx context.Context, g memory.Gate, v memory.View, list pending.Asker,
 	s memory.Store) (memory.Gate, error) {
 	inner, ok := g.(signing)
 	if !ok {
@@ -73,7 +73,10 @@ func saying(r *memory.Record) [32]byte {
 
 func (c *confirmed) remember(r *memory.Record) {
 	if len(c.known) >= maxKnown {
-		clear(c.known)
+		for one := range c.known { // any one: who floods it makes no room for a certain one
+			delete(c.known, one)
+			break
+		}
 	}
 	c.known[saying(r)] = r.ID
 }
@@ -122,13 +125,19 @@ func (c *confirmed) Write(ctx context.Context, p memory.Proposal) (memory.Verdic
 		prior.Text == r.Text && prior.Origin == r.Origin {
 		return told(pending.Passes, prior.ID, "A person has approved it, and it is stored."), nil
 	}
-	if _, ok, err := c.list.Remembers(ctx, &r); err != nil || ok {
+	ok := false
+	if pending.Coverable(&p, v) {
+		if _, ok, err = c.list.Remembers(ctx, &r); err != nil {
+			return v, err
+		}
+	}
+	if ok {
 		r = c.Approve(r)
 		out := memory.Verdict{Scope: r.Scope, Signature: r.Signature, SignedBy: r.SignedBy}
 		if r.Text != p.Record.Text {
 			out.Action, out.Text = memory.Redact, r.Text
 		}
-		return out, err
+		return out, nil
 	}
 	if room, err := c.list.Room(ctx); err != nil || !room {
 		return told(pending.Full, "", "Not stored: too much waits for a person's decision."), err
@@ -186,7 +195,7 @@ func (c *Client) Check(ctx context.Context, tool, request string, args []CallArg
 				call.Args[i].Lineage = memory.Lineage{{Record: o.Source, Origin: o}}
 			}
 		}
-		v, err := m.Act(ctx, call)
+		v, err := m.Act(pending.Claims(ctx), call)
 		if err != nil || v.Action == memory.Allow {
 			return err
 		}

@@ -44,7 +44,7 @@ type MemoryOptions struct {
 	// Sealer seals Store, and says how it stands; nil for none.
 	Sealer *Sealer
 	// Pending is the list of what waits for a person in Store; nil where nobody decides.
-	Pending *pending.List
+	Pending pending.Asker
 }
 
 // Memory is a store behind the guard, for many clients at once.
@@ -122,7 +122,7 @@ const (
 )
 
 // forgotten is where the words of an agent come from whose context was forgotten.
-var forgotten = memory.Origin{Class: memory.External, Medium: memory.MCP, Source: "earlier in the conversation"}
+var forgotten = pending.Forgotten
 
 // NewClient begins a conversation.
 func (m *Memory) NewClient() *Client {

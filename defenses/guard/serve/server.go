@@ -60,7 +60,7 @@ type Server struct {
 	Most  *memory.Class
 	// Pending holds what a person must confirm until somebody has; nil tells the client
 	// that it is deferred, and no more.
-	Pending *pending.List
+	Pending pending.Asker
 
 	mu      sync.Mutex
 	trials  map[uint64]*trial

@@ -428,15 +428,20 @@ type Approval struct {
 	// Anyway approves a replacement although another record has taken the place of
 	// the one that it was to replace.
 	Anyway bool
-	// Amend may change the Scope, Trust, Signature and SignedBy of the record that
-	// goes live, and nothing else: a signature covers the scope. Nil leaves it.
+	// Amend may change the Scope, Trust, Version, Signature and SignedBy of the record
+	// that goes live, and nothing else: a signature covers the scope. Nil leaves it. It may
+	// read the store and not write to it.
 	Amend func(*memory.Record) error
+	// With returns records of the approver's own that are stored in the same step; nil is
+	// none. It may read the store and not write to it.
+	With func(context.Context) ([]memory.Record, error)
 }
 
 // Approve makes a record live that is staged, held or quarantined. If it was to
 // replace another, it does so now.
 func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Record, error) {
-	return c.decide(ctx, "approving", memory.CauseApprove, id, a.Why, func(now memory.Record) ([]memory.Record, error) {
+	return c.decide(ctx, "approving", memory.CauseApprove, id, a.Why, func(ctx context.Context, now memory.Record) (
+		[]memory.Record, error) {
 		want := now
 		want.State = memory.Live
 		if a.Amend != nil {
@@ -444,61 +449,72 @@ func (c *Curator) Approve(ctx context.Context, id string, a Approval) (memory.Re
 				return nil, err
 			}
 			other := want
-			other.State, other.Scope, other.Trust, other.Signature, other.SignedBy = now.State, now.Scope, now.Trust,
-				now.Signature, now.SignedBy
+			other.State, other.Scope, other.Trust, other.Version, other.Signature, other.SignedBy = now.State, now.Scope,
+				now.Trust, now.Version, now.Signature, now.SignedBy
 			if want.State != memory.Live || !sameRecord(&other, &now) {
-				return nil, errors.New("amending may change its scope, trust and signature alone")
+				return nil, errors.New("amending may change its scope, trust, version and signature alone")
+			}
+		}
+		var out []memory.Record
+		if a.With != nil {
+			var err error
+			if out, err = a.With(ctx); err != nil {
+				return nil, err
 			}
 		}
 		if now.Parent == "" {
-			return []memory.Record{want}, nil
+			return append(out, want), nil
 		}
 		cur, ok, err := c.store.ByKey(ctx, now.Store, now.Key)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok || cur.State != memory.Live || cur.ID == id:
-			return []memory.Record{want}, nil
+			return append(out, want), nil
 		case cur.ID != now.Parent && !a.Anyway:
 			return nil, fmt.Errorf("%w: it was to replace record %q, but %q is live now; reject it, or approve it anyway",
 				memory.ErrMovedOn, now.Parent, cur.ID)
 		}
 		cur.State, cur.ValidTo = memory.Retired, want.ValidFrom
-		return []memory.Record{cur, want}, nil
+		return append(out, cur, want), nil
 	})
 }
 
 // Reject turns a record down that is staged, held or quarantined. It is retired and
 // counts as never having held; its history keeps it.
 func (c *Curator) Reject(ctx context.Context, id, why string) (memory.Record, error) {
-	return c.decide(ctx, "rejecting", memory.CauseReject, id, why, func(now memory.Record) ([]memory.Record, error) {
+	return c.decide(ctx, "rejecting", memory.CauseReject, id, why, func(_ context.Context, now memory.Record) (
+		[]memory.Record, error) {
 		return []memory.Record{never(now)}, nil
 	})
 }
 
 // decide commits what becomes of a record that waits for a decision, the last of what
-// decision returns.
+// decision returns. Nothing comes in between: of two who decide at once one is told that
+// it is decided.
 func (c *Curator) decide(ctx context.Context, doing string, cause memory.Cause, id, why string,
-	decision func(now memory.Record) ([]memory.Record, error)) (memory.Record, error) {
-	var records []memory.Record
-	now, ok, err := c.store.Get(ctx, id)
-	switch {
-	case err != nil:
-	case !ok:
-		err = memory.ErrNotFound
-	case now.State == memory.Live || now.State == memory.Retired:
-		err = fmt.Errorf("it is %s: %w", now.State, ErrDecided)
-	default:
-		records, err = decision(now)
-	}
-	if err == nil {
-		_, err = c.store.Commit(ctx, &memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why,
-			Records: records})
-	}
+	decision func(ctx context.Context, now memory.Record) ([]memory.Record, error)) (out memory.Record, err error) {
+	_, err = c.store.Decide(ctx, func(ctx context.Context) (*memory.Batch, error) {
+		now, ok, err := c.store.Get(ctx, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, memory.ErrNotFound
+		case now.State == memory.Live || now.State == memory.Retired:
+			return nil, fmt.Errorf("it is %s: %w", now.State, ErrDecided)
+		}
+		records, err := decision(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+		out = records[len(records)-1]
+		return &memory.Batch{At: c.now(), Cause: cause, Route: memory.RouteOperator, By: c.by, Why: why, Records: records}, nil
+	})
 	if err != nil {
 		return memory.Record{}, fmt.Errorf("%s record %q: %w", doing, text.Clip(id, 80), err)
 	}
-	return records[len(records)-1], nil
+	return out, nil
 }
 
 // Forget erases records for good. The receipt has the openings of their tombstones,

@@ -198,8 +198,12 @@ func (s *History) Head(ctx context.Context) (h Head, err error) {
 // follow brings the chain up to what other processes have written, within a
 // transaction; c is nil outside of one.
 func (s *History) follow(ctx context.Context, c *counters) error {
-	if c != nil && uint64(c.last) == s.mark.Entry {
+	switch {
+	case c == nil:
+	case uint64(c.last) == s.mark.Entry:
 		return nil
+	case uint64(c.last) < s.mark.Entry:
+		return fmt.Errorf("%w: its journal ends with entry %d, and had entry %d: %s", ErrDamaged, c.last, s.mark.Entry, Remedy)
 	}
 	for row, err := range answer(s.conn.QueryContext(ctx, entryColumns+`e.record, coalesce(s.name, x'')
 		FROM entry e LEFT JOIN snapshot s ON s.seq = e.seq WHERE e.seq > ? ORDER BY e.seq`, int64(s.mark.Entry))) {

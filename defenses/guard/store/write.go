@@ -114,6 +114,28 @@ func (s *History) CommitLater(ctx context.Context, b *memory.Batch) (memory.Comm
 	return out, nil
 }
 
+// Decide commits the batch that f makes of what it reads of the store, which nobody
+// changes meanwhile: not this process, nor another. No batch changes nothing, an error of
+// f neither. f must not write to the store, nor ask it for an id.
+func (s *History) Decide(ctx context.Context, f func(context.Context) (*memory.Batch, error)) (memory.Committed, error) {
+	var out memory.Committed
+	err := s.transact(ctx, func(ctx context.Context, c *counters) error {
+		b, err := f(ctx)
+		if b == nil || err != nil {
+			return err
+		}
+		if err := b.Check(); err != nil {
+			return err
+		}
+		out, err = s.put(ctx, c, b, Digest{})
+		return err
+	})
+	if err != nil {
+		return memory.Committed{}, err
+	}
+	return out, s.Sync(ctx)
+}
+
 // put writes a batch. The digest is that of the entry that is about no record.
 func (s *History) put(ctx context.Context, c *counters, b *memory.Batch, whole Digest) (memory.Committed, error) {
 	at := c.raise(b.At)
