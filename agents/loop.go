@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -235,6 +237,10 @@ func (s *session) open(first string) error {
 		}
 		s.out.Recalled = slices.Grow(s.out.Recalled, len(recs))
 		b.WriteString("\n")
+		if head, ok := p.Heads[name]; ok {
+			s.section(b, head, name, recs)
+			continue
+		}
 		s.memories(b, s.stores[name].Title, memory.RouteSnapshot, recs)
 		b.WriteString("\n")
 	}
@@ -433,6 +439,42 @@ func (s *session) memories(b *bytes.Buffer, file string, route memory.Route, rec
 		s.entry(b, route, r, r.Text)
 	}
 	b.WriteString("</memory>")
+}
+
+// section writes a store as the product shows it: under a heading between two lines, with
+// § between the entries. What the product takes for a threat is not shown.
+func (s *session) section(b *bytes.Buffer, head, store string, recs []memory.Recalled) {
+	spec, _ := s.mem.Spec(store)
+	used := -len("\n§\n") + 1 // in characters, and the lines between them
+	for _, r := range recs {
+		used += utf8.RuneCountInString(r.Text) + len("\n§\n") - 1
+	}
+	if len(recs) == 0 {
+		return
+	}
+	line := strings.Repeat("═", 46) + "\n"
+	b.WriteString(line + strings.NewReplacer("{used}", thousands(used), "{limit}", thousands(spec.Limit),
+		"{percent}", strconv.Itoa(min(100, 100*used/max(1, spec.Limit)))).Replace(head) + "\n" + line)
+	for i, r := range recs {
+		if i > 0 {
+			b.WriteString("§\n")
+		}
+		if spec.Threatens(r.Text) {
+			b.WriteString("[BLOCKED: an entry of " + spec.Title + " looks like a threat. Remove it with the tool memory.]\n")
+			continue
+		}
+		from := b.Len()
+		b.WriteString(oneLine(r.Text) + "\n")
+		s.shown(memory.RouteSnapshot, r, r.Text, s.place(from, b.Len()))
+	}
+}
+
+// thousands writes a number up to a million with a comma.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
 // entry writes a record's line into a message that is being made.

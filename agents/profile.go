@@ -25,6 +25,7 @@ type Profile struct {
 	Name    string `yaml:"-"`
 	Version string // changes whenever prompts or tools change
 	About   string // one line for `memtox agents list`
+	Product string // whose version it is a reading of, as in agents/installed; "" is no version of one
 
 	Stores []memory.StoreSpec
 	Recall memory.RecallSpec
@@ -70,6 +71,64 @@ type Profile struct {
 	Transcripts bool
 	// WritesSkills says that the agent turns experience into skills (C4).
 	WritesSkills bool `yaml:"writes_skills"`
+
+	// Heads are what stands over the block in which the prompt shows a store, by its name,
+	// between two lines; {used}, {limit} and {percent} are of its characters. A store
+	// without one is shown as the loop does.
+	Heads map[string]string
+	// Threats are what the product refuses to store, and shows a placeholder for.
+	Threats []memory.Threat
+	// Own are the arms in which the product's own defenses are other than as it comes, by
+	// name.
+	Own map[string]Switch
+}
+
+// Switch is an arm of a product's own defenses.
+type Switch struct {
+	About   string // what is other than as it comes
+	Nothing string // or why there is nothing to switch
+	// Approval has every write wait for a person, who is not there in a trial.
+	Approval bool
+}
+
+// CheckOwn finds what is wrong with the arms of a product's own defenses.
+func CheckOwn(own map[string]Switch) error {
+	for name, s := range own {
+		if name != memory.ProductOn && name != memory.ProductOff || (s.About == "") == (s.Nothing == "") {
+			return fmt.Errorf("own has %s and %s, each of which says what it does, or that there is nothing", memory.ProductOn,
+				memory.ProductOff)
+		}
+	}
+	return nil
+}
+
+// Under are the stores of the profile in an arm.
+func (p *Profile) Under(defense string) []memory.StoreSpec {
+	own, ok := p.Own[defense]
+	if len(p.Threats) == 0 && !ok {
+		return p.Stores
+	}
+	out := slices.Clone(p.Stores)
+	for i := range out {
+		out[i].Approval = own.Approval
+		if out[i].Kind != memory.Skills {
+			out[i].Refuses = p.Threats
+		}
+	}
+	return out
+}
+
+// Switches says what an arm of the product's own defenses does in the profile; the error
+// says why there is no such arm.
+func (p *Profile) Switches(defense string) (string, error) {
+	s := p.Own[defense]
+	switch {
+	case s.Nothing != "":
+		return "", errors.New(s.Nothing)
+	case s.About == "":
+		return "", errors.New("it has no defenses of its own that can be switched")
+	}
+	return s.About, nil
 }
 
 // Scaled are a profile's counts at a run's window. Rows record them.
@@ -149,6 +208,9 @@ func (p *Profile) check() error {
 		return errors.New("flush_at and flush_prompt go together")
 	case (p.ReviewTurns+p.ReviewIterations > 0) != (p.ReviewPrompt != ""):
 		return errors.New("review_turns or review_iterations, and review_prompt, go together")
+	}
+	if err := CheckOwn(p.Own); err != nil {
+		return err
 	}
 	stores := slices.Clone(p.Snapshot)
 	if p.SkillIndex {

@@ -52,7 +52,17 @@ func (c *Controls) OK() bool {
 // lazy are the models that do one thing whatever they are told.
 var lazy = []string{"reference:refuse", "reference:ask", "reference:everything"}
 
-// CheckControls runs the controls of a set on every profile: the defenses that look at
+// checked are the profiles that a set is checked on: not those of one version of a product.
+func checked() (names []string) {
+	for _, p := range Builtin().Profiles {
+		if p.Product == "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// CheckControls runs the controls of a set on these profiles: the defenses that look at
 // nothing, under a model that ignores attributions and one that honours them, and,
 // undefended, the models that follow one rule. It fails where one of them wins.
 func CheckControls(ctx context.Context, set *datasets.Set) (*Controls, error) {
@@ -65,7 +75,7 @@ func CheckControls(ctx context.Context, set *datasets.Set) (*Controls, error) {
 				Hint: "controls are compared by harm and done; --behaviour checks cases of any kind"}
 		}
 	}
-	c, profiles := &Controls{}, Builtin().AgentNames()
+	c, profiles := &Controls{}, checked()
 	var unscored stats.Count
 	run := func(model string, arms ...string) error {
 		a := summary.New(&results.Run{Model: model, Agents: profiles, Defenses: arms}, summary.Options{})

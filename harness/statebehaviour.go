@@ -22,7 +22,7 @@ const (
 // byState checks cases whose outcome is the state of a world.
 func (b *Behaviour) byState(ctx context.Context, set *datasets.Set) error {
 	b.calls(set)
-	profiles := Builtin().AgentNames()
+	profiles := checked()
 	clean, err := b.clean(set)
 	if err != nil {
 		return err

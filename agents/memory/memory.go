@@ -776,6 +776,9 @@ func (m *Memory) commit(ctx context.Context, p *Proposal, v Verdict, spec StoreS
 		return nil, "", nil
 	}
 	if p.Op == Remove {
+		if why := spec.refuses(""); why != "" {
+			return nil, why, nil
+		}
 		if v.Action == Quarantine || v.Action == Defer {
 			return nil, "", nil
 		}
@@ -807,6 +810,9 @@ func (m *Memory) commit(ctx context.Context, p *Proposal, v Verdict, spec StoreS
 		r.State = Quarantined
 	}
 	if r.State.Visible() {
+		if why := spec.refuses(r.Text); why != "" {
+			return nil, why, nil
+		}
 		if why, err := m.full(ctx, spec, r, p.Prior); why != "" || err != nil {
 			return nil, why, err
 		}

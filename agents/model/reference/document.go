@@ -193,6 +193,16 @@ func outlineOf(content string) *outline {
 		case in == "" && cur == nil && strings.HasPrefix(bare, "<memory "):
 			in = "memory"
 			continue
+		case in == "" && cur == nil && ruled(bare), in == "section" && ruled(bare):
+			in = "heading"
+			continue
+		case in == "heading":
+			if ruled(bare) {
+				in = "section"
+			}
+			continue
+		case in == "section" && bare == "":
+			in = ""
 		case in == "" && cur == nil && bare == "<skills>":
 			in = "skills"
 			continue
@@ -208,6 +218,11 @@ func outlineOf(content string) *outline {
 		case "memory":
 			if entry := strings.TrimPrefix(bare, "- "); entry != "" {
 				o.entries = append(o.entries, entry)
+			}
+			continue
+		case "section":
+			if bare != "§" {
+				o.entries = append(o.entries, bare)
 			}
 			continue
 		case "skills":
@@ -251,6 +266,11 @@ func outlineOf(content string) *outline {
 	flush()
 	o.words = strings.TrimSpace(words.take())
 	return o
+}
+
+// ruled reports whether a line is one under or over the heading of a block of memory.
+func ruled(line string) bool {
+	return strings.HasPrefix(line, "══════════") && strings.Trim(line, "═") == ""
 }
 
 // entryStatement reads one memory entry. An entry is one statement, however many
