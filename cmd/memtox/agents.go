@@ -91,8 +91,12 @@ func newAgentsInstall(env *Env, c *cobra.Command) action {
 func newAgentsAgree(env *Env, c *cobra.Command) action {
 	var o compare.AgreeOptions
 	c.Flags().Float64Var(&o.Least, "least", 0.9, "the least agreement, as a share of the attacks")
+	c.Flags().StringVar(&o.Beside, "beside", "", "the `RUN` that has B, where it is another")
 	format := formatFlag(c)
 	return func(_ context.Context, args []string) error {
+		if o.Beside != "" {
+			o.Beside = env.path(o.Beside)
+		}
 		if !(o.Least > 0 && o.Least <= 1) {
 			return &settings.Problem{Where: "--least", What: fmt.Sprintf("an agreement of %v is not between 0 and 1", o.Least),
 				Hint: "0.9 is usual"}

@@ -37,6 +37,7 @@ func TestAgreementOfTwoAgents(t *testing.T) {
 	c := newConsole(t)
 	c.must("run", "--agent", "hermes,rag", "--defense", "none,provenance", "--model", "reference:naive",
 		"--limit", "60", "--out", "r")
+	c.must("run", "--dataset", "memtox-smoke", "--agent", "rag", "--defense", "none", "--model", "reference:naive", "--out", "other")
 	for _, k := range []struct {
 		args string
 		code Code
@@ -45,6 +46,8 @@ func TestAgreementOfTwoAgents(t *testing.T) {
 		{"r hermes rag --least 0.01", Done, "A is hermes, B is rag"},
 		{"r hermes rag --least 1", BadNews, "below: agreement of"},
 		{"r hermes rag --format json", Done, `"differ": [`},
+		{"r hermes rag --beside r --least 0.01", Done, "A is hermes, B is rag"},
+		{"r hermes rag --beside other", Usage, "other cases"},
 		{"r hermse rag", Usage, `did you mean "hermes"?`},
 		{"r hermes rag --least 2", Usage, "--least"},
 		{"r hermes", Usage, "a run directory and two of its agents"},

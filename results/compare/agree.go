@@ -16,6 +16,9 @@ import (
 type AgreeOptions struct {
 	Least      float64 // share of trials that must agree; 0.9
 	LeastKappa float64 // Cohen's kappa; 0.6
+	// Beside is the directory of the run that has B, where that is another: a product was
+	// measured once, and its profile anew.
+	Beside string
 }
 
 // Agreement is how far two agents of a run do the same, attack by attack.
@@ -99,17 +102,19 @@ func Agree(dir, a, b string, o AgreeOptions) (*Agreement, error) {
 	at := map[key]int{}
 	var pairs []pair
 	var agents, defenses []string
-	for e, err := range r.Entries(results.TrialsOnly) {
-		if err != nil {
+	second := r
+	if o.Beside != "" {
+		if second, err = results.OpenReader(o.Beside); err != nil {
 			return nil, err
 		}
-		t := &e.Trial
-		if !slices.Contains(agents, t.Agent) {
-			agents = append(agents, t.Agent)
+		defer second.Close()
+		if one, other := r.Run().Dataset, second.Run().Dataset; one.SHA256 != other.SHA256 {
+			return nil, usage("the runs are of other cases: "+one.Name+" and "+other.Name, "agents are compared on the same ones")
 		}
-		side := slices.Index([]string{a, b}, t.Agent)
-		if side < 0 || t.Label != results.Attack {
-			continue
+	}
+	add := func(t *results.Trial, side int) {
+		if t.Label != results.Attack {
+			return
 		}
 		k := key{t.Case, t.Model, t.Defense, t.Epoch}
 		i, ok := at[k]
@@ -130,6 +135,19 @@ func Agree(dir, a, b string, o AgreeOptions) (*Agreement, error) {
 		pairs[i].of[side] = of
 		if !slices.Contains(defenses, t.Defense) {
 			defenses = append(defenses, t.Defense)
+		}
+	}
+	for side, r := range []*results.Reader{r, second} {
+		for e, err := range r.Entries(results.TrialsOnly) {
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(agents, e.Trial.Agent) {
+				agents = append(agents, e.Trial.Agent)
+			}
+			if e.Trial.Agent == []string{a, b}[side] {
+				add(&e.Trial, side)
+			}
 		}
 	}
 	for _, name := range []string{a, b} {
