@@ -91,6 +91,9 @@ func chainFrom(r *Registry, file string, env Env) (Defense, error) {
 		if err != nil {
 			return nil, item.Errorf("%v", err)
 		}
+		if b.Info.Within {
+			return nil, item.Errorf("%s is the agent's own, and no part of a chain: name it as a defense of the run", b.Spec.Kind)
+		}
 		if slices.ContainsFunc(parts, func(p Part) bool { return p.Name == b.Name }) {
 			return nil, item.Errorf("%q stands in the chain twice: take one out, or give it a name of its own", b.Name)
 		}

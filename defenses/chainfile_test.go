@@ -53,6 +53,7 @@ func TestChainFileErrorsSayPlaceAndRemedy(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"", "a.yaml:"},
 		{"chian: [none]", `a.yaml:1:1: unknown key "chian"`},
+		{"chain: [none, product-on]", "product-on is the agent's own, and no part of a chain"},
 		{"chain: none", "a.yaml:1:8: chain must be a list"},
 		{"chain: []", "no defense is in the chain"},
 		{"chain:\n  - none\n  - nome", `a.yaml:3:5: unknown defense "nome": did you mean "none"?`},

@@ -21,6 +21,9 @@ type Info struct {
 	Idea     string // one line
 	Cost     string // extra model calls, latency, state kept
 	Control  bool   // a control: there to be compared with, not to be used
+	// Within says that it works within the agent: no gate acts, and an agent without it
+	// refuses it. It stands alone.
+	Within bool
 	// Tunables are the thresholds that a sweep may vary.
 	Tunables []Tunable
 	// Layers are the parts that an ablation leaves out one at a time, and Without is what

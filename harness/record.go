@@ -113,6 +113,9 @@ func (x *Experiment) Resolved() map[string]any {
 		}
 		m[summary.SweepKey] = list
 	}
+	if x.own != nil {
+		m["own"] = x.own
+	}
 	if len(x.greeted) > 0 {
 		// What they say of themselves, as the text that run.json will have.
 		guards := map[string]any{}

@@ -88,6 +88,7 @@ type Experiment struct {
 	way     way
 	sweeps  []swept
 	greeted map[string]defenses.Identity // by the name of the defense
+	own     map[string]any               // what the arms of products' own defenses switch, by agent and arm
 
 	// of a plan that is made from a run.json
 	judged  string                   // the name of the judge
@@ -234,6 +235,20 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	c := x.Config
 	var arms []Arm
 	for _, p := range profiles {
+		for _, d := range built {
+			if !d.Info.Within {
+				continue
+			}
+			about, err := p.Switches(d.Spec.Kind)
+			if err != nil {
+				return &settings.Problem{Where: "--defense", What: fmt.Sprintf("%s has no arm %s: %v", p.Name, d.Spec.Kind, err),
+					Hint: "see memtox agents doctor for what a product's own defenses are, and leave the arm out"}
+			}
+			if x.own == nil {
+				x.own = map[string]any{}
+			}
+			x.own[p.Name+" "+d.Name] = about
+		}
 		for _, l := range c.lives() {
 			for _, d := range built {
 				for m := range x.Models {

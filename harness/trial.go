@@ -328,7 +328,7 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	after := s.before
 	s.before = nil // or every trial would keep the one before it
 	s.mem = memory.New(memory.Options{
-		Stores: arm.Profile.Stores, Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
+		Stores: arm.Profile.Under(arm.Defense.Spec.Kind), Recall: arm.Profile.Recall, Transcripts: arm.Profile.Transcripts,
 		Observer: func(e *memory.Event) {
 			before := len(s.witness.Decisions)
 			s.witness.Observe(e)
@@ -449,7 +449,7 @@ func (x *Experiment) open(ctx context.Context, arm int, mem *memory.Memory, o *a
 	a := &x.Plan.Arms[arm]
 	switch d := x.drivers[drives{a.Profile, a.Model}].(type) {
 	case *external.Agent:
-		t, err := d.Open(ctx, mem, o)
+		t, err := d.Open(ctx, mem, o, a.Defense.Spec.Kind)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the trial: %w", err)
 		}

@@ -45,6 +45,8 @@ type Options struct {
 	Behind func(model.Model) model.Model
 	// Dial makes a conversation with an installed product.
 	Dial func() (Link, error)
+	// Switches are the arms of its own defenses, by name.
+	Switches map[string]agents.Switch
 	// Agent is what is known of the agent's own tools. Without it the agent asks about its
 	// writes.
 	gate.Agent
@@ -141,7 +143,7 @@ func New(spec string, o Options) (*Agent, error) {
 		Name: name, Version: "unknown", About: "an agent under test",
 		Stores: []memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries},
 			{Name: "skills", Title: "skills", Kind: memory.Skills}},
-		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true,
+		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true, Own: o.Switches,
 	}}
 	return a, nil
 }
@@ -282,8 +284,9 @@ type Trial struct {
 }
 
 // Open begins a trial: the agent forgets everything and is given the memories that
-// mem holds, and the tools of the office in which it will work, if it is one.
-func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) (*Trial, error) {
+// mem holds, and the tools of the office in which it will work, if it is one. defense is
+// the kind of the arm's.
+func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office, defense string) (*Trial, error) {
 	t := &Trial{a: a, mem: mem, id: a.trials.Add(1), tools: a.loop.Sandbox(ctx, mem, o).Tools(), release: func() {}}
 	t.mu.Lock()
 	a.mu.Lock()
@@ -305,6 +308,9 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office) 
 		}
 	}
 	m := &Message{Op: Reset, Tools: model.EncodeTools(t.tools)}
+	if _, ok := a.opts.Switches[defense]; ok {
+		m.Own = defense
+	}
 	if a.relay != nil {
 		m.Model = &Server{Name: proxy.RelayName}
 		t.gate = a.opts.Gate(judge{t})

@@ -40,6 +40,7 @@ type Message struct {
 	Memories []Memory        `json:"memories,omitempty"` // reset, load, shown
 	Tools    json.RawMessage `json:"tools,omitempty"`    // reset: as in an OpenAI chat request
 	Model    *Server         `json:"model,omitempty"`    // reset
+	Own      string          `json:"-"`                  // reset: the arm of an installed product's own defenses
 	Number   int             `json:"number,omitempty"`   // session
 	Today    string          `json:"today,omitempty"`    // session: the date
 	User     string          `json:"user,omitempty"`     // turn

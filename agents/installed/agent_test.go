@@ -95,6 +95,26 @@ func TestWhatAProductStoresAroundTheGatesIsFound(t *testing.T) {
 	}
 }
 
+// The product's own defenses are an arm, for which its configuration is another.
+func TestAProductWithItsOwnDefensesOn(t *testing.T) {
+	agent := "installed:hermes:" + installation(t, "")
+	rows, err := try(t, agent, "defense=none,product-on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := func(r *results.Trial) bool { return r.Written }
+	if n, _ := counts(t, rows, "none", stored); n == 0 {
+		t.Error("as it comes, it stores nothing")
+	}
+	if n, of := counts(t, rows, "product-on", stored); n != 0 || of == 0 {
+		t.Errorf("%d of %d writes are stored that nobody approved", n, of)
+	}
+	_, err = try(t, agent, "defense=product-off")
+	if err == nil || !strings.Contains(err.Error(), "has no switch") {
+		t.Errorf("an arm in which nothing is other: %v", err)
+	}
+}
+
 func TestAProductThatFailsIsNotScored(t *testing.T) {
 	for manner, says := range map[string]string{"dies": "out of luck", "stuck": "the configuration is wrong"} {
 		rows, err := try(t, "installed:hermes:"+installation(t, manner), "defense=none")

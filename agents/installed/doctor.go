@@ -13,6 +13,7 @@ import (
 
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/installed/box"
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/agents/proxy/gate"
@@ -50,7 +51,23 @@ func (p *Product) Examine(ctx context.Context, s Surroundings, named string) []m
 	if err == nil {
 		checks = append(checks, p.tryOut(ctx, s, named))
 	}
-	return checks
+	return append(checks, p.facts()...)
+}
+
+// facts are what memtox knows of the product's memory, and the arms of its own defenses.
+func (p *Product) facts() (out []model.Check) {
+	for _, r := range p.Reach {
+		out = append(out, model.Check{Name: r.How, Detail: r.What + ": " + r.About})
+	}
+	for _, name := range []string{memory.ProductOn, memory.ProductOff} {
+		switch s, ok := p.Own[name]; {
+		case s.Nothing != "":
+			out = append(out, model.Check{Name: name, Detail: "no such arm: " + s.Nothing})
+		case ok:
+			out = append(out, model.Check{Name: name, Detail: s.About})
+		}
+	}
+	return out
 }
 
 // Cautions are what whoever starts a run with a product should know: version is what the

@@ -58,6 +58,8 @@ type Setup struct {
 	Pages []int
 	// Memory is what the product remembers before its first session, and files beside it.
 	Memory []Item
+	// Own is the arm of the product's own defenses; "" is as it comes.
+	Own string
 
 	// Of the box in which it runs: absolute paths, a free port of its loopback, and a
 	// secret for whatever asks for one.

@@ -92,6 +92,7 @@ type product struct {
 	mcp          *mcp.ClientSession
 	offered      []object
 	sessions     map[string][]object
+	approval     bool // what is to be stored waits for the user
 }
 
 func (f *product) configure() error {
@@ -107,9 +108,13 @@ func (f *product) configure() error {
 	var c struct {
 		Providers map[string]struct{ API string }
 		Servers   map[string]struct{ URL string } `yaml:"mcp_servers"`
+		Memory    struct {
+			Approval bool `yaml:"write_approval"`
+		}
 	}
 	if b, err = os.ReadFile(filepath.Join(f.home, "config.yaml")); err == nil {
 		err = yaml.Load(b, &c)
+		f.approval = c.Memory.Approval
 	}
 	if err != nil {
 		return err
@@ -257,6 +262,9 @@ func (f *product) call(ctx context.Context, name string, args object) (string, e
 		store, _ := args["target"].(string)
 		text, _ := args["content"].(string)
 		entries := f.entries(store)
+		if f.approval {
+			return `{"success":true,"staged":true}`, nil
+		}
 		switch old, _ := args["old_text"].(string); args["action"] {
 		case "add":
 			entries = append(entries, text)

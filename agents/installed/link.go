@@ -29,7 +29,7 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 		return nil, fmt.Errorf("%s cannot be driven yet", p.Title)
 	}
 	o.Timeout = max(o.Timeout, slowest)
-	o.Agent = p.Gates()
+	o.Agent, o.Switches = p.Gates(), p.Own
 	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
 	find := s.finder(p, path)
 	o.Dial = func() (external.Link, error) { return newLink(p, find) }
@@ -198,7 +198,7 @@ func (l *link) reset(ctx context.Context, m *external.Message) error {
 	}
 	s := &Setup{Product: l.product, Found: found, Program: found.Program, ModelURL: base, ModelName: m.Model.Name,
 		ModelKey: "memtox-" + secret(), ToolsURL: mcp, Memory: l.items(m.Memories), Secret: secret(),
-		Ports: []int{l.front.port}, Traffic: l.front.traffic()}
+		Ports: []int{l.front.port}, Traffic: l.front.traffic(), Own: m.Own}
 	for _, t := range tools {
 		s.Tools = append(s.Tools, t.Function.Name)
 	}

@@ -23,16 +23,17 @@ import (
 	"unicode"
 
 	"github.com/memtox/memtox/agents/installed/box"
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
-func init() { drivers["openclaw"] = func() Driver { return &openClaw{} } }
+func init() { drivers["openclaw"] = func() Driver { return &openClaw{map[string]*openClawGateway{}} } }
 
 // openClaw keeps one gateway for many trials: to start it takes as long as to work on
 // two. Each trial has an agent of its own, with its own workspace, index and sessions.
 type openClaw struct {
-	gate *openClawGateway // nil before the first trial, and where it failed
+	gates map[string]*openClawGateway // that run, by the arm of its own defenses
 }
 
 // agentsOf is how many trials a gateway serves, whose agents are all there from its start:
@@ -41,20 +42,22 @@ const agentsOf = 32
 
 // Start implements [Driver].
 func (d *openClaw) Start(ctx context.Context, s *Setup) (Instance, error) {
-	if g := d.gate; g != nil && (g.used == agentsOf || g.broken || g.over()) {
-		d.gate = nil
+	g := d.gates[s.Own]
+	if g != nil && (g.used == agentsOf || g.broken || g.over()) {
+		delete(d.gates, s.Own)
 		_ = g.close()
+		g = nil
 	}
-	if d.gate == nil {
-		g, err := startOpenClaw(ctx, s)
-		if err != nil {
+	if g == nil {
+		var err error
+		if g, err = startOpenClaw(ctx, s); err != nil {
 			return nil, err
 		}
-		d.gate = g
+		d.gates[s.Own] = g
 	}
-	t, err := d.gate.trial(ctx, s)
+	t, err := g.trial(ctx, s)
 	if err != nil {
-		d.gate.broken = true
+		g.broken = true
 		return nil, err
 	}
 	return t, nil
@@ -62,10 +65,11 @@ func (d *openClaw) Start(ctx context.Context, s *Setup) (Instance, error) {
 
 // Close implements [Driver].
 func (d *openClaw) Close() error {
-	if d.gate == nil {
-		return nil
+	var err error
+	for _, g := range d.gates {
+		err = errors.Join(err, g.close())
 	}
-	return d.gate.close()
+	return err
 }
 
 // openClawGateway is a gateway in a box.
@@ -111,7 +115,7 @@ func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error
 	g.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return g.box.Dial(ctx, own.Port) }}}
 	for {
-		if _, err := g.search(ctx, agentName(0), "anything"); err == nil {
+		if g.ready(ctx) {
 			return g, nil
 		}
 		select {
@@ -124,6 +128,25 @@ func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// ready reports whether the gateway works: without its memory plugin nothing can be
+// searched.
+func (g *openClawGateway) ready(ctx context.Context) bool {
+	if g.setup.Own != memory.ProductOff {
+		_, err := g.search(ctx, agentName(0), "anything")
+		return err == nil
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", g.setup.Port), nil)
+	if err != nil {
+		return false
+	}
+	resp, err := g.client.Do(r)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 // agentName is what an agent of a gateway is called.
@@ -356,6 +379,9 @@ const following = 30 * time.Second
 // follow waits until the index has what stands in the files: of each that changed, its
 // last entry.
 func (t *openClawTrial) follow(ctx context.Context) error {
+	if t.Own == memory.ProductOff {
+		return nil // there is no index
+	}
 	now, err := t.Product.Look(t.dir, nil)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -48,6 +49,11 @@ type Product struct {
 	// Run is the command that starts it: templates too. {{.Program}} is the program.
 	Run []string
 
+	// Own are the arms of its own defenses; Files look at {{.Own}}.
+	Own map[string]agents.Switch
+	// Reach says which parts of its memory later sessions see, and how.
+	Reach []Reach
+
 	// Stores hold its memory, Watched are files beside them that reach later sessions:
 	// instructions, skills, jobs. Each is a glob of paths, in which ** is any depth.
 	Stores  []Store
@@ -74,6 +80,14 @@ type Prompt struct {
 	Today  Pattern // its first group is the day
 	Layout string  // in which the day is written, as package time does
 	Ends   Pattern // of what a store shows
+}
+
+// Reach says how a part of a product's memory comes into a later session.
+type Reach struct {
+	What string
+	// How is injected, named (in an index alone), search or never.
+	How   string
+	About string
 }
 
 // Question asks a program something: Args, and where its answer holds what is asked.
@@ -251,5 +265,5 @@ func (p *Product) check() error {
 			return err
 		}
 	}
-	return nil
+	return agents.CheckOwn(p.Own)
 }

@@ -37,6 +37,14 @@ func Register(r *defenses.Registry) {
 		attributionOnly{})
 	add("confirm-all", "have the user confirm every call that rests on something external", []defenses.Place{defenses.Act},
 		confirmAll{})
+	own := func(name, idea string) {
+		r.Register(defenses.Info{Name: name, Idea: idea, Cost: "none of memtox: what the product takes", Within: true},
+			func(string, defenses.Env) (defenses.Defense, error) {
+				return defenses.Func(func(context.Context, memory.View) (memory.Gate, error) { return memory.Open{}, nil }), nil
+			})
+	}
+	own(memory.ProductOn, "everything is switched on that the agent's product ships against poisoned memory, and not on as it comes")
+	own(memory.ProductOff, "everything is switched off that the product ships against it, and that can be")
 }
 
 type blockAll struct{ memory.Open }
