@@ -287,8 +287,11 @@ func TestACallIsAskedAboutOverMCP(t *testing.T) {
 	}
 	w := c.waits("m.db").Pending
 	if len(w) != 1 || w[0].Tool != "transfer" || !strings.Contains(w[0].Args[0].From[0], "billing@brandt.example") ||
-		w[0].Args[1].From != nil {
+		w[0].Args[1].From != nil || !w[0].Claimed {
 		t.Fatalf("%+v", w)
+	}
+	if text := c.must("guard", "pending", "--store", "m.db"); !strings.Contains(text, "the agent says you asked Pay Brandt Optik.") {
+		t.Errorf("whose word it is: %s", text)
 	}
 	c.must("guard", "approve", held["held"].(string), "--store", "m.db", "--why", "checked by phone")
 	if out, failed := check(brandtsAccount); failed {

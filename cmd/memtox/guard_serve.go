@@ -201,6 +201,11 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) 
 	}
 	s.Identity = defenses.Identity{Name: "guard", Version: versionString(), Configuration: conf}
 	s.Open, s.Most = g.Open, &most
+	s.Panicked = func(value any, stack []byte) {
+		if o.log != nil {
+			o.log.Error("the guard failed", "panic", fmt.Sprint(value), "stack", string(stack))
+		}
+	}
 	if o.http == "" {
 		if err := s.Serve(ctx, o.env.Stdin, o.env.Stdout); err != nil {
 			return fmt.Errorf("serving the guard: %w", err)

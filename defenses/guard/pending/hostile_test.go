@@ -321,6 +321,24 @@ func TestWhatCannotBeApproved(t *testing.T) {
 	}
 }
 
+// What passes by an approved source is in the journal, in brief: an agent does not fill the
+// disk with it.
+func TestWhatPassesUnaskedIsKeptInBrief(t *testing.T) {
+	f := newFixture(t, pending.Options{})
+	f.approve(f.is(pending.Waits, transfer(right)), pending.Decision{By: "dana", Why: "ours", Source: true})
+	long := transfer("FR7")
+	long.Args[2].Value = strings.Repeat("long ", 5000)
+	f.is(pending.Passes, long)
+	for v, err := range f.file.Versions(ctx, store.Filter{Store: pending.CallStore, States: []memory.State{memory.Retired}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(v.Record.Text); n > 2000 || !strings.Contains(v.Record.Text, "FR7") {
+			t.Errorf("%d bytes are kept: %.300s", n, v.Record.Text)
+		}
+	}
+}
+
 // Names that others choose read as names; the order of arguments of one name counts.
 func TestNamesAndOrderMeanWhatTheySay(t *testing.T) {
 	f := newFixture(t, pending.Options{})

@@ -308,7 +308,11 @@ func (l *List) ask(ctx context.Context, c *Call) (Answer, error) {
 		return Answer{}, err
 	}
 	if covered {
-		_, err := l.put(ctx, c, key, string(said), memory.Retired, "passed: its source is approved by "+rule)
+		short, err := json.Marshal(body{c.brief(), within(c.Of), l.o.Keep})
+		if err != nil {
+			return Answer{}, err
+		}
+		_, err = l.put(ctx, c, key, string(short), memory.Retired, "passed: its source is approved by "+rule)
 		return Answer{State: Passes, ID: rule, Why: "its source is approved"}, err
 	}
 	for changed := true; changed; {
@@ -326,6 +330,17 @@ func (l *List) ask(ctx context.Context, c *Call) (Answer, error) {
 	}
 	id, err := l.put(ctx, c, key, string(said), memory.Held, "held: the policy wants it confirmed")
 	return Answer{State: Waits, ID: id, Why: waits(id)}, err
+}
+
+// brief is what is kept of a call that passes unasked, of which nobody bounds how many
+// there are. Its key still tells it from every other.
+func (c *Call) brief() Call {
+	out := *c
+	out.Request, out.Why, out.Args = "", nil, nil
+	for _, a := range c.Args[:min(len(c.Args), 16)] {
+		out.Args = append(out.Args, Arg{Name: text.Clip(a.Name, 80), Value: text.Clip(a.Value, 200), Role: a.Role})
+	}
+	return out
 }
 
 // stands is what was decided about a call, or that it waits; no answer where nothing is

@@ -31,9 +31,12 @@ const (
 	DefaultTrials = 1024
 	// DefaultMemory bounds what is kept of the records of all open trials, in bytes.
 	DefaultMemory = 256 << 20
-	// maxWaiting bounds the questions that were read and not yet answered.
+	// maxWaiting bounds the questions that were read and not yet answered. A long one
+	// counts as one more for each perPlace bytes.
 	maxWaiting = 256
 )
+
+var perPlace = 1 << 20
 
 // Server answers for a gate of ours in the words of the protocol. It keeps for
 // each open trial what a [memory.View] shows: a mirror of the store, made of what
@@ -61,6 +64,9 @@ type Server struct {
 	// Pending holds what a person must confirm until somebody has; nil tells the client
 	// that it is deferred, and no more.
 	Pending pending.Asker
+	// Panicked is told of a panic of the gate, with its stack, which is nobody's but the
+	// operator's; nil is nobody.
+	Panicked func(value any, stack []byte)
 
 	mu      sync.Mutex
 	trials  map[uint64]*trial
@@ -152,9 +158,17 @@ reading:
 			reply(direct)
 			continue
 		}
-		places <- struct{}{}
+		size := 1 + len(lines.Bytes())/perPlace
+		for range size { // nobody else takes any
+			places <- struct{}{}
+		}
 		group.Go(func() {
-			defer func() { close(t.done); <-places }()
+			defer func() {
+				close(t.done)
+				for range size {
+					<-places
+				}
+			}()
 			reply(s.answer(ctx, t, q))
 		})
 	}
@@ -343,7 +357,10 @@ func (s *Server) answer(ctx context.Context, t *turn, q *external.Request) (a *e
 	a = &external.Answer{ID: q.ID}
 	defer func() {
 		if p := recover(); p != nil {
-			a = &external.Answer{ID: q.ID, Error: fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}
+			if s.Panicked != nil {
+				s.Panicked(p, debug.Stack())
+			}
+			a = &external.Answer{ID: q.ID, Error: "the guard failed: its log says how"}
 		}
 	}()
 	if q.Now != nil {

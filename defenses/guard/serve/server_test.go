@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,5 +208,67 @@ func TestAQuestionThatIsReadInTwoWaysIsRefused(t *testing.T) {
 		if w.Code != 200 || strings.Contains(fmt.Sprint(w.Body), "error") {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
+	}
+}
+
+// What was read and not yet answered is bounded in bytes, not only in questions.
+func TestLongQuestionsTakeMorePlaces(t *testing.T) {
+	defer serve.PerPlace(1 << 10)()
+	var opened atomic.Int32
+	release := make(chan struct{})
+	s := &serve.Server{Open: func(context.Context, memory.View) (memory.Gate, error) {
+		opened.Add(1)
+		<-release
+		return memory.Open{}, nil
+	}}
+	in, out := io.Pipe()
+	var asking, serving sync.WaitGroup
+	asking.Go(func() {
+		defer out.Close()
+		for i := range 100 {
+			fmt.Fprintf(out, `{"id":%d,"op":"open","trial":%d,"pass":%q}`+"\n", i+1, i, strings.Repeat("x", 4<<10))
+		}
+	})
+	serving.Go(func() {
+		if err := s.Serve(context.Background(), in, io.Discard); err != nil {
+			t.Error(err)
+		}
+	})
+	const fit = 256 / 5
+	for opened.Load() < fit {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // others would come now
+	if n := opened.Load(); n > fit {
+		t.Errorf("%d wait at once, of which %d have room", n, fit)
+	}
+	close(release)
+	serving.Wait()
+	asking.Wait()
+	if n := opened.Load(); n != 100 {
+		t.Errorf("%d were answered", n)
+	}
+}
+
+// A panic of the gate is the operator's to read, and no client's.
+func TestAPanicTellsAClientNothing(t *testing.T) {
+	var told string
+	s := &serve.Server{
+		Open:     func(context.Context, memory.View) (memory.Gate, error) { panic("a secret of the guard") },
+		Panicked: func(p any, stack []byte) { told = fmt.Sprint(p, string(stack)) },
+	}
+	a := s.Answer(context.Background(), &external.Request{Op: external.Open, Trial: 1})
+	if a.Error == "" || strings.Contains(a.Error, "secret") || strings.Contains(a.Error, ".go:") {
+		t.Errorf("the client is told %q", a.Error)
+	}
+	if !strings.Contains(told, "a secret of the guard") || !strings.Contains(told, "server_test.go") {
+		t.Errorf("the operator is told %q", told)
+	}
+}
+
+// A flood of entries that wait does not make all refusals forgotten at once.
+func TestRefusalsAreNotForgottenAtOnce(t *testing.T) {
+	if n := serve.Known(1<<16 + 1); n != 1<<16 {
+		t.Errorf("%d are known", n)
 	}
 }

@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -534,4 +536,60 @@ func rollbackReplay(t *testing.T) {
 			rt.Errorf("the log has %d entries after a rollback of %d records from %d", last, len(out.Changed), len(m.log))
 		}
 	})
+}
+
+// While a person decides nobody else makes anything live under the key: not in this
+// process, nor in another.
+func TestNothingComesBetweenAnApproval(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.db")
+	s, other := open(t, path), open(t, path)
+	putAt(t, s, 0, record("r1", "k", "A"))
+	for _, id := range []string{"r2", "r3"} {
+		repl := with(record(id, "k", id), memory.Held)
+		repl.Parent = "r1"
+		putAt(t, s, 1, repl)
+	}
+	var behind sync.WaitGroup
+	var second error
+	once := sync.OnceFunc(func() {
+		done := make(chan struct{})
+		behind.Go(func() {
+			defer close(done)
+			_, second = curator(other).Approve(ctx, "r3", store.Approval{})
+		})
+		select { // where the other must wait, it comes behind us
+		case <-done:
+		case <-time.After(300 * time.Millisecond):
+		}
+	})
+	_, first := store.NewCurator(s, "ana", func() time.Time { once(); return start }).Approve(ctx, "r2", store.Approval{})
+	behind.Wait()
+	if (first == nil) == (second == nil) || !errors.Is(errors.Join(first, second), memory.ErrMovedOn) {
+		t.Errorf("approved: %v, %v", first, second)
+	}
+	if live := visible(t, s); len(live) != 1 {
+		t.Errorf("live under one key: %q", live)
+	}
+}
+
+// A journal that is shorter than this process has seen it is no journal to go on with.
+func TestAJournalThatLostItsEndIsNotWrittenTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.db")
+	s := open(t, path)
+	putAt(t, s, 0, record("r1", "k", "A"))
+	putAt(t, s, 1, record("r2", "l", "B"))
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, q := range []string{"DELETE FROM version WHERE seq = 2", "DELETE FROM entry WHERE seq = 2", "UPDATE state SET last = 1, records = 1"} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := record("r3", "m", "C")
+	if _, err := s.Commit(ctx, &memory.Batch{At: start, Records: []memory.Record{r}}); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("writing goes on: %v", err)
+	}
 }
