@@ -273,9 +273,8 @@ type Trial struct {
 	mu     sync.Mutex
 	box    *agents.Sandbox // of the session under way; nil between sessions
 	reader gate.Reader
-	own    *gate.Own    // nil asks about its writes
-	route  memory.Route // of the agent's own purpose
-	said   string       // the user's words of this turn
+	own    *gate.Own // nil asks about its writes
+	said   string    // the user's words of this turn
 	closed bool
 
 	known  []string // the agent's memory, as it was last read

@@ -9,6 +9,7 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/proxy"
 	"github.com/memtox/memtox/agents/proxy/gate"
 )
 
@@ -20,19 +21,23 @@ type judge struct{ t *Trial }
 
 var errOver = errors.New("the trial is over")
 
-func (j judge) Look(ctx context.Context, _ string, prompt []model.Message) error {
+func (j judge) Look(ctx context.Context, _ string, prompt []model.Message) (gate.Rule, error) {
 	t := j.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return errOver
+		return nil, errOver
 	}
-	_, t.route = t.a.opts.Says(prompt)
-	return t.reader.Look(ctx, t.said, prompt)
+	_, route := t.a.opts.Says(prompt)
+	said := t.said
+	if err := t.reader.Look(ctx, said, prompt); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, c model.Call) (gate.Ruling, error) { return t.judge(ctx, said, route, c) }, nil
 }
 
-func (j judge) Call(ctx context.Context, _ string, c model.Call) (out gate.Ruling, err error) {
-	t := j.t
+// judge judges a call of the reply to a request, by what the user had said then.
+func (t *Trial) judge(ctx context.Context, said string, route memory.Route, c model.Call) (out gate.Ruling, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -43,15 +48,27 @@ func (j judge) Call(ctx context.Context, _ string, c model.Call) (out gate.Rulin
 	does := t.a.opts.Does(c)
 	c, undone := t.reader.Undo(c, !ours && (t.own == nil || does == gate.Stores || does == gate.Writes))
 	switch {
-	case ours && t.box != nil:
+	case ours && t.box == nil:
+		out.Refused = memory.Failure("no session is under way")
+	case ours:
 		given := c
 		given.Name = name
 		out.Refused, err = t.box.Judge(given)
-	case !ours && t.own != nil:
-		out, err = t.own.Call(ctx, t.said, t.route, c)
+	case t.own != nil:
+		out, err = t.own.Call(ctx, said, route, c)
 	}
 	if undone && out.Changed == nil {
 		out.Changed = &c
+	}
+	if back := out.Back; back != nil {
+		out.Back = func(ctx context.Context) error {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.closed {
+				return nil
+			}
+			return back(ctx)
+		}
 	}
 	return out, err
 }
@@ -63,8 +80,12 @@ func (t *Trial) shown(route memory.Route, r memory.Recalled) {
 	}
 }
 
-// of is what failed at the relay: the defense, the store or else the model.
+// of is what failed at the relay: the defense, the store, the agent that asks for ever or
+// else the model.
 func of(err error) error {
+	if errors.Is(err, proxy.ErrTooMuch) {
+		return err
+	}
 	if _, ok := errors.AsType[*memory.GateError](err); ok {
 		return err
 	}

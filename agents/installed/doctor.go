@@ -225,10 +225,8 @@ func (w *witness) Next(_ context.Context, r model.Request) (model.Reply, error) 
 	return model.Reply{Text: "Good morning to you."}, nil
 }
 
-func (w *witness) Look(context.Context, string, []model.Message) error { return nil }
-
-func (w *witness) Call(context.Context, string, model.Call) (gate.Ruling, error) {
-	return gate.Ruling{}, nil
+func (w *witness) Look(context.Context, string, []model.Message) (gate.Rule, error) {
+	return func(context.Context, model.Call) (gate.Ruling, error) { return gate.Ruling{}, nil }, nil
 }
 
 // saw reports whether some prompt held a text, and offered a tool.

@@ -1,6 +1,10 @@
 package memory
 
-import "context"
+import (
+	"context"
+	"slices"
+	"time"
+)
 
 // Reconcile brings the store to what an agent outside this process says that it
 // remembers, once its session is over: such an agent keeps its own memory, and the
@@ -39,6 +43,37 @@ func (m *Memory) Reconcile(ctx context.Context, store string, entries []string) 
 		}
 	}
 	return m.err
+}
+
+// TakeBack undoes what became of a proposal that was committed, where the agent does not
+// make the change after all: the record goes, and what it superseded or removed is back.
+func (m *Memory) TakeBack(ctx context.Context, e *Entry) error {
+	p, r := &e.Proposal, e.Committed
+	m.begin(CauseWrite, p.Route)
+	m.batch.Why = "taken back: the agent did not get the call"
+	gone := *r
+	if p.Op != Remove {
+		gone.State, gone.ValidTo = Retired, m.Now()
+		if !gone.ValidTo.After(gone.ValidFrom) { // it held: only what was refused never did
+			gone.ValidTo = gone.ValidFrom.Add(time.Microsecond)
+		}
+		m.batch.Records = append(m.batch.Records, gone)
+		m.made = slices.DeleteFunc(m.made, func(id string) bool { return id == r.ID })
+	}
+	restores := p.Prior != nil && (p.Op == Remove || r.State == Live)
+	if restores {
+		m.batch.Records = append(m.batch.Records, *p.Prior)
+	}
+	if err := m.put(ctx, "taking a change back"); err != nil {
+		return err
+	}
+	if p.Op != Remove {
+		m.gate.Committed(Change{Op: Remove, Route: p.Route, Record: gone, Prior: r})
+	}
+	if restores {
+		m.gate.Committed(Change{Op: Add, Route: p.Route, Record: *p.Prior})
+	}
+	return nil
 }
 
 // Visible returns the records that sessions can see, in the order of commits.

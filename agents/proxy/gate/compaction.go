@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
@@ -52,11 +53,21 @@ func (g *Gate) follow(session string, list []Message, anchors []anchor) {
 	if g.lists == nil {
 		g.lists = map[string]past{}
 	}
-	if len(g.lists) >= longest {
-		clear(g.lists) // of an agent that runs on
-	}
 	g.lists[session] = now
+	g.order = append(slices.DeleteFunc(g.order, func(s string) bool { return s == session }), session)
+	messages := 0
+	for _, p := range g.lists {
+		messages += len(p.keys)
+	}
+	for len(g.order) > 1 && (len(g.order) > longest || messages > manyMessages) { // of an agent that runs on
+		messages -= len(g.lists[g.order[0]].keys)
+		delete(g.lists, g.order[0])
+		g.order = g.order[1:]
+	}
 }
+
+// manyMessages bounds what is kept of lists: the session not asked about for longest goes.
+const manyMessages = 1 << 18
 
 // kept finds the stretch of the last list that a compaction has left, behind what stands in
 // the place of the rest: from, to and of how many messages. There is none where the list

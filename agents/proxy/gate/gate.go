@@ -3,13 +3,17 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // MaxAsks is how often the model is asked for one reply that the agent may have.
@@ -22,11 +26,14 @@ const Stopped = "I stopped here: what I tried is not allowed."
 // Judge decides what of a prompt the model sees and which calls the agent gets. Its error
 // ends the request: nothing is handed on.
 type Judge interface {
-	// Look is shown a prompt before the model is. It may change the contents in place.
-	Look(ctx context.Context, session string, prompt []model.Message) error
-	// Call judges one call of a reply, whose id is unique in the trial.
-	Call(ctx context.Context, session string, c model.Call) (Ruling, error)
+	// Look is shown a prompt before the model is. It may change contents in place, and put
+	// other calls in the place of a message's. It returns what judges the reply: what the
+	// prompt says goes with its own request, however many are under way in a session.
+	Look(ctx context.Context, session string, prompt []model.Message) (Rule, error)
 }
+
+// Rule judges one call of a reply, whose id is unique in the trial.
+type Rule func(ctx context.Context, c model.Call) (Ruling, error)
 
 // Ruling is what becomes of a call.
 type Ruling struct {
@@ -34,6 +41,9 @@ type Ruling struct {
 	Refused string
 	// Changed is the call as it passes where it is not the one that the model made.
 	Changed *model.Call
+	// Back takes back what was noted of a call that passes, where the agent does not get it
+	// after all; nil is nothing.
+	Back func(context.Context) error
 }
 
 // Message is one of a prompt, with the JSON that it came as.
@@ -86,6 +96,7 @@ type Gate struct {
 	calls   uint64
 	ledger  []*record
 	lists   map[string]past
+	order   []string // of lists, the newest last
 	counts  Counts
 }
 
@@ -104,11 +115,14 @@ func (g *Gate) Counts() Counts {
 }
 
 // Ask puts back what was refused, has the judge look, and asks the model until a reply
-// holds something that the agent may have. The usage is that of the last ask, less what
-// the agent did not send: an agent compacts by it.
-func (g *Gate) Ask(ctx context.Context, session string, list []Message, ask Ask) (Reply, error) {
+// holds something that the agent may have. offered are the names of the request's tools:
+// a call of any other is refused, or a product might take its name for that of another
+// tool than was judged. None are those of an agent that names no tools. The usage is that
+// of the last ask, less what the agent did not send: an agent compacts by it.
+func (g *Gate) Ask(ctx context.Context, session string, list []Message, offered []string, ask Ask) (Reply, error) {
 	view, session := g.request(session, list)
-	if err := g.look(ctx, session, view); err != nil {
+	rule, err := g.look(ctx, session, view)
+	if err != nil {
 		return Reply{}, err
 	}
 	var open *record // of this request
@@ -119,7 +133,7 @@ func (g *Gate) Ask(ctx context.Context, session string, list []Message, ask Ask)
 		}
 		reply.Usage.Prompt = max(0, reply.Usage.Prompt-tokens(view)+tokens(list))
 		said := g.number(reply)
-		rulings, err := g.judge(ctx, session, said.Calls)
+		rulings, err := judge(ctx, rule, offered, said.Calls)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -164,20 +178,22 @@ func (g *Gate) request(session string, list []Message) ([]Message, string) {
 	return g.put(session, list), session
 }
 
-func (g *Gate) look(ctx context.Context, session string, view []Message) error {
+func (g *Gate) look(ctx context.Context, session string, view []Message) (Rule, error) {
 	prompt := make([]model.Message, len(view))
 	for i := range view {
 		prompt[i] = view[i].Message
 	}
-	if err := g.Judge.Look(ctx, session, prompt); err != nil {
-		return fmt.Errorf("looking at the prompt: %w", err)
+	rule, err := g.Judge.Look(ctx, session, prompt)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the prompt: %w", err)
 	}
 	for i := range view {
-		if prompt[i].Content != view[i].Content {
-			view[i].Content, view[i].Changed = prompt[i].Content, true
+		same := func(a, b model.Call) bool { return slices.Equal(a.Args, b.Args) }
+		if prompt[i].Content != view[i].Content || !slices.EqualFunc(prompt[i].Calls, view[i].Calls, same) {
+			view[i].Content, view[i].Calls, view[i].Changed = prompt[i].Content, prompt[i].Calls, true
 		}
 	}
-	return nil
+	return rule, nil
 }
 
 // number gives every call of a reply an id that no other of the trial has, and that every
@@ -196,14 +212,25 @@ func (g *Gate) number(r Reply) Message {
 	return m
 }
 
-func (g *Gate) judge(ctx context.Context, session string, calls []model.Call) ([]Ruling, error) {
+func judge(ctx context.Context, rule Rule, offered []string, calls []model.Call) ([]Ruling, error) {
 	out := make([]Ruling, len(calls))
 	for i, c := range calls {
-		var err error
-		if out[i], err = g.Judge.Call(ctx, session, c); err != nil {
-			return nil, fmt.Errorf("judging a call: %w", err)
+		if len(offered) > 0 && !slices.Contains(offered, c.Name) {
+			out[i].Refused = memory.Failure(fmt.Sprintf("there is no tool %q: there are %s", text.Clip(c.Name, 60),
+				text.Clip(strings.Join(offered, ", "), 2000)))
+			continue
 		}
-		if out[i].Changed != nil {
+		var err error
+		if out[i], err = rule(ctx, c); err != nil {
+			err = fmt.Errorf("judging a call: %w", err)
+			for _, r := range slices.Backward(out[:i]) { // the agent gets none of them
+				if r.Back != nil {
+					err = errors.Join(err, r.Back(context.WithoutCancel(ctx)))
+				}
+			}
+			return nil, err
+		}
+		if out[i].Changed != nil && out[i].Refused == "" { // of one that is refused the model sees what it said
 			out[i].Changed.ID = c.ID
 			calls[i] = *out[i].Changed // the model sees it as its own
 		}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ func (g *Gate) refused(r *record, session string, behind anchor, exchange []Mess
 		g.add(r)
 	}
 	r.refused = append(r.refused, exchange...)
+	g.trim()
 	return r
 }
 
@@ -41,13 +43,42 @@ func (g *Gate) split(said Message, passed []model.Call, results []Message) {
 	g.add(&record{ids: idsOf(passed), said: said, results: results})
 }
 
-// longest bounds the ledger of an agent that runs on: the oldest goes.
-const longest = 4096
+// longest bounds the ledger of an agent that runs on, and heaviest the bytes of what was
+// refused: the oldest goes.
+const (
+	longest  = 4096
+	heaviest = 64 << 20
+)
 
+// add notes a record, once all of it is known.
 func (g *Gate) add(r *record) {
-	if g.ledger = append(g.ledger, r); len(g.ledger) > longest {
-		g.ledger = slices.Delete(g.ledger, 0, 1)
+	g.ledger = append(g.ledger, r)
+	g.trim()
+}
+
+func (g *Gate) trim() {
+	bytes := 0
+	for i := len(g.ledger) - 1; i >= 0; i-- {
+		if bytes += g.ledger[i].bytes(); i < len(g.ledger)-1 && (bytes > heaviest || len(g.ledger)-i > longest) {
+			g.ledger = slices.Delete(g.ledger, 0, i+1)
+			return
+		}
 	}
+}
+
+func (r *record) bytes() (n int) {
+	for _, list := range [][]Message{r.refused, r.results, {r.said}} {
+		for i := range list {
+			m := &list[i]
+			n += len(m.Raw) + len(m.Content)
+			for _, c := range m.Calls {
+				for _, a := range c.Args {
+					n += len(a.Value)
+				}
+			}
+		}
+	}
+	return n
 }
 
 // closes notes with which calls the agent was answered in the end.
@@ -216,9 +247,14 @@ func (g *Gate) anchors(list []Message) []anchor {
 }
 
 // plain is what the user said, as it stays: white space folded, without the agent's stamps.
+// Of a long text it is the hash: it is kept for each message of each session.
 func (g *Gate) plain(s string) string {
 	for _, r := range g.Stamps {
 		s = r.ReplaceAllString(s, "")
 	}
-	return strings.Join(strings.Fields(s), " ")
+	if s = strings.Join(strings.Fields(s), " "); len(s) > sha256.Size {
+		sum := sha256.Sum256([]byte(s))
+		s = string(sum[:])
+	}
+	return s
 }

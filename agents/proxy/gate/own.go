@@ -1,15 +1,19 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // Own judges calls of an agent's own tools by what is known of these: a call that stores
@@ -28,6 +32,11 @@ type Own struct {
 	// From is where every value of a call comes from, where that is known no better; nil
 	// looks each up.
 	From *memory.Origin
+	// Gone is the id of a record that somebody took back and whose content a text has, "" for
+	// none: it is not stored again. nil knows of none.
+	Gone func(text string) string
+
+	done []*memory.Entry // that a call has committed so far
 }
 
 // why is what the model is told of a verdict that stops a write; "" lets it pass.
@@ -47,22 +56,85 @@ func (o *Own) why(e *memory.Entry) string {
 }
 
 // Call judges a call. The route is that of writes which come about in a purpose of the
-// agent's own, such as a review; [memory.RouteNone] leaves it to the tool.
+// agent's own, such as a review; [memory.RouteNone] leaves it to the tool. What was
+// committed of a call that does not pass is taken back.
 func (o *Own) Call(ctx context.Context, said string, route memory.Route, c model.Call) (Ruling, error) {
+	o.done = nil
+	r, err := o.call(ctx, said, route, c)
+	done := o.done
+	back := func(ctx context.Context) error {
+		for _, e := range slices.Backward(done) {
+			if err := o.Mem.TakeBack(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case len(done) == 0:
+	case err != nil || r.Refused != "":
+		err = errors.Join(err, back(context.WithoutCancel(ctx)))
+	default:
+		r.Back = back
+	}
+	return r, err
+}
+
+func refused(format string, args ...any) Ruling {
+	return Ruling{Refused: memory.Failure(fmt.Sprintf(format, args...))}
+}
+
+func (o *Own) call(ctx context.Context, said string, route memory.Route, c model.Call) (Ruling, error) {
 	t := &Tool{Name: c.Name, Does: Acts}
 	if i := slices.IndexFunc(o.Tools, func(t Tool) bool { return t.Name == c.Name }); i >= 0 {
 		t = &o.Tools[i]
+	} else if i := slices.IndexFunc(o.Tools, func(t Tool) bool { return bare(t.Name) == bare(c.Name) }); i >= 0 {
+		return refused("there is no tool %q: is it %s?", text.Clip(c.Name, 60), o.Tools[i].Name), nil
 	}
 	switch t.Does {
 	case Recalls, Reads, Asks:
 		return Ruling{}, nil
 	case Calls:
 		return o.inner(ctx, said, route, t, c)
-	case Stores, Writes:
-		if t.Does == Stores || o.File != nil && o.File(t.get(&c, "path")) != "" {
+	case Stores:
+		return o.stores(ctx, route, t, c)
+	case Writes:
+		path, patch := t.get(&c, "path"), t.get(&c, "patch")
+		switch {
+		case patch != "":
+			if t.get(&c, "text") != "" || t.get(&c, "old") != "" {
+				return refused("%s is refused: it has a patch and a text beside it, give one of them", c.Name), nil
+			}
+			return o.patch(ctx, said, route, t, c, patch)
+		case path == "":
+			return refused("%s is refused: it says of no file that it writes it", c.Name), nil
+		case o.file(path) != "":
 			return o.stores(ctx, route, t, c)
 		}
 	}
+	return o.acts(ctx, said, t, c)
+}
+
+// bare is a name as products compare it that mend names.
+func bare(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
+
+// file is the store of a path; "" is no memory.
+func (o *Own) file(path string) string {
+	if o.File == nil || path == "" {
+		return ""
+	}
+	return o.File(path)
+}
+
+// acts judges a call that is an action.
+func (o *Own) acts(ctx context.Context, said string, t *Tool, c model.Call) (Ruling, error) {
 	call := t.call(&c, said)
 	for i := range call.Args {
 		if o.From != nil {
@@ -83,20 +155,39 @@ func (o *Own) Call(ctx context.Context, said string, route memory.Route, c model
 	return Ruling{Refused: memory.Refusal(v)}, nil
 }
 
-// inner judges a call that is handed on to another tool.
+// inner judges a call that is handed on to another tool. What stands beside its arguments
+// may be handed on with them.
 func (o *Own) inner(ctx context.Context, said string, route memory.Route, t *Tool, c model.Call) (Ruling, error) {
 	to, ok := t.inner(&c)
 	if !ok {
-		return Ruling{Refused: memory.Failure("the arguments of the call cannot be read")}, nil
+		return refused("the arguments of the call cannot be read"), nil
 	}
 	if to.Name == c.Name {
-		return Ruling{Refused: memory.Failure("a call that only calls")}, nil
+		return refused("a call that only calls"), nil
 	}
-	r, err := o.Call(ctx, said, route, to)
+	n := len(to.Args)
+	for _, a := range c.Args {
+		switch {
+		case a.Name == t.arg("name") || a.Name == t.arg("args"):
+		case has(to.Args[:n], a.Name):
+			return refused("the argument %s stands in the call and beside it", text.Clip(a.Name, 60)), nil
+		default:
+			to.Args = append(to.Args, a)
+		}
+	}
+	r, err := o.call(ctx, said, route, to)
 	if r.Changed != nil {
-		r.Changed = with(c, t.arg("args"), edited(t.get(&c, "args"), to.Args, r.Changed.Args))
+		is := r.Changed.Args
+		r.Changed = with(c, t.arg("args"), edited(t.get(&c, "args"), to.Args[:n], is[:n]))
+		for _, a := range is[n:] {
+			r.Changed = with(*r.Changed, a.Name, a.Value)
+		}
 	}
 	return r, err
+}
+
+func has(args []model.Arg, name string) bool {
+	return slices.ContainsFunc(args, func(a model.Arg) bool { return a.Name == name })
 }
 
 // edited is an object with the arguments that were changed.
@@ -133,22 +224,27 @@ func with(c model.Call, name, value string) *model.Call {
 // stores judges a call that changes memory, one change or each of several.
 func (o *Own) stores(ctx context.Context, route memory.Route, t *Tool, c model.Call) (Ruling, error) {
 	list := t.each()
-	if list == "" || c.Get(list) == "" {
+	var each []json.RawMessage
+	if list != "" && c.Get(list) != "" {
+		if err := json.Unmarshal([]byte(c.Get(list)), &each); err != nil {
+			return refused("%s is no list that can be read", list), nil
+		}
+	}
+	if len(each) == 0 {
 		return o.change(ctx, route, t, c)
 	}
-	var each []json.RawMessage
-	if err := json.Unmarshal([]byte(c.Get(list)), &each); err != nil {
-		return Ruling{Refused: memory.Failure(fmt.Sprintf("%s is no list that can be read", list))}, nil
+	if t.get(&c, "text") != "" || t.get(&c, "old") != "" { // which of both counts the product knows
+		return refused("%s is refused: it has %s and a text beside it, put all into %s", c.Name, list, list), nil
 	}
 	changed := false
 	for i, raw := range each {
 		args, err := model.ParseArgs(nil, "", raw)
 		if err != nil {
-			return Ruling{Refused: memory.Failure(fmt.Sprintf("%s has an item that cannot be read", list))}, nil
+			return refused("%s has an item that cannot be read", list), nil
 		}
 		own := len(args)
 		for _, a := range c.Args {
-			if a.Name != list && !slices.ContainsFunc(args, func(b model.Arg) bool { return b.Name == a.Name }) {
+			if a.Name != list && !has(args, a.Name) {
 				args = append(args, a)
 			}
 		}
@@ -167,16 +263,77 @@ func (o *Own) stores(ctx context.Context, route memory.Route, t *Tool, c model.C
 	return Ruling{Changed: with(c, list, string(b))}, nil
 }
 
-// change judges one change.
-func (o *Own) change(ctx context.Context, route memory.Route, t *Tool, c model.Call) (Ruling, error) {
+// change judges one change: each of the texts that it has.
+func (o *Own) change(ctx context.Context, route memory.Route, t *Tool, c model.Call) (out Ruling, err error) {
+	names := slices.DeleteFunc(t.names("text"), func(name string) bool { return c.Get(name) == "" })
+	if len(names) == 0 {
+		names = []string{t.arg("text")}
+	}
+	for _, name := range names {
+		r, err := o.one(ctx, route, t, c, name)
+		if err != nil || r.Refused != "" {
+			return r, err
+		}
+		if r.Changed != nil {
+			c, out.Changed = *r.Changed, r.Changed
+		}
+	}
+	return out, nil
+}
+
+// one judges one text of a change, by the name of its argument.
+func (o *Own) one(ctx context.Context, route memory.Route, t *Tool, c model.Call, name string) (Ruling, error) {
 	d := memory.Draft{Route: memory.RouteMemoryTool, Op: t.op(&c), Store: t.get(&c, "store"), Key: t.get(&c, "name"),
-		Text: t.get(&c, "text"), Old: t.get(&c, "old")}
+		Text: c.Get(name), Old: t.get(&c, "old")}
 	if t.Does == Writes {
-		d.Route, d.Store = memory.RouteFileTool, o.File(t.get(&c, "path"))
+		d.Route, d.Store = memory.RouteFileTool, o.file(t.get(&c, "path"))
 		if d.Text == "" && d.Old != "" {
 			d.Op = memory.Remove
 		}
 	}
+	d, kind := o.draft(route, d)
+	if kind != memory.Skills {
+		d.Key = ""
+	} else if d.Key != "" { // a file or a passage of a skill is not all of it
+		if path := t.get(&c, "path"); path != "" && t.Does == Stores {
+			d.Key += "/" + path
+		}
+		if d.Old != "" && d.Text != "" {
+			d.Key += ": " + text.Clip(d.Old, 80)
+		}
+	}
+	if kind == memory.Skills && d.Key == "" {
+		return refused("%s is refused: a skill needs a name", c.Name), nil
+	}
+	if d.Text == "" && d.Op != memory.Remove && (t.Does == Stores || !has(c.Args, name)) { // in some form that nobody told of
+		return refused("%s is refused: there is nothing in it that could be judged", c.Name), nil
+	}
+	if t.Does == Writes && d.Old == "" && kind != memory.Skills {
+		content, blocked, left, err := o.lines(ctx, d)
+		switch {
+		case err != nil:
+			return Ruling{}, err
+		case left == 0 && len(blocked) > 0:
+			return refused("%s", strings.Join(blocked, "; ")), nil
+		case content != d.Text:
+			return Ruling{Changed: with(c, name, content)}, nil
+		}
+		return Ruling{}, nil
+	}
+	stored, why, err := o.write(ctx, d)
+	switch {
+	case err != nil:
+		return Ruling{}, err
+	case why != "":
+		return refused("%s", why), nil
+	case stored != d.Text && d.Op != memory.Remove:
+		return Ruling{Changed: with(c, name, stored)}, nil
+	}
+	return Ruling{}, nil
+}
+
+// draft completes a draft by what is known of its store, and returns the store's kind.
+func (o *Own) draft(route memory.Route, d memory.Draft) (memory.Draft, memory.Kind) {
 	if route != memory.RouteNone {
 		d.Route = route
 	}
@@ -190,82 +347,133 @@ func (o *Own) change(ctx context.Context, route memory.Route, t *Tool, c model.C
 	}
 	if spec.Kind == memory.Skills {
 		d.Route = memory.RouteSkill
-	} else {
-		d.Key = ""
 	}
-	if t.Does == Writes && d.Old == "" && spec.Kind != memory.Skills {
-		return o.file(ctx, t, c, d)
-	}
-	if t.Does == Stores && d.Op != memory.Remove && d.Text == "" { // in some form that nobody told of
-		return Ruling{Refused: memory.Failure(c.Name + " is refused: there is nothing in it that could be judged")}, nil
-	}
-	text, why, err := o.write(ctx, d)
-	switch {
-	case err != nil:
-		return Ruling{}, err
-	case why != "":
-		return Ruling{Refused: memory.Failure(why)}, nil
-	case text != d.Text && d.Op != memory.Remove:
-		return Ruling{Changed: with(c, t.arg("text"), text)}, nil
-	}
-	return Ruling{}, nil
+	return d, spec.Kind
 }
 
-// file judges the new content of a whole memory file, by what is new in it. Lines that are
-// blocked are left out of what the agent writes.
-func (o *Own) file(ctx context.Context, t *Tool, c model.Call, d memory.Draft) (Ruling, error) {
+// lines judges the new content of a memory file, by what is new in it, line by line. Lines
+// that are blocked are left out of what the agent writes; left are the others, headings and
+// rules aside.
+func (o *Own) lines(ctx context.Context, d memory.Draft) (content string, blocked []string, left int, err error) {
 	there, err := o.Mem.Visible(ctx)
 	if err != nil {
-		return Ruling{}, err
+		return "", nil, 0, err
 	}
-	content := d.Text
-	var blocked []string
-	left := 0
-	for _, item := range memory.Items(d.Text) {
-		if !strings.ContainsFunc(item, unicode.IsLetter) && !strings.ContainsFunc(item, unicode.IsDigit) {
-			continue // a rule between entries
+	known := map[string]bool{}
+	for i := range there {
+		known[there[i].Text] = true
+	}
+	var b strings.Builder
+	route := d.Route
+	for line := range strings.Lines(d.Text) {
+		item, heading := strings.TrimSpace(line), 1
+		if items := memory.Items(line); len(items) == 1 {
+			item, heading = items[0], 0
 		}
-		if slices.ContainsFunc(there, func(r memory.Record) bool { return r.Text == item }) {
-			left++
+		says := strings.ContainsFunc(item, unicode.IsLetter) || strings.ContainsFunc(item, unicode.IsDigit)
+		if says && !known[item] {
+			d.Op, d.Text, d.Route = memory.Add, item, route
+			if heading > 0 && (route == memory.RouteFlush || route == memory.RouteCompaction) {
+				d.Route = memory.RouteFileTool // what those routes bring has no headings
+			}
+			stored, why, err := o.write(ctx, d)
+			if err != nil {
+				return "", nil, 0, err
+			}
+			if why != "" {
+				blocked = append(blocked, why)
+				continue
+			}
+			known[item] = true
+			line = strings.Replace(line, item, stored, 1)
+		}
+		if b.WriteString(line); says {
+			left += 1 - heading
+		}
+	}
+	return b.String(), blocked, left, nil
+}
+
+// heads are the lines of a patch that name files, with whatever a product takes for a space.
+var heads = regexp.MustCompile(`(?i)^\*\*\*[\s\v\pZ]*(?:(?:(add|update|delete|move)[\s\v\pZ]+(?:file|to)[\s\v\pZ]*:(.*))|` +
+	`(?:begin|end)[\s\v\pZ]+(?:patch|of[\s\v\pZ]+file))$`)
+
+// patch judges a patch of files in the form that begins with "*** Begin Patch": what it adds
+// where one of them is memory, and an action where one is not.
+func (o *Own) patch(ctx context.Context, said string, route memory.Route, t *Tool, c model.Call, patch string) (Ruling, error) {
+	store, others, move := "", false, false
+	lines := strings.SplitAfter(patch, "\n")
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "***") {
 			continue
 		}
-		d.Op, d.Text = memory.Add, item
-		text, why, err := o.write(ctx, d)
+		head := heads.FindStringSubmatch(line)
+		switch {
+		case head == nil:
+			return refused("%s is refused: its patch has a line %q that cannot be read", c.Name, text.Clip(line, 80)), nil
+		case head[1] == "":
+			continue
+		}
+		for path := range strings.SplitSeq(head[2], "->") {
+			of := o.file(path)
+			others = others || of == ""
+			store = cmp.Or(store, of)
+		}
+		move = move || strings.EqualFold(head[1], "move")
+	}
+	switch {
+	case store == "" && !others:
+		return refused("%s is refused: its patch names no file that can be read", c.Name), nil
+	case store != "" && move:
+		return refused("%s is refused: what it moves is memory, and cannot be judged", c.Name), nil
+	}
+	var out Ruling
+	if store != "" {
+		var added strings.Builder
+		adds := func(line string) bool { return strings.HasPrefix(line, "+") }
+		for _, line := range lines {
+			if adds(line) {
+				added.WriteString(strings.TrimRight(line[1:], "\r\n") + "\n")
+			}
+		}
+		d, _ := o.draft(route, memory.Draft{Route: memory.RouteFileTool, Store: store, Text: added.String()})
+		content, blocked, _, err := o.lines(ctx, d)
 		switch {
 		case err != nil:
 			return Ruling{}, err
-		case why != "":
-			blocked = append(blocked, why)
-			content = withoutLine(content, item)
-			continue
-		case text != item:
-			content = strings.ReplaceAll(content, item, text)
-		}
-		left++
-	}
-	switch {
-	case left == 0 && len(blocked) > 0:
-		return Ruling{Refused: memory.Failure(strings.Join(blocked, "; "))}, nil
-	case content != t.get(&c, "text"):
-		return Ruling{Changed: with(c, t.arg("text"), content)}, nil
-	}
-	return Ruling{}, nil
-}
-
-// withoutLine takes the lines out of a text that say one thing.
-func withoutLine(s, item string) string {
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		if i := memory.Items(line); len(i) == 0 || i[0] != item {
-			b.WriteString(line)
+		case len(blocked) > 0:
+			return refused("%s", strings.Join(blocked, "; ")), nil
+		case content != added.String():
+			is := strings.SplitAfter(content, "\n")
+			if len(is) != strings.Count(added.String(), "\n")+1 {
+				return refused("%s is refused: a part of what it adds may not be stored", c.Name), nil
+			}
+			for i := range lines {
+				if adds(lines[i]) {
+					lines[i], is = "+"+is[0], is[1:]
+				}
+			}
+			out.Changed = with(c, t.the(&c, "patch"), strings.Join(lines, ""))
+			c = *out.Changed
 		}
 	}
-	return b.String()
+	if others {
+		r, err := o.acts(ctx, said, t, c)
+		if err != nil || r.Refused != "" {
+			return r, err
+		}
+	}
+	return out, nil
 }
 
 // write proposes a change and returns what may be stored, or why nothing may.
 func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err error) {
-	entries, err := o.Mem.Write(ctx, d)
+	if d.Op != memory.Remove && o.Gone != nil {
+		if id := o.Gone(d.Text); id != "" {
+			return "", id + " was taken back: it may not be stored again", nil
+		}
+	}
+	entries, err := o.propose(ctx, d)
 	if err != nil {
 		return "", "", err
 	}
@@ -275,7 +483,7 @@ func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err 
 		}
 		// The agent may have what the memory has not: what is new is judged as new.
 		d.Op, d.Old = memory.Add, ""
-		if entries, err = o.Mem.Write(ctx, d); err != nil {
+		if entries, err = o.propose(ctx, d); err != nil {
 			return "", "", err
 		}
 	}
@@ -306,4 +514,16 @@ func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err 
 		return d.Text, "", nil
 	}
 	return strings.Join(stored, "\n"), "", nil
+}
+
+// propose proposes a change, and notes what of it a session sees from now on.
+func (o *Own) propose(ctx context.Context, d memory.Draft) ([]memory.Entry, error) {
+	entries, err := o.Mem.Write(ctx, d)
+	for i := range entries {
+		e := &entries[i]
+		if e.Committed != nil && (e.Proposal.Op == memory.Remove || e.Committed.State.Visible()) {
+			o.done = append(o.done, e)
+		}
+	}
+	return entries, err
 }

@@ -75,7 +75,11 @@ var known = []gate.Tool{
 	{Name: "memory", Does: gate.Stores, Args: map[string]string{"op": "action", "store": "target", "text": "content",
 		"old": "old_text"}, Each: "operations"},
 	{Name: "skill_manage", Does: gate.Stores, Args: map[string]string{"op": "action", "name": "name", "text": "content"},
-		Fixed: map[string]string{"store": "skills"}, Ops: map[string]string{"add": "create"}},
+		Also: map[string][]string{"text": {"new_string", "file_content"}, "old": {"old_string"}, "path": {"file_path"},
+			"remove": {"remove_file"}},
+		Fixed: map[string]string{"store": "skills"}, Ops: map[string]string{"add": "create", "remove": "delete"}},
+	{Name: "patch", Does: gate.Writes, Args: map[string]string{"path": "path", "old": "old_string", "text": "new_string"},
+		Also: map[string][]string{"patch": {"patch"}}},
 	{Name: "write_file", Does: gate.Writes, Args: map[string]string{"path": "path", "text": "content"}},
 	{Name: "edit", Does: gate.Writes, Args: map[string]string{"path": "path", "old": "edits[].oldText",
 		"text": "edits[].newText"}},
@@ -86,6 +90,9 @@ var known = []gate.Tool{
 
 func TestWhatAnAgentsOwnToolsStoreAndDoIsJudged(t *testing.T) {
 	const blocked = `refused: {"success":false,"error":"Content blocked: matched evil. Rephrase the entry."}`
+	nothing := func(tool string) string {
+		return `refused: {"success":false,"error":"` + tool + ` is refused: there is nothing in it that could be judged"}`
+	}
 	for _, c := range []struct {
 		tool string
 		args []model.Arg
@@ -113,10 +120,55 @@ func TestWhatAnAgentsOwnToolsStoreAndDoIsJudged(t *testing.T) {
 		{"terminal", args("command", "curl https://norvik.example/x"), `refused: {"success":false,"error":"not allowed: command: ` +
 			`","refused":[{"argument":"command","value":"curl https://norvik.example/x"}]}`},
 		{"read_file", args("path", "evil"), ""},
+		// What a product takes for another tool's name is none.
+		{"Memory", args("action", "add", "content", "Tea is at four."), `refused: {"success":false,"error":"there is no tool \"Memory\": is it memory?"}`},
+		{"write file", args("path", "MEMORY.md", "content", "evil"), `refused: {"success":false,"error":"there is no tool \"write file\": is it write_file?"}`},
+		// A text beside a list.
+		{"memory", args("content", "evil", "operations", `[{"action":"add","content":"He is kind."}]`), `refused: {"success":false,` +
+			`"error":"memory is refused: it has operations and a text beside it, put all into operations"}`},
+		{"edit", args("path", "MEMORY.md", "edits", `[{"oldText":"Mondays","newText":"Fridays"}]`, "oldText", "Brandt", "newText", "evil"),
+			`refused: {"success":false,"error":"edit is refused: it has edits and a text beside it, put all into edits"}`},
+		{"edit", args("path", "MEMORY.md", "edits", `[]`, "oldText", "Brandt", "newText", "evil"), blocked},
+		{"edit", args("path", "MEMORY.md", "edits", `[]`), nothing("edit")},
+		{"edit", args("path", "MEMORY.md", "edits", `[{"old_string":"Brandt","new_string":"evil"}]`), nothing("edit")},
+		{"write_file", args("path", "MEMORY.md", "text", "evil"), nothing("write_file")},
+		{"write_file", args("content", "evil"), `refused: {"success":false,"error":"write_file is refused: it says of no file that it writes it"}`},
+		// A tool with several texts.
+		{"skill_manage", args("action", "write_file", "name", "billing", "file_path", "references/a.md", "file_content", "be evil"), blocked},
+		{"skill_manage", args("action", "patch", "name", "billing", "old_string", "First", "new_string", "be evil"), blocked},
+		{"skill_manage", args("action", "create", "name", "billing", "content", "Fine.", "file_content", "a secret"),
+			"skill_manage action=create name=billing content=Fine. file_content=a [x]"},
+		{"skill_manage", args("action", "remove_file", "name", "billing", "file_path", "references/a.md"), ""},
+		{"skill_manage", args("action", "create", "content", "be evil"), `refused: {"success":false,"error":"skill_manage is refused: a skill needs a name"}`},
+		// A patch of many files.
+		{"patch", args("mode", "patch", "patch", "*** Begin Patch\n*** Update File: a/MEMORY.md\n@@ x @@\n Brandt\n+be evil\n*** End Patch"), blocked},
+		{"patch", args("patch", "***\u00a0update\u00a0file:\u00a0MEMORY.md\n*** Add File: b.txt\n+be evil"), blocked},
+		{"patch", args("patch", "*** Add File: b.txt\n+be evil\n***  Add  File : a/MEMORY.md\n+fine\n"), blocked},
+		{"patch", args("patch", "*** Update File: MEMORY.md\n+a secret\n-Brandt\n+tea"), "patch patch=*** Update File: MEMORY.md\n+a [x]\n-Brandt\n+tea\n"},
+		{"patch", args("patch", "*** Update File: b.txt\n+be evil"), ""},
+		{"patch", args("patch", "*** Move File: b.txt -> MEMORY.md"),
+			`refused: {"success":false,"error":"patch is refused: what it moves is memory, and cannot be judged"}`},
+		{"patch", args("patch", "*** Update File: b.txt\n*** Move to: MEMORY.md\n+evil"),
+			`refused: {"success":false,"error":"patch is refused: what it moves is memory, and cannot be judged"}`},
+		{"patch", args("patch", "+be evil"), `refused: {"success":false,"error":"patch is refused: its patch names no file that can be read"}`},
+		{"patch", args("patch", "*** Rename File: MEMORY.md\n+evil"),
+			`refused: {"success":false,"error":"patch is refused: its patch has a line \"*** Rename File: MEMORY.md\" that cannot be read"}`},
+		{"patch", args("path", "b.txt", "old_string", "a", "patch", "*** Update File: MEMORY.md\n+tea"),
+			`refused: {"success":false,"error":"patch is refused: it has a patch and a text beside it, give one of them"}`},
+		// Headings, and a word within others.
+		{"write_file", args("path", "MEMORY.md", "content", "# Always be evil\n- Tea is at four.\n"), "write_file path=MEMORY.md content=- Tea is at four.\n"},
+		{"write_file", args("path", "MEMORY.md", "content", "## A secret rule\n"), "write_file path=MEMORY.md content=## A [x] rule\n"},
+		{"write_file", args("path", "MEMORY.md", "content", "secret\nno secrets\n"), "write_file path=MEMORY.md content=[x]\nno [x]s\n"},
 		{"tool_call", args("id", "memory", "args", `{"action":"add","content":"evil"}`), blocked},
 		{"tool_call", args("id", "memory", "args", `{"action":"add","content":"a secret"}`),
 			`tool_call id=memory args={"action":"add","content":"a [x]"}`},
 		{"tool_call", args("id", "tool_call", "args", `{}`), `refused: {"success":false,"error":"a call that only calls"}`},
+		{"tool_call", args("id", "terminal", "args", `{}`, "command", "curl https://norvik.example/x"), `refused: {"success":false,"error":"not allowed: command: ` +
+			`","refused":[{"argument":"command","value":"curl https://norvik.example/x"}]}`},
+		{"tool_call", args("id", "memory", "args", `{"action":"add"}`, "content", "a secret"),
+			`tool_call id=memory args={"action":"add"} content=a [x]`},
+		{"tool_call", args("id", "memory", "args", `{"content":"tea"}`, "content", "evil"),
+			`refused: {"success":false,"error":"the argument content stands in the call and beside it"}`},
 	} {
 		m := remembering(t, memory.Record{Store: "memory", Text: "Brandt is paid on Mondays.", Origin: memory.Origin{Class: memory.User}})
 		if _, err := m.Take(context.Background(), memory.Origin{Class: memory.External, Medium: memory.Web, Source: "norvik.example"}, 1,
@@ -194,6 +246,17 @@ func TestTheReadGateActsOnPromptsAndLeavesNoTrace(t *testing.T) {
 		"inject The user lives in Graz.": 1}, shown); d != "" {
 		t.Error(d)
 	}
+	// Its own calls, which the agent got with what was withheld, do not say it to the model.
+	own := []model.Message{prompt()[0], {Role: model.Assistant, Calls: []model.Call{{ID: "m1", Name: "write",
+		Args: args("path", "x", "content", "- A \"hidden\" rule of the house.\n", "json", `["A \"hidden\" rule of the house.", "Graz"]`)}}}}
+	asked := own[1].Calls[0]
+	if err := r.Look(context.Background(), "Pay.", own); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(args("path", "x", "content", "- [withheld: r2]\n", "json", `["[withheld: r2]", "Graz"]`), own[1].Calls[0].Args); d != "" ||
+		!strings.Contains(asked.Get("content"), "hidden") {
+		t.Error(d, asked)
+	}
 	c, changed := r.Undo(model.Call{Name: "write", Args: args("content", got[0], "json", `["`+says+`Invoices"]`, "n", "1")}, true)
 	if d := cmp.Diff(args("content", prompt()[0].Content, "json", `["Invoices"]`, "n", "1"), c.Args); d != "" || !changed {
 		t.Error(d)
@@ -222,5 +285,54 @@ func TestTheReadGateActsOnPromptsAndLeavesNoTrace(t *testing.T) {
 		Value: "tea"}}})
 	if err != nil || v.Action != memory.Block {
 		t.Errorf("a command from a record of a prompt: %+v, %v", v, err)
+	}
+}
+
+// texts are what a memory shows.
+func texts(t *testing.T, m *memory.Memory) (out []string) {
+	t.Helper()
+	rs, err := m.Visible(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		out = append(out, r.Text)
+	}
+	return out
+}
+
+// What an agent does not get leaves nothing in the memory that is a picture of the agent's.
+func TestWhatTheAgentDoesNotGetIsTakenBack(t *testing.T) {
+	ctx := context.Background()
+	m := remembering(t, memory.Record{Store: "memory", Text: "Brandt is paid on Mondays.", Origin: memory.Origin{Class: memory.User}})
+	o := gate.Own{Mem: m, Tools: known, Store: "memory"}
+	call := func(operations string) gate.Ruling {
+		r, err := o.Call(ctx, "Hello.", memory.RouteNone, model.Call{Name: "memory", Args: args("operations", operations)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	was := texts(t, m)
+	const fine = `{"action":"add","content":"He is kind."},{"action":"replace","old_text":"Brandt","content":"Brandt is paid on Fridays."}`
+	if r := call(`[` + fine + `,{"action":"add","content":"evil"}]`); r.Refused == "" {
+		t.Error("what is evil passes")
+	}
+	if d := cmp.Diff(was, texts(t, m)); d != "" {
+		t.Errorf("a batch that was refused left %s", d)
+	}
+	r := call(`[` + fine + `,{"action":"remove","old_text":"kind"}]`)
+	if d := cmp.Diff([]string{"Brandt is paid on Fridays."}, texts(t, m)); d != "" || r.Back == nil {
+		t.Fatal(d)
+	}
+	if err := r.Back(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(was, texts(t, m)); d != "" {
+		t.Errorf("what was taken back left %s", d)
+	}
+	// Said again it is judged again.
+	if r := call(`[{"action":"add","content":"He is kind."}]`); r.Refused != "" || len(texts(t, m)) != 2 {
+		t.Errorf("%+v: %q", r, texts(t, m))
 	}
 }

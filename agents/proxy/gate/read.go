@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,11 +21,23 @@ type Reader struct {
 	Mem *memory.Memory
 	// Shown is told of each record that the gate lets into a prompt; nil is nobody.
 	Shown func(memory.Route, memory.Recalled)
+	// Gone are records that somebody took back after they were stored. The agent may have
+	// them still: no prompt shows them.
+	Gone []memory.Record
 
 	said    string            // the user's words of the turn
 	decided map[string]string // of this turn: what the model sees of a record, by its id
+	last    map[string]string // the same of the session
 	swaps   []swap            // of the session, the longest first
+	bytes   int               // of swaps
 }
+
+// manySwaps bounds what is remembered of a session's decisions, and manyBytes their texts.
+// What goes beyond is decided anew.
+const (
+	manySwaps = 1 << 14
+	manyBytes = 32 << 20
+)
 
 // swap is what the model sees in the place of what the agent has.
 type swap struct{ agents, models string }
@@ -32,25 +45,40 @@ type swap struct{ agents, models string }
 // Look shows the records of a prompt to the gate and changes the prompt. Each record is
 // decided on once a turn.
 func (r *Reader) Look(ctx context.Context, said string, prompt []model.Message) error {
+	if r.bytes > manyBytes || len(r.swaps) > manySwaps {
+		r.decided, r.last, r.swaps, r.bytes = nil, nil, nil, 0
+	}
 	if r.decided == nil || said != r.said {
 		r.said, r.decided = said, map[string]string{}
 	}
 	records, err := r.Mem.Visible(ctx)
-	if err != nil || len(records) == 0 {
+	if err != nil || len(records)+len(r.Gone) == 0 {
 		return err
 	}
+	gone := map[string]bool{}
+	for i := range r.Gone {
+		gone[r.Gone[i].ID] = true
+	}
+	records = append(records, r.Gone...) // where one that is there says the same, that is found
 	slices.SortStableFunc(records, func(a, b memory.Record) int { return cmp.Compare(len(b.Text), len(a.Text)) })
 	spans := make([][]span, len(prompt))
 	fresh := map[memory.Route][]string{}
 	for i := range prompt {
-		if spans[i] = r.find(&prompt[i], records); len(spans[i]) == 0 {
+		route, ok := routes[prompt[i].Role]
+		if !ok {
 			continue
 		}
-		route := routes[prompt[i].Role]
+		spans[i] = r.find(prompt[i].Content, prompt[i].Role != model.System, records)
 		for _, s := range spans[i] {
-			if _, ok := r.decided[s.record.ID]; !ok {
-				fresh[route] = append(fresh[route], s.record.ID)
-				r.decided[s.record.ID] = withheld(s.record.ID) // as long as nobody shows it
+			id := s.record.ID
+			if _, ok := r.decided[id]; ok && !gone[id] {
+				continue
+			}
+			r.decided[id] = withheld(id) // as long as nobody shows it
+			if gone[id] {
+				r.swap(swap{s.record.Text, withheld(id)})
+			} else {
+				fresh[route] = append(fresh[route], id)
 			}
 		}
 	}
@@ -60,19 +88,72 @@ func (r *Reader) Look(ctx context.Context, said string, prompt []model.Message) 
 			return err
 		}
 	}
+	if r.last == nil {
+		r.last = map[string]string{}
+	}
+	maps.Copy(r.last, r.decided)
 	for i := range prompt {
-		for _, s := range slices.Backward(spans[i]) {
-			text := r.decided[s.record.ID]
-			if text == s.record.Text {
-				continue
-			}
-			if s.quoted {
-				text = escaped(text)
-			}
-			prompt[i].Content = prompt[i].Content[:s.from] + text + prompt[i].Content[s.to:]
-		}
+		m := &prompt[i]
+		m.Content = r.show(m.Content, spans[i], gone, false)
+		m.Calls = r.calls(m.Calls, records, gone)
 	}
 	return nil
+}
+
+// calls are the model's own of a prompt. The agent got what [Reader.Undo] put into them: the
+// model does not see by its own call what is kept from it.
+func (r *Reader) calls(list []model.Call, records []memory.Record, gone map[string]bool) []model.Call {
+	out := list
+	for i, c := range list {
+		args := slices.Clone(c.Args)
+		for j := range args {
+			args[j].Value = r.show(args[j].Value, r.find(args[j].Value, true, records), gone, true)
+		}
+		if slices.Equal(args, c.Args) {
+			continue
+		}
+		if &out[0] == &list[0] {
+			out = slices.Clone(list)
+		}
+		out[i].Args = args
+	}
+	return out
+}
+
+// show is a text with its records as the model sees them. In its own words they need not
+// name where they come from.
+func (r *Reader) show(s string, spans []span, gone map[string]bool, own bool) string {
+	for _, sp := range slices.Backward(spans) {
+		text, ok := r.last[sp.record.ID]
+		if gone[sp.record.ID] {
+			text, ok = withheld(sp.record.ID), true
+		}
+		if !ok || text == sp.record.Text || own && strings.Contains(text, sp.record.Text) {
+			continue
+		}
+		if sp.quoted {
+			text = escaped(text)
+		}
+		s = s[:sp.from] + text + s[sp.to:]
+	}
+	return s
+}
+
+// GoneIn is the id of a record that somebody took back and whose content a text has, "" for
+// none. What the user says himself in this session is his own.
+func (r *Reader) GoneIn(s string) string {
+	for i := range r.Gone {
+		rec := &r.Gone[i]
+		if !strings.Contains(s, rec.Text) && !slices.Contains(memory.Items(rec.Text), s) {
+			continue
+		}
+		if !slices.ContainsFunc(r.Mem.Window(), func(seg memory.Segment) bool {
+			return seg.Origin.Class >= memory.User && strings.Contains(seg.Text, rec.Text)
+		}) {
+			return rec.ID
+		}
+	}
+	return ""
 }
 
 // routes are how a record came into a message of a role.
@@ -126,6 +207,7 @@ func (r *Reader) swap(s swap) {
 		return
 	}
 	r.swaps = append(r.swaps, s)
+	r.bytes += len(s.agents) + len(s.models)
 	slices.SortStableFunc(r.swaps, func(a, b swap) int { return cmp.Compare(len(b.models), len(a.models)) })
 }
 
@@ -168,16 +250,17 @@ type span struct {
 // have a line or a quotation for itself.
 const long = 16
 
-// find returns the records in a message that did not come into it with what the session
-// brought, in order, the longest where they overlap.
-func (r *Reader) find(m *model.Message, records []memory.Record) []span {
-	if _, ok := routes[m.Role]; !ok || m.Content == "" {
+// find returns the records in a text that did not come into it with what the session
+// brought, in order, the longest where they overlap. brings says that the session may have
+// brought it: nothing of what the agent's makers and its memory say in a system message.
+func (r *Reader) find(content string, brings bool, records []memory.Record) []span {
+	if content == "" {
 		return nil
 	}
 	var out, brought []span
-	if m.Role != model.System { // the session brings nothing into what the agent's makers and its memory say
+	if brings {
 		for _, s := range r.Mem.Window() {
-			for from := range occurrences(m.Content, s.Text) {
+			for from := range occurrences(content, s.Text) {
 				brought = append(brought, span{from: from, to: from + len(s.Text)})
 			}
 		}
@@ -185,11 +268,11 @@ func (r *Reader) find(m *model.Message, records []memory.Record) []span {
 	for i := range records {
 		rec := &records[i]
 		for _, text := range []string{rec.Text, escaped(rec.Text)} {
-			for from := range occurrences(m.Content, text) {
+			for from := range occurrences(content, text) {
 				s := span{from, from + len(text), rec, text != rec.Text}
 				over := func(t span) bool { return s.from < t.to && t.from < s.to }
 				within := func(t span) bool { return t.from <= s.from && s.to <= t.to }
-				if stands(m.Content, s.from, s.to) && !slices.ContainsFunc(out, over) && !slices.ContainsFunc(brought, within) {
+				if stands(content, s.from, s.to) && !slices.ContainsFunc(out, over) && !slices.ContainsFunc(brought, within) {
 					out = append(out, s)
 				}
 			}

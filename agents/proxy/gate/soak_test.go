@@ -67,7 +67,7 @@ func TestNothingRefusedIsLostOrReachesTheAgent(t *testing.T) {
 			}
 			defer relay.Close()
 			g := &gate.Gate{Judge: m, Stamps: stamps, Own: func(s string) bool { return s == how.review }}
-			_, base, end := relay.Begin(context.Background(), g)
+			tape, base, end := relay.Begin(context.Background(), g)
 			defer end()
 			agents := make([]*agent, 3)
 			for i := range agents {
@@ -79,6 +79,7 @@ func TestNothingRefusedIsLostOrReachesTheAgent(t *testing.T) {
 				if !how.session {
 					g.Session(a.name)
 				}
+				tape.Take() // a session of a thousand turns would ask too much
 				a.turn([]string{"go on", "continue", "and the next?", "yes please"}[m.rnd.IntN(4)])
 			}
 			c := g.Counts()
@@ -159,14 +160,15 @@ const (
 
 var errJudge = errors.New("the judge broke off")
 
-func (s *script) Look(ctx context.Context, _ string, prompt []model.Message) error {
+func (s *script) Look(ctx context.Context, session string, prompt []model.Message) (gate.Rule, error) {
 	if s.rnd.IntN(60) == 0 {
-		return errJudge
+		return nil, errJudge
 	}
-	return s.reader.Look(ctx, "Go on.", prompt)
+	rule := func(_ context.Context, c model.Call) (gate.Ruling, error) { return s.judge(session, c) }
+	return rule, s.reader.Look(ctx, "Go on.", prompt)
 }
 
-func (s *script) Call(_ context.Context, session string, c model.Call) (gate.Ruling, error) {
+func (s *script) judge(session string, c model.Call) (gate.Ruling, error) {
 	if s.rnd.IntN(60) == 0 { // nobody has ever seen the reply
 		s.refused[s.session] = s.refused[s.session][:s.before]
 		return gate.Ruling{}, errJudge

@@ -98,9 +98,13 @@ type Tool struct {
 	Does Does
 	// Args names arguments by what they mean: op (add, replace or remove), store (the name
 	// of one), text, old (a part of the entry that is meant), path, query, name, args (of a
-	// call that is handed on), and for what acts a [memory.Role], such as command.
-	// LIST[].NAME is a member of the objects of a list.
+	// call that is handed on), patch (one of many files), and for what acts a [memory.Role],
+	// such as command. LIST[].NAME is a member of the objects of a list.
 	Args map[string]string
+	// Also are further arguments by what they mean, where what a call does decides which of
+	// them counts: each text that a call has is judged. Of add, replace and remove it has
+	// further values of op.
+	Also map[string][]string
 	// Each names an argument that may be a list of objects with such arguments.
 	Each string
 	// Ops are the values of op where they are others: by add, replace and remove.
@@ -137,12 +141,28 @@ func (t *Tool) each() string {
 	return t.Each
 }
 
+// names are those of all arguments that mean something.
+func (t *Tool) names(means string) []string {
+	if name := t.arg(means); name != "" {
+		return append([]string{name}, t.Also[means]...)
+	}
+	return slices.Clone(t.Also[means])
+}
+
+// the is the name of the argument of a call that means something; "" where it has none.
+func (t *Tool) the(c *model.Call, means string) string {
+	for _, name := range t.names(means) {
+		if c.Get(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // get is the argument of a call that means something.
 func (t *Tool) get(c *model.Call, means string) string {
-	if name := t.arg(means); name != "" {
-		if v := c.Get(name); v != "" {
-			return v
-		}
+	if name := t.the(c, means); name != "" {
+		return c.Get(name)
 	}
 	return t.Fixed[means]
 }
@@ -151,7 +171,7 @@ func (t *Tool) get(c *model.Call, means string) string {
 func (t *Tool) op(c *model.Call) memory.Op {
 	said := t.get(c, "op")
 	for _, op := range []memory.Op{memory.Add, memory.Replace, memory.Remove} {
-		if v, ok := t.Ops[op.String()]; ok && v == said || said == op.String() {
+		if v, ok := t.Ops[op.String()]; ok && v == said || said == op.String() || slices.Contains(t.Also[op.String()], said) {
 			return op
 		}
 	}

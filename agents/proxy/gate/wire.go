@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -153,7 +154,7 @@ func (m *Message) call(c model.Call) json.RawMessage {
 			_ = json.Unmarshal(function["arguments"], &object)
 		}
 	}
-	if !slices.Equal(was, c.Args) {
+	if !slices.Equal(was, c.Args) || remote.Once([]byte(object), nil, nil) != nil { // one that stands twice stands once
 		object = edited(object, was, c.Args)
 	}
 	function["name"], function["arguments"] = quoted(c.Name), quoted(object)

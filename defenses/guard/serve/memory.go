@@ -19,6 +19,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/defenses/guard"
 	"github.com/memtox/memtox/defenses/guard/pending"
+	"github.com/memtox/memtox/defenses/guard/store"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -53,7 +54,8 @@ type Memory struct {
 	principal string
 	writer    memory.Class
 	sealer    *Sealer
-	decided   bool // somebody decides about what waits
+	decided   bool           // somebody decides about what waits
+	history   *store.History // the store, where it keeps what was; else nil
 	// read is what the gate was last asked and said at a recall. The observer
 	// writes it and the function in the same Do reads it, so one goroutine at a time.
 	read *memory.Event
@@ -71,6 +73,7 @@ func NewMemory(ctx context.Context, o MemoryOptions) (*Memory, error) {
 	}
 	o.Principal = cmp.Or(o.Principal, "user-1")
 	m := &Memory{principal: o.Principal, writer: o.Writer, sealer: o.Sealer}
+	m.history, _ = o.Store.(*store.History)
 	m.shared = memory.NewShared(memory.Options{
 		Stores: Specs(), Store: o.Store, Principal: o.Principal, Clock: o.Now,
 		Recall: memory.RecallSpec{Vector: 0.5, BM25: 0.5, K: 10, Floor: 0.05},

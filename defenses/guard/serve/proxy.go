@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -18,6 +20,8 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/proxy/gate"
 	"github.com/memtox/memtox/defenses/guard/pending"
+	"github.com/memtox/memtox/defenses/guard/store"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -42,22 +46,28 @@ type Proxy struct {
 	mu    sync.Mutex
 	talks map[string]*talk
 	order []string // of talks, by when they were last used
+
+	gone withdrawn
 }
 
 // maxTalks bounds the sessions of an agent that are remembered at once.
 const maxTalks = 256
 
+// maxTalkBytes bounds what the contexts of all of them hold together.
+const maxTalkBytes = 512 << 20
+
 // talk is a session of the agent.
 type talk struct {
 	client *Client
+	bytes  int // of its context, when it was last looked at; the proxy's lock guards it
 
 	mu     sync.Mutex
 	reader gate.Reader
-	said   string
-	route  memory.Route
-	taken  map[string]string     // what came into the context, by what it is known by, as the model may see it
-	calls  map[string]model.Call // by their ids
+	taken  map[[32]byte]taken // what came into the context, by the hash of what it is known by
 }
+
+// taken is a content of the context as the model may see it; "" for as it came.
+type taken struct{ as string }
 
 // NewProxy makes a proxy. No request is sent before one comes.
 func NewProxy(o ProxyOptions) *Proxy {
@@ -98,6 +108,7 @@ func proxyError(w http.ResponseWriter, status int, why string) {
 // request is a chat request: what the proxy reads of it, and all of it.
 type request struct {
 	list    []gate.Message
+	tools   []string // their names
 	session string
 	stream  bool
 	usage   bool // a stream ends with the usage
@@ -114,6 +125,11 @@ func readChat(body []byte) (q request, err error) {
 		} `json:"stream_options"`
 		N         int             `json:"n"`
 		Functions json.RawMessage `json:"functions"`
+		Tools     []struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		} `json:"tools"`
 	}
 	if err := errors.Join(json.Unmarshal(body, &in), json.Unmarshal(body, &q.fields)); err != nil {
 		return q, fmt.Errorf("reading the request: %w", err)
@@ -127,6 +143,9 @@ func readChat(body []byte) (q request, err error) {
 		return q, errors.New("functions: calls are judged as tools")
 	}
 	q.session, q.stream, q.usage = in.Session, in.Stream, in.Options.Usage
+	for _, t := range in.Tools {
+		q.tools = append(q.tools, t.Function.Name)
+	}
 	for _, raw := range in.Messages {
 		m, err := gate.ParseMessage(raw)
 		if err != nil {
@@ -149,12 +168,11 @@ func (p *Proxy) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var last map[string]json.RawMessage // the upstream's newest answer
-	reply, err := p.gate.Ask(r.Context(), q.session, q.list, func(ctx context.Context, view []gate.Message) (gate.Reply, error) {
-		var reply gate.Reply
-		var err error
+	ask := func(ctx context.Context, view []gate.Message) (reply gate.Reply, err error) {
 		reply, last, err = p.ask(ctx, r, q, view)
 		return reply, err
-	})
+	}
+	reply, err := p.gate.Ask(r.Context(), q.session, q.list, q.tools, ask)
 	if status := (*statusError)(nil); errors.As(err, &status) { // the upstream's own no
 		w.Header().Set("Content-Type", "application/json")
 		if status.after != "" {
@@ -242,6 +260,9 @@ func (p *Proxy) ask(ctx context.Context, r *http.Request, q request, view []gate
 			Completion int `json:"completion_tokens"`
 		} `json:"usage"`
 	}
+	if err := remote.Exact(b, judged); err != nil { // the agent might read it otherwise
+		return out, nil, fmt.Errorf("the model's answer can be read in two ways: %w", err)
+	}
 	if err := errors.Join(json.Unmarshal(b, &in), json.Unmarshal(b, &body)); err != nil || len(in.Choices) == 0 {
 		return out, nil, fmt.Errorf("the model's server answered what is no chat completion: %s", text.Clip(string(b), 200))
 	}
@@ -252,6 +273,9 @@ func (p *Proxy) ask(ctx context.Context, r *http.Request, q request, view []gate
 	out.Usage = model.Usage{Prompt: in.Usage.Prompt, Completion: in.Usage.Completion}
 	return out, body, nil
 }
+
+// judged are the fields of an answer that say what the agent will do.
+var judged = []string{"choices", "message", "content", "tool_calls", "function_call", "function", "name", "arguments"}
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 64 << 20
@@ -325,59 +349,78 @@ func (p *Proxy) talk(session string) *talk {
 	defer p.mu.Unlock()
 	t := p.talks[session]
 	if t == nil {
-		if len(p.order) >= maxTalks {
-			delete(p.talks, p.order[0])
-			p.order = p.order[1:]
-		}
-		t = &talk{client: p.o.Memory.NewClient(), taken: map[string]string{}, calls: map[string]model.Call{}}
+		t = &talk{client: p.o.Memory.NewClient(), taken: map[[32]byte]taken{}}
 		p.talks[session] = t
 	}
 	p.order = append(slices.DeleteFunc(p.order, func(s string) bool { return s == session }), session)
+	bytes := 0
+	for _, t := range p.talks {
+		bytes += t.bytes
+	}
+	for len(p.order) > 1 && (len(p.order) > maxTalks || bytes > maxTalkBytes) {
+		bytes -= p.talks[p.order[0]].bytes
+		delete(p.talks, p.order[0])
+		p.order = p.order[1:]
+	}
 	return t
 }
 
 // Look implements [gate.Judge]. What the user said and what tools returned comes into the
 // conversation through the input gate, once; records in the prompt through the read gate.
-func (p *Proxy) Look(ctx context.Context, session string, prompt []model.Message) error {
+func (p *Proxy) Look(ctx context.Context, session string, prompt []model.Message) (gate.Rule, error) {
 	t := p.talk(session)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.client.do(ctx, memory.Origin{}, func(m *memory.Memory, _ memory.Origin) error {
-		if len(m.Window()) == 0 && len(t.taken) > 0 {
+	said, route := p.o.Agent.Says(prompt)
+	bytes := 0
+	err := t.client.do(ctx, memory.Origin{}, func(m *memory.Memory, _ memory.Origin) error {
+		if len(m.Window()) == 0 || len(t.taken) > MaxContext {
 			clear(t.taken) // the conversation's context was forgotten
 		}
-		seen := map[string]int{}
-		t.said, t.route = p.o.Agent.Says(prompt)
+		seen := map[[32]byte]int{}
+		calls := map[string]model.Call{} // by their ids
 		for i := range prompt {
 			msg := &prompt[i]
 			for _, c := range msg.Calls {
-				t.calls[c.ID] = c
+				calls[c.ID] = c
 			}
-			origin, ok := p.origin(t, msg)
+			origin, ok := p.origin(calls, msg)
 			if !ok || msg.Content == "" {
 				continue
 			}
-			key := origin.Class.String() + " " + msg.CallID + " " + msg.Content
+			key := sha256.Sum256(fmt.Appendf(nil, "%s %q %s", origin.Class, msg.CallID, msg.Content))
 			seen[key]++
-			key = fmt.Sprint(seen[key], " ", key)
+			key = sha256.Sum256(fmt.Append(key[:], seen[key]))
 			as, known := t.taken[key]
 			if !known {
 				seg, err := m.Take(ctx, origin, i, msg.Content)
 				if err != nil {
 					return err
 				}
-				as = seg.Text
+				if seg.Text != msg.Content {
+					as.as = seg.Text
+				}
 				t.taken[key] = as
 			}
-			msg.Content = as
+			msg.Content = cmp.Or(as.as, msg.Content)
 		}
-		t.reader.Mem = m
-		return t.reader.Look(ctx, t.said, prompt)
+		_, bytes, _ = m.Context()
+		var err error
+		if t.reader.Mem = m; p.o.Memory.history != nil {
+			if t.reader.Gone, err = p.gone.list(ctx, p.o.Memory.history); err != nil {
+				return err
+			}
+		}
+		return t.reader.Look(ctx, said, prompt)
 	})
+	p.mu.Lock()
+	t.bytes = bytes
+	p.mu.Unlock()
+	return func(ctx context.Context, c model.Call) (gate.Ruling, error) { return p.judge(ctx, t, said, route, c) }, err
 }
 
 // origin is where a message comes from; none is that of the agent itself, or of its memory.
-func (p *Proxy) origin(t *talk, m *model.Message) (memory.Origin, bool) {
+func (p *Proxy) origin(calls map[string]model.Call, m *model.Message) (memory.Origin, bool) {
 	switch m.Role {
 	case model.User:
 		if p.o.Agent.User != nil {
@@ -387,7 +430,7 @@ func (p *Proxy) origin(t *talk, m *model.Message) (memory.Origin, bool) {
 		}
 		return memory.Origin{Class: memory.User, Medium: memory.Chat, Source: "user"}, true
 	case model.ToolRole:
-		c := t.calls[m.CallID]
+		c := calls[m.CallID]
 		name := cmp.Or(m.Name, c.Name)
 		switch c.Name = name; p.o.Agent.Does(c) {
 		case gate.Recalls, gate.Stores, gate.Writes:
@@ -400,30 +443,71 @@ func (p *Proxy) origin(t *talk, m *model.Message) (memory.Origin, bool) {
 	return memory.Origin{}, false
 }
 
-// Call implements [gate.Judge].
-func (p *Proxy) Call(ctx context.Context, session string, c model.Call) (out gate.Ruling, err error) {
-	p.mu.Lock()
-	t := p.talks[session]
-	p.mu.Unlock()
-	if t == nil {
-		return out, errors.New("its conversation was forgotten meanwhile: others took its place")
-	}
+// judge judges a call of the reply to a request, by what that said.
+func (p *Proxy) judge(ctx context.Context, t *talk, said string, route memory.Route, c model.Call) (out gate.Ruling, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err = t.client.do(ctx, memory.Origin{Class: memory.Agent}, func(m *memory.Memory, o memory.Origin) error {
-		t.reader.Mem = m
 		does := p.o.Agent.Does(c)
 		c, undone := t.reader.Undo(c, does == gate.Stores || does == gate.Writes)
-		own := gate.Own{Mem: m, Tools: p.o.Agent.Own, File: p.o.Agent.File, Store: StoreName, Told: toldWhy}
+		own := gate.Own{Mem: m, Tools: p.o.Agent.Own, File: p.o.Agent.File, Store: StoreName, Told: toldWhy,
+			Gone: t.reader.GoneIn}
 		if o.Class == memory.External { // nobody can tell any more where a value comes from
 			own.From = &o
 		}
-		if out, err = own.Call(ctx, t.said, t.route, c); undone && out.Changed == nil {
+		if out, err = own.Call(ctx, said, route, c); undone && out.Changed == nil {
 			out.Changed = &c
 		}
 		return err
 	})
+	if back := out.Back; back != nil {
+		out.Back = func(ctx context.Context) error {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return t.client.do(ctx, memory.Origin{}, func(*memory.Memory, memory.Origin) error { return back(ctx) })
+		}
+	}
 	return out, err
+}
+
+// withdrawn are entries that somebody took back after a session had seen them: refused,
+// retired, quarantined or rolled back. An agent that keeps its own memory may have them
+// still.
+type withdrawn struct {
+	mu      sync.Mutex
+	seen    uint64 // the last entry of the journal that was looked at
+	records map[string]memory.Record
+}
+
+// list are all of a store now.
+func (w *withdrawn) list(ctx context.Context, h *store.History) ([]memory.Record, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, err := h.Last(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for what was taken back: %w", err)
+	}
+	causes := []memory.Cause{memory.CauseReject, memory.CauseQuarantine, memory.CauseRetire, memory.CauseRollback,
+		memory.CauseUndo}
+	f := store.Filter{Store: StoreName, From: w.seen + 1, To: last, Current: true}
+	if w.records == nil {
+		w.records = map[string]memory.Record{}
+		f.Causes = causes
+	}
+	if last > w.seen {
+		for v, err := range h.Versions(ctx, f) {
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("looking for what was taken back: %w", err)
+			case slices.Contains(causes, v.Cause) && !v.Record.State.Visible() && v.Record.Text != "":
+				w.records[v.Record.ID] = v.Record
+			default:
+				delete(w.records, v.Record.ID)
+			}
+		}
+		w.seen = last
+	}
+	return slices.SortedFunc(maps.Values(w.records), func(a, b memory.Record) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
 // toldWhy says why a call is stopped, with the number under which it waits for a person.
