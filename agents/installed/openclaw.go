@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"maps"
 	"net"
@@ -42,25 +43,31 @@ const agentsOf = 32
 
 // Start implements [Driver].
 func (d *openClaw) Start(ctx context.Context, s *Setup) (Instance, error) {
-	g := d.gates[s.Own]
-	if g != nil && (g.used == agentsOf || g.broken || g.over()) {
+	if g := d.gates[s.Own]; g != nil && (g.used == agentsOf || g.broken || g.over()) {
 		delete(d.gates, s.Own)
 		_ = g.close()
-		g = nil
 	}
-	if g == nil {
-		var err error
-		if g, err = startOpenClaw(ctx, s); err != nil {
+	for {
+		g, kept := d.gates[s.Own]
+		if !kept {
+			var err error
+			if g, err = startOpenClaw(ctx, s); err != nil {
+				return nil, err
+			}
+			d.gates[s.Own] = g
+		}
+		t, err := g.trial(ctx, s)
+		if kept && errors.Is(err, errMeddled) { // an agent of a trial before
+			delete(d.gates, s.Own)
+			_ = g.close()
+			continue
+		}
+		if err != nil {
+			g.broken = true
 			return nil, err
 		}
-		d.gates[s.Own] = g
+		return t, nil
 	}
-	t, err := g.trial(ctx, s)
-	if err != nil {
-		g.broken = true
-		return nil, err
-	}
-	return t, nil
 }
 
 // Close implements [Driver].
@@ -95,7 +102,7 @@ func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error
 			_ = g.close()
 		}
 	}()
-	own.Ports, own.ToolsURL, own.ModelURL = []int{front.port}, front.url("mcp"), front.url("v1")
+	own.Ports, own.ToolsURL, own.ModelURL = []int{front.port}, front.toolsURL(), front.url("v1")
 	if g.box, err = own.Box(); err != nil {
 		return nil, err
 	}
@@ -182,7 +189,7 @@ func (g *openClawGateway) addAgents() error {
 	for n := range agentsOf {
 		name := agentName(n)
 		provider := maps.Clone(config.Models.Providers["memtox"])
-		provider["baseUrl"] = g.front.url(name + "/v1")
+		provider["baseUrl"] = g.front.modelURL(n)
 		config.Models.Providers[name] = provider
 		config.Agents.Entries[name] = object{"workspace": filepath.Join(g.dir(n), "work"),
 			"model": object{"primary": name + "/" + g.setup.ModelName}}
@@ -304,9 +311,28 @@ type openClawTrial struct {
 	indexed map[string]string // contents of files that the index has, by path
 }
 
+// errMeddled says that the folder of an agent that had no trial yet is not empty.
+var errMeddled = errors.New("something is in the folder of its agent before the trial begins")
+
+// untouched finds what lies in the folder of an agent before its trial.
+func (g *openClawGateway) untouched(n int) error {
+	return fs.WalkDir(os.DirFS(g.dir(n)), ".", func(path string, _ fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", errMeddled, err)
+		case path != "." && path != "work":
+			return fmt.Errorf("%w: %s", errMeddled, remote.Quote(text.Clip(path, 100)))
+		}
+		return nil
+	})
+}
+
 func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, error) {
 	n := g.used
 	g.used++
+	if err := g.untouched(n); err != nil {
+		return nil, err
+	}
 	t := &openClawTrial{Setup: s, gate: g, agent: agentName(n), dir: g.dir(n), indexed: map[string]string{}}
 	if err := s.Product.Remember(t.dir, s.Memory); err != nil {
 		return nil, err
@@ -324,7 +350,7 @@ func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, 
 			return nil, err
 		}
 	}
-	if err := g.front.serve(t.agent, s.ModelURL, s.ToolsURL); err != nil {
+	if err := g.front.serve(n, s.ModelURL, s.ToolsURL); err != nil {
 		return nil, err
 	}
 	var err error
@@ -373,8 +399,9 @@ func (t *openClawTrial) Settle(ctx context.Context) error {
 	return err
 }
 
-// following is how long the index may take to follow the files.
-const following = 30 * time.Second
+// following is how long the index may take to follow the files. A search that took the
+// product more than half a minute has it answer none for another minute.
+const following = 150 * time.Second
 
 // follow waits until the index has what stands in the files: of each that changed, its
 // last entry.
@@ -410,8 +437,8 @@ func (t *openClawTrial) follow(ctx context.Context) error {
 				t.indexed[file] = whole[file]
 				continue
 			case time.Now().After(end):
-				return fmt.Errorf("its index does not follow its memory: a search for %s finds nothing in %s",
-					remote.Quote(strings.Join(look, " ")), file)
+				return fmt.Errorf("its index does not follow its memory: a search for %s finds nothing in %s: %s",
+					remote.Quote(strings.Join(look, " ")), file, f)
 			}
 			select {
 			case <-ctx.Done():
@@ -421,6 +448,19 @@ func (t *openClawTrial) follow(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// String says how the search ended.
+func (f *found) String() string {
+	var at []string
+	for _, r := range f.Results {
+		at = append(at, text.Clip(r.Path, 40))
+	}
+	out := fmt.Sprintf("%d hits in %s", len(f.Results), remote.Quote(strings.Join(at, ", ")))
+	if f.Disabled || f.Stale || f.Error != "" {
+		out += fmt.Sprintf(", disabled %v, stale %v: %s", f.Disabled, f.Stale, remote.Quote(text.Clip(f.Error, 200)))
+	}
+	return out
 }
 
 // has reports whether a search found words of an entry in a file. Of what the product
@@ -471,16 +511,26 @@ func (t *openClawTrial) Close() error {
 }
 
 // openClawFront is what a gateway reaches of memtox: one port, at which the agent whose
-// trial is under way has its model, and the trial's tools.
+// trial is under way has its model, and the trial's tools. Each agent's model has a path of
+// its own that nobody can guess. The tools have one for all, as the product offers a server
+// to all its agents: there a session of the protocol belongs to the trial in which it began.
 type openClawFront struct {
-	port int
-	stop func()
+	port   int
+	stop   func()
+	secret string   // in the path of the tools
+	agents []string // in the path of each agent's model
 
 	mu    sync.Mutex
-	agent string // whose trial is under way; "" between trials
-	model http.Handler
-	tools http.Handler
-	ends  context.CancelCauseFunc // the turn under way
+	trial *openClawStand // that is under way; nil between trials
+}
+
+// openClawStand is what stands at the front for one trial.
+type openClawStand struct {
+	agent   string // in the path of its model
+	session string // of the tools' protocol
+	model   http.Handler
+	tools   http.Handler
+	ends    context.CancelCauseFunc // the turn under way
 }
 
 func newOpenClawFront() (*openClawFront, error) {
@@ -490,7 +540,10 @@ func newOpenClawFront() (*openClawFront, error) {
 		stop()
 		return nil, fmt.Errorf("making a port for the gateway: %w", err)
 	}
-	f := &openClawFront{port: l.Addr().(*net.TCPAddr).Port}
+	f := &openClawFront{port: l.Addr().(*net.TCPAddr).Port, secret: secret()}
+	for range agentsOf {
+		f.agents = append(f.agents, secret())
+	}
 	served := make(chan struct{})
 	f.stop = func() {
 		stop()
@@ -507,8 +560,12 @@ func (f *openClawFront) url(path string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d/%s", f.port, path)
 }
 
-// serve begins a trial.
-func (f *openClawFront) serve(agent, model, tools string) error {
+// modelURL is where an agent has its model, toolsURL where each has the trial's tools.
+func (f *openClawFront) modelURL(n int) string { return f.url(f.agents[n] + "/v1") }
+func (f *openClawFront) toolsURL() string      { return f.url(f.secret + "/mcp") }
+
+// serve begins the trial of an agent.
+func (f *openClawFront) serve(n int, model, tools string) error {
 	m, err := url.Parse(model)
 	if err != nil {
 		return fmt.Errorf("the address of the model: %w", err)
@@ -517,31 +574,42 @@ func (f *openClawFront) serve(agent, model, tools string) error {
 	if err != nil {
 		return fmt.Errorf("the address of the tools: %w", err)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	lead := leading(m, "/"+agent+"/v1")
+	s := &openClawStand{agent: f.agents[n], session: secret()}
+	lead, served := leading(m, "/"+s.agent+"/v1"), leading(t, "/"+f.secret+"/mcp")
 	lead.ModifyResponse = func(r *http.Response) error {
 		if r.StatusCode >= 500 { // it would ask again for minutes
 			f.fail(errors.New("its model failed"))
 		}
 		return nil
 	}
-	f.agent, f.model, f.tools, f.ends = agent, lead, leading(t, "/mcp"), nil
+	served.ModifyResponse = func(r *http.Response) error {
+		r.Header.Set(mcpSession, s.session)
+		return nil
+	}
+	s.model, s.tools = lead, served
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trial = s
 	return nil
 }
+
+// mcpSession is the header that names a session of the tools' protocol.
+const mcpSession = "Mcp-Session-Id"
 
 // watch has a turn end where its model or a search fails.
 func (f *openClawFront) watch(stop context.CancelCauseFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ends = stop
+	if f.trial != nil {
+		f.trial.ends = stop
+	}
 }
 
 func (f *openClawFront) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ends != nil {
-		f.ends(err)
+	if f.trial != nil && f.trial.ends != nil {
+		f.trial.ends(err)
 	}
 }
 
@@ -558,36 +626,45 @@ func leading(to *url.URL, from string) *httputil.ReverseProxy {
 func (f *openClawFront) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.agent, f.model, f.tools, f.ends = "", nil, nil, nil
+	f.trial = nil
 }
 
-// maxPrompt bounds a request to the model.
+// maxPrompt bounds a request to the model, or of a tool.
 const maxPrompt = 16 << 20
 
 // ServeHTTP implements [http.Handler].
 func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	agent, model, tools := f.agent, f.model, f.tools
+	t := f.trial
 	f.mu.Unlock()
+	model := t != nil && strings.HasPrefix(r.URL.Path, "/"+t.agent+"/v1/")
+	if !model && (t == nil || r.URL.Path != "/"+f.secret+"/mcp") {
+		http.NotFound(w, r)
+		return
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPrompt))
+	if err != nil {
+		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
 	switch {
-	case agent == "":
-	case strings.HasPrefix(r.URL.Path, "/"+agent+"/v1/"):
-		b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPrompt))
-		if err != nil {
-			http.Error(w, "the request cannot be read", http.StatusBadRequest)
-			return
-		}
+	case model:
 		if wrong := searchFailed(b); wrong != "" {
 			f.fail(fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(wrong, 300))))
 		}
-		r.Body = io.NopCloser(bytes.NewReader(b))
-		model.ServeHTTP(w, r)
-		return
-	case r.URL.Path == "/mcp":
-		tools.ServeHTTP(w, r)
-		return
+		t.model.ServeHTTP(w, r)
+	case r.Header.Get(mcpSession) == t.session, begins(b):
+		t.tools.ServeHTTP(w, r)
+	default: // of an agent whose trial is over
+		http.NotFound(w, r)
 	}
-	http.NotFound(w, r)
+}
+
+// begins reports whether a request begins a session of the tools' protocol.
+func begins(body []byte) bool {
+	var m struct{ Method string }
+	return json.Unmarshal(body, &m) == nil && m.Method == "initialize"
 }
 
 // searchFailed is what a search of memory says in a prompt if it did not search all that
