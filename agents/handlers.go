@@ -44,7 +44,9 @@ func (s *session) call(c model.Call) (string, error) {
 		}
 		return noTool(c), nil // a flush or review offers memory tools only, an office those that change it
 	}
-	return handlers[t.Handler](s, t, c)
+	told, err := handlers[t.Handler](s, t, c)
+	s.tainted = s.tainted || !t.Memory()
+	return told, err
 }
 
 // has reports whether the session can do what a tool does: an office has tools of its own
@@ -65,7 +67,11 @@ func (s *session) writeRoute(r memory.Route) memory.Route {
 }
 
 func (s *session) search(t *world.Tool, c model.Call) (string, error) {
-	recs, err := s.searchStores(memory.RouteSearch, c, s.Profile.Recall.K, t.Stores...)
+	stores := t.Stores
+	if len(s.Profile.Classed) > 0 {
+		stores = s.Profile.Classed
+	}
+	recs, err := s.searchStores(memory.RouteSearch, c, s.Profile.Recall.K, stores...)
 	return s.found(memory.RouteSearch, recs), err
 }
 
@@ -163,6 +169,9 @@ func (s *session) write(d memory.Draft) (string, error) {
 			why = append(why, e.Verdict.Told())
 		default:
 			stored++
+			if s.tainted {
+				s.distrust(d.Store, e.Proposal.Prior)
+			}
 		}
 	}
 	if len(why) > 0 {

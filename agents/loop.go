@@ -158,6 +158,7 @@ type session struct {
 	msgs    []model.Message // what the model sees now
 	tokens  int             // of msgs
 	foreign bool            // the agent brings its own loop, and was told of its tools before
+	tainted bool            // this turn saw what came from outside, see Profile.Classed
 	pending []Incoming      // of this turn, not yet read
 	permits []ActionCall    // passed the action gate, and the agent has not made them yet
 	turn    int
@@ -231,6 +232,9 @@ func (s *session) open(first string) error {
 	}
 	q := memory.Query{Route: memory.RouteSnapshot, Text: first}
 	for _, name := range p.Snapshot {
+		if s.untrusted(name, s.mem.Now()) {
+			continue
+		}
 		recs, err := s.mem.Snapshot(s.ctx, name, q)
 		if err != nil {
 			return fmt.Errorf("building the snapshot: %w", err)
@@ -315,6 +319,7 @@ func (s *session) advertise(in Incoming) error {
 
 func (s *session) userTurn(t Turn) error {
 	heard := len(s.out.Segments)
+	s.tainted = false
 	content, err := s.hear(t)
 	if err != nil {
 		return err
@@ -436,7 +441,11 @@ func (s *session) place(from, to int) Place { return Place{len(s.out.Messages), 
 func (s *session) memories(b *bytes.Buffer, file string, route memory.Route, recs []memory.Recalled) {
 	b.WriteString("<memory file=\"" + file + "\">\n")
 	for _, r := range recs {
-		s.entry(b, route, r, r.Text)
+		told := r.Text
+		if route == memory.RouteSearch && s.untrusted(r.Record.Store, r.Record.Created) && !memory.IsAttributed(told) {
+			told = memory.Attribution("memory", "untrusted source") + told
+		}
+		s.entry(b, route, r, told)
 	}
 	b.WriteString("</memory>")
 }

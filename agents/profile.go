@@ -41,6 +41,11 @@ type Profile struct {
 	Snapshot []string
 	// SkillIndex lists the names of the stored skills in the prompt.
 	SkillIndex bool `yaml:"skill_index"`
+	// Classed are the stores whose files the product classes by where they come from. A
+	// file that is written to in a turn that saw what came from outside is untrusted from
+	// then on, with all that it holds: it is not injected, and searches label it. A search
+	// looks through these stores.
+	Classed []string
 	// Inject is how many records are injected for each user turn; 0 is none.
 	Inject int
 	// Wraps are the media whose content stands in untrusted delimiters, if it
@@ -212,7 +217,7 @@ func (p *Profile) check() error {
 	if err := CheckOwn(p.Own); err != nil {
 		return err
 	}
-	stores := slices.Clone(p.Snapshot)
+	stores := slices.Concat(p.Snapshot, p.Classed)
 	if p.SkillIndex {
 		stores = append(stores, "skills")
 	}

@@ -102,6 +102,7 @@ type Memory struct {
 	inbox     []Segment
 	principal string
 	desk      Desk
+	untrusted []string // files, see Distrust
 
 	risk  string // a snapshot is due before the next commit, and why
 	batch Batch  // used again by every commit
@@ -195,6 +196,17 @@ func (m *Memory) View() View { return view{m} }
 
 // Reach says where the session works, as far as a defense may look there.
 func (m *Memory) Reach(d Desk) { m.desk = d }
+
+// Distrust notes that the agent's product takes a file of its memory for what came from
+// outside, and Distrusts reports that. No gate is told.
+func (m *Memory) Distrust(file string) {
+	if !m.Distrusts(file) {
+		m.untrusted = append(m.untrusted, file)
+	}
+}
+
+// Distrusts reports whether the product distrusts a file of the memory.
+func (m *Memory) Distrusts(file string) bool { return slices.Contains(m.untrusted, file) }
 
 // Tick advances the trial's clock.
 func (m *Memory) Tick(d time.Duration) { m.now = m.now.Add(d) }
