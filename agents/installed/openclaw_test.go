@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -394,15 +393,9 @@ func TestOpenClawTrialsAreApart(t *testing.T) {
 
 // The file tools of an agent are held to its workspace.
 func TestOpenClawKeepsToItsWorkspace(t *testing.T) {
-	var config struct {
-		Tools struct {
-			Fs struct{ WorkspaceOnly bool }
-		}
-	}
-	text := installed.Find("openclaw").Files["home/.openclaw/openclaw.json"]
-	text = regexp.MustCompile(`\{\{[^}]*\}\}`).ReplaceAllString(text, "0")
-	if err := json.Unmarshal([]byte(text), &config); err != nil || !config.Tools.Fs.WorkspaceOnly {
-		t.Errorf("workspaceOnly is %v (%v)", config.Tools.Fs.WorkspaceOnly, err)
+	if text := installed.Find("openclaw").Files["home/.openclaw/openclaw.json"]; !strings.Contains(text,
+		`"fs": {"workspaceOnly": true}`) {
+		t.Error(text)
 	}
 }
 
