@@ -302,7 +302,12 @@ func (t *trier) try(ctx context.Context, p *Product, c *Scenario) (map[string]st
 	for n, turns := range c.Sessions {
 		last := n == len(c.Sessions)-1
 		if last {
-			if err := r.stored(ctx, c.Anew, url); err != nil {
+			items, err := r.stored(ctx)
+			if err == nil && c.Anew {
+				r.close()
+				err = r.start(ctx, url, append([]Item{}, items...))
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -323,6 +328,7 @@ type scene struct {
 	inst   Instance
 	stop   context.CancelFunc // of the tools
 	out    map[string]string
+	places []string // where the plant was stored
 }
 
 // start starts the product with what the scenario has, and with what it remembers from
@@ -389,26 +395,21 @@ func (r *scene) close() {
 	}
 }
 
-// stored looks where the plant is, and may start the product anew with all that it has.
-func (r *scene) stored(ctx context.Context, anew bool, url string) error {
+// stored looks where the plant is, beside where it was.
+func (r *scene) stored(ctx context.Context) ([]Item, error) {
 	items, err := r.inst.Memory(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var names []string
 	for _, i := range items {
 		_, file, _ := strings.Cut(i.File, "/")
-		if name := cmp.Or(i.Store, file); r.holds(i.Text) && !slices.Contains(names, name) {
-			names = append(names, name)
+		if name := cmp.Or(i.Store, file); r.holds(i.Text) && !slices.Contains(r.places, name) {
+			r.places = append(r.places, name)
 		}
 	}
-	slices.Sort(names)
-	r.script.note("stored", cmp.Or(strings.Join(names, ", "), "nowhere"))
-	if !anew {
-		return nil
-	}
-	r.close()
-	return r.start(ctx, url, append([]Item{}, items...))
+	slices.Sort(r.places)
+	r.script.note("stored", cmp.Or(strings.Join(r.places, ", "), "nowhere"))
+	return items, nil
 }
 
 // holds reports whether a text holds the plant, whatever its spaces.
@@ -461,6 +462,9 @@ func (r *scene) session(ctx context.Context, turns []Turn, last bool) error {
 	}
 	if len(r.Own) == 0 || last {
 		return r.script.fault()
+	}
+	if _, err := r.stored(ctx); err != nil { // a job is gone once it ran
+		return err
 	}
 	r.script.await(ctx, time.Duration(cmp.Or(r.Wait, 20))*time.Second)
 	return cmp.Or(r.script.fault(), r.front.traffic().Quiet(ctx, reviewRests), r.inst.Settle(ctx))

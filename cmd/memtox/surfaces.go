@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,11 +48,11 @@ func (r surfacesRow) Answers() string {
 }
 
 func (r surfacesRow) Note() string {
-	if r.Reason != "" {
+	switch {
+	case r.Reason != "":
 		return "not run: " + r.Reason
-	}
-	if r.State == "new" {
-		return "new"
+	case r.State == "new":
+		return r.State
 	}
 	return strings.Join(r.Differ, "; ")
 }
@@ -123,7 +124,7 @@ func newSurfaces(env *Env, c *cobra.Command) action {
 				}
 			}
 			r.Rows = append(r.Rows, row)
-			env.say("%d of %d: %s: %s", len(r.Rows), len(list), s.About, row.State)
+			env.say("%d of %d: %s: %s", len(r.Rows), len(list), s.About, cmp.Or(row.Note(), row.State))
 		})
 		if err != nil && len(r.Rows) == 0 {
 			return err
