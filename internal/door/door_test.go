@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +67,12 @@ func TestAnotherPortGetsNothing(t *testing.T) {
 			defer other.Close()
 
 			p := browser.Open(t)
-			p.Go(open)
+			lead := filepath.Join(t.TempDir(), "lead.html") // as memtox view --open has it
+			if err := os.WriteFile(lead, []byte(`<!DOCTYPE html><title>lead</title><meta http-equiv="refresh" content="0; url=`+
+				open+`">`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.Go("file://" + lead)
 			p.Wait("document.body?.textContent === 'the secret of the house'")
 			var where string
 			p.Eval("location.href", &where)

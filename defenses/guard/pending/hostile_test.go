@@ -367,6 +367,27 @@ func TestNamesAndOrderMeanWhatTheySay(t *testing.T) {
 	f.is(pending.Passes, argv("cp", "mine", "theirs"))
 }
 
+// A value may mean something else in another spelling: what was agreed to is what is made.
+func TestAnotherSpellingIsAnotherValue(t *testing.T) {
+	f := newFixture(t, pending.Options{})
+	call := func(kind, value string) pending.Call {
+		return pending.Call{Tool: "open", Args: []pending.Arg{{Name: "what", Type: kind, Value: "fixed"}, {Name: "value", Type: kind, Value: value}}}
+	}
+	for _, x := range []struct{ kind, approved, other string }{
+		{"url", "https://h.example/admin", "https://h.example/files/..%2F..%2Fadmin"},
+		{"url", "https://h.example/a#b", "https://h.example/a#c"},
+		{"date", "6/7/2026", "2026-07-06"},
+		{"number", "1.250", "1.25"},
+		{"money", "EUR 1.250", "EUR 1250"},
+		{"mailbox", "boss@corp.example", "evil@x.example, Boss <boss@corp.example>"},
+		{"path", "/home/dana/a", "/home/dana/b/../a"},
+	} {
+		f.approve(f.is(pending.Waits, call(x.kind, x.approved)), dana)
+		f.is(pending.Waits, call(x.kind, x.other))
+		f.is(pending.Passes, call(x.kind, x.approved))
+	}
+}
+
 // Somebody who takes their time over what they are told holds up nobody else.
 func TestWhoIsToldHoldsUpNobody(t *testing.T) {
 	f := newFixture(t, pending.Options{})
