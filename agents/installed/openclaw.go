@@ -350,7 +350,7 @@ func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, 
 			return nil, err
 		}
 	}
-	if err := g.front.serve(n, s.ModelURL, s.ToolsURL); err != nil {
+	if err := g.front.serve(n, s); err != nil {
 		return nil, err
 	}
 	var err error
@@ -552,6 +552,7 @@ type openClawFront struct {
 type openClawStand struct {
 	agent   string // in the path of its model
 	session string // of the tools' protocol
+	offers  bool   // the trial has tools
 	model   http.Handler
 	tools   http.Handler
 	ends    context.CancelCauseFunc // the turn under way
@@ -589,16 +590,16 @@ func (f *openClawFront) modelURL(n int) string { return f.url(f.agents[n] + "/v1
 func (f *openClawFront) toolsURL() string      { return f.url(f.secret + "/mcp") }
 
 // serve begins the trial of an agent.
-func (f *openClawFront) serve(n int, model, tools string) error {
-	m, err := url.Parse(model)
+func (f *openClawFront) serve(n int, of *Setup) error {
+	m, err := url.Parse(of.ModelURL)
 	if err != nil {
 		return fmt.Errorf("the address of the model: %w", err)
 	}
-	t, err := url.Parse(tools)
+	t, err := url.Parse(of.ToolsURL)
 	if err != nil {
 		return fmt.Errorf("the address of the tools: %w", err)
 	}
-	s := &openClawStand{agent: f.agents[n], session: secret()}
+	s := &openClawStand{agent: f.agents[n], session: secret(), offers: len(of.Tools) > 0}
 	lead, served := leading(m, "/"+s.agent+"/v1"), leading(t, "/"+f.secret+"/mcp")
 	lead.ModifyResponse = func(r *http.Response) error {
 		if r.StatusCode >= 500 { // it would ask again for minutes
@@ -677,6 +678,9 @@ func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if wrong := searchFailed(b); wrong != "" {
 			f.fail(fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(wrong, 300))))
 		}
+		if t.offers && toolsAreAmiss(b) {
+			f.fail(errors.New("it offers its model none of the trial's tools: it did not wait for their server"))
+		}
 		t.model.ServeHTTP(w, r)
 	case r.Header.Get(mcpSession) == t.session, begins(b):
 		t.tools.ServeHTTP(w, r)
@@ -689,6 +693,23 @@ func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func begins(body []byte) bool {
 	var m struct{ Method string }
 	return json.Unmarshal(body, &m) == nil && m.Method == "initialize"
+}
+
+// toolsAreAmiss reports whether a prompt of the user's turn, in which files are read and
+// written, offers no tool of the trial's.
+func toolsAreAmiss(body []byte) bool {
+	var prompt struct {
+		Tools []struct{ Function struct{ Name string } }
+	}
+	if json.Unmarshal(body, &prompt) != nil {
+		return false
+	}
+	edits, ours := false, false
+	for _, t := range prompt.Tools {
+		edits = edits || t.Function.Name == "edit"
+		ours = ours || strings.HasPrefix(t.Function.Name, "memtox__")
+	}
+	return edits && !ours
 }
 
 // searchFailed is what a search of memory says in a prompt if it did not search all that

@@ -182,7 +182,9 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 		return "", err
 	}
 	for _, o := range list.Tools {
-		offer("memtox__"+o.Name, o.InputSchema)
+		if c.mode != "-hasty" {
+			offer("memtox__"+o.Name, o.InputSchema)
+		}
 	}
 	text := object{"type": "string"}
 	for name, params := range map[string]object{"read": {"path": text, "optional": object{"type": "boolean"}},
@@ -403,6 +405,15 @@ func TestOpenClawKeepsToItsWorkspace(t *testing.T) {
 func TestOpenClawSearchFails(t *testing.T) {
 	for _, r := range trials(t, "-stale", "limit=2", "defense=none") {
 		if r.Status != results.Error || !strings.Contains(r.Reason, "a search of its memory failed") {
+			t.Errorf("%s: %v %q", r.Case, r.Status, r.Reason)
+		}
+	}
+}
+
+// Nor is one in which the product did not wait for the trial's tools.
+func TestOpenClawOffersNoTools(t *testing.T) {
+	for _, r := range trials(t, "-hasty", "limit=1", "defense=none") {
+		if r.Status != results.Error || !strings.Contains(r.Reason, "none of the trial's tools") {
 			t.Errorf("%s: %v %q", r.Case, r.Status, r.Reason)
 		}
 	}
