@@ -143,7 +143,8 @@ func (q *Question) ask(ctx context.Context, i *Installation, program string) (st
 }
 
 // keep are the folders that the installation needs to see, wherever they lie: those of its
-// program, of what that is a link to, and of what interprets it.
+// program, of what that is a link to, and of what interprets it. None of them shows what the
+// box is there to hide.
 func (i *Installation) keep() []string {
 	var out []string
 	add := func(path string) {
@@ -151,14 +152,29 @@ func (i *Installation) keep() []string {
 			out = append(out, path)
 		}
 	}
-	add(i.Dir)
-	for _, p := range i.programs() {
-		prefix := filepath.Dir(filepath.Dir(p))
-		home, err := os.UserHomeDir()
-		if prefix == "/" || err == nil && (prefix == home || strings.HasPrefix(home, prefix+"/")) {
-			prefix = filepath.Dir(p) // all of the user's home would be too much
+	hidden := box.Hidden()
+	home, err := os.UserHomeDir()
+	if err == nil {
+		hidden = append(hidden, home)
+	}
+	shows := func(dir string) bool { // what a box hides, or what is the user's beside programs
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			real = dir
 		}
-		add(prefix)
+		return real == "/" || filepath.Base(real) == ".local" ||
+			slices.ContainsFunc(hidden, func(h string) bool { return h == real || strings.HasPrefix(h, real+"/") })
+	}
+	if i.Dir != "" && !shows(i.Dir) {
+		add(i.Dir)
+	}
+	for _, p := range i.programs() {
+		for _, path := range []string{filepath.Dir(filepath.Dir(p)), filepath.Dir(p), p} {
+			if !shows(path) {
+				add(path)
+				break
+			}
+		}
 	}
 	return slices.DeleteFunc(out, func(dir string) bool { _, err := os.Stat(dir); return err != nil })
 }

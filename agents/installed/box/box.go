@@ -61,6 +61,7 @@ type Box struct {
 	in        io.WriteCloser
 	errs      bytes.Buffer
 	gone      chan struct{} // the supervisor is
+	end       error         // why, once gone is closed
 	listeners []net.Listener
 	serving   sync.WaitGroup
 
@@ -112,7 +113,8 @@ const name = "memtox-supervisor"
 
 // Names in a box beside the folders.
 const (
-	lockName = "owner"
+	lockName = "owner"      // of the folder of boxes
+	locked   = ".lock"      // behind the name of a box: beside it, where its programs do not write
 	marker   = "MEMTOX_BOX" // the variable that every process of a box has
 	logs     = "log"
 	sockets  = "s"
@@ -162,25 +164,51 @@ func New(o Options) (_ *Box, err error) {
 			return nil, err
 		}
 	}
-	return b, b.supervise(plan{Dir: dir, Keep: o.Keep, Hide: hidden(), Ports: o.Ports, Contained: b.Contained})
+	return b, b.supervise(plan{Dir: dir, Keep: o.Keep, Hide: Hidden(), Ports: o.Ports, Contained: b.Contained})
 }
 
 // place makes the folder of a box, which is locked as long as this process lives.
-func place(parent string) (string, io.Closer, error) {
+func place(parent string) (dir string, lock io.Closer, err error) {
 	making, err := hold(filepath.Join(parent, lockName), true)
 	if err != nil {
 		return "", nil, err
 	}
 	defer making.Close()
-	dir, err := os.MkdirTemp(parent, "")
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
+	if parent, err = filepath.EvalSymlinks(parent); err != nil {
+		return "", nil, err
 	}
+	f, err := os.CreateTemp(parent, "*"+locked)
 	if err != nil {
 		return "", nil, err
 	}
-	lock, err := hold(filepath.Join(dir, lockName), false)
-	return dir, lock, err
+	f.Close()
+	dir = strings.TrimSuffix(f.Name(), locked)
+	outer, err := hold(f.Name(), false)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	var inner io.Closer
+	if err == nil {
+		inner, err = hold(filepath.Join(dir, lockName), false) // where an earlier memtox looks
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		if outer != nil {
+			outer.Close()
+		}
+		return "", nil, err
+	}
+	return dir, locks{outer, inner}, nil
+}
+
+// locks are let go of at once.
+type locks []io.Closer
+
+func (l locks) Close() error {
+	for _, c := range l {
+		c.Close()
+	}
+	return nil
 }
 
 // supervise starts the supervisor.
@@ -251,10 +279,11 @@ func (b *Box) listen(out io.Reader, ready chan<- error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.gone)
 	for _, p := range b.processes {
 		p.end(err)
 	}
+	b.end = err
+	close(b.gone)
 }
 
 func (p *Process) end(err error) {
@@ -296,7 +325,7 @@ func (b *Box) Start(c Command) (*Process, error) {
 	select {
 	case err = <-p.started:
 	case <-b.gone:
-		err = p.err
+		err = b.end
 	}
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Args[0], err)
@@ -410,8 +439,13 @@ func (b *Box) reach(ports []int) error {
 	return nil
 }
 
+// manyConnections are the most that a port leads on at once: further ones are closed. A
+// program of a box could else use up the files that this process may open.
+const manyConnections = 256
+
 // forward leads every connection to another, until the listener is closed.
 func forward(l net.Listener, to func(net.Conn) (net.Conn, error)) {
+	slots := make(chan struct{}, manyConnections)
 	var open sync.WaitGroup
 	defer open.Wait()
 	var conns sync.Map
@@ -422,11 +456,22 @@ func forward(l net.Listener, to func(net.Conn) (net.Conn, error)) {
 	}()
 	for {
 		a, err := l.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil: // too many files are open, perhaps
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			a.Close()
+			continue
 		}
 		conns.Store(a, true)
 		open.Go(func() {
+			defer func() { <-slots }()
 			defer conns.Delete(a)
 			defer a.Close()
 			z, err := to(a)
@@ -476,6 +521,9 @@ func (b *Box) Close() error {
 	}
 	err := remove(b.Dir)
 	if b.lock != nil {
+		if err == nil {
+			_ = os.Remove(b.Dir + locked) // what is left of it the next start removes
+		}
 		b.lock.Close()
 	}
 	return err
@@ -523,22 +571,27 @@ func sweep(parent string) (boxes, processes int, err error) {
 		return 0, 0, fmt.Errorf("looking for boxes that were left: %w", err)
 	}
 	defer making.Close()
+	if parent, err = filepath.EvalSymlinks(parent); err != nil { // processes have it in their environment
+		return 0, 0, fmt.Errorf("looking for boxes that were left: %w", err)
+	}
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking for boxes that were left: %w", err)
 	}
 	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+		name, ok := strings.CutSuffix(e.Name(), locked)
+		if !ok || name == "" || !e.Type().IsRegular() {
+			continue // no box
 		}
-		dir := filepath.Join(parent, e.Name())
-		lock, err := hold(filepath.Join(dir, lockName), false)
+		dir := filepath.Join(parent, name)
+		lock, err := hold(dir+locked, false)
 		if err != nil {
 			continue // somebody works in it
 		}
 		processes += end(dir)
 		if err := remove(dir); err == nil {
 			boxes++
+			_ = os.Remove(dir + locked)
 		}
 		lock.Close()
 	}

@@ -37,7 +37,7 @@ var enforced = sync.OnceValue(func() error {
 			return err
 		}
 	}
-	err = b.supervise(plan{Dir: dir, Hide: hidden(), Contained: true})
+	err = b.supervise(plan{Dir: dir, Hide: Hidden(), Contained: true})
 	if e := b.Close(); err == nil {
 		err = e
 	}
@@ -92,9 +92,9 @@ const (
 	atFDCWD              = -100
 )
 
-// hidden are the folders that a box does not show: the user's, and those in which
+// Hidden are the folders that a box does not show: the user's, and those in which
 // programs leave files for each other.
-func hidden() []string {
+func Hidden() []string {
 	var out []string
 	home, _ := os.UserHomeDir()
 	for _, dir := range []string{home, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm", "/run"} {
@@ -269,6 +269,14 @@ func (p *plan) sockets() error {
 	l, err := net.Listen("unix", p.socket(into))
 	if err != nil {
 		return fmt.Errorf("leading into the box: %w", err)
+	}
+	dir := filepath.Dir(p.socket(into))
+	// A program must not put a link to another socket in the place of one.
+	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("closing %s in a box: %w", dir, err)
+	}
+	if err := readOnly(dir, true); err != nil {
+		return fmt.Errorf("closing %s in a box: %w", dir, err)
 	}
 	go forward(l, func(c net.Conn) (net.Conn, error) {
 		line, err := bufio.NewReaderSize(oneByOne{c}, 16).ReadString('\n')

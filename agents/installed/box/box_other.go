@@ -16,7 +16,7 @@ func supported() error                     { return errSystem }
 func Enforced() error                      { return errSystem }
 func hold(string, bool) (io.Closer, error) { return nil, errSystem }
 func mine(string) error                    { return errSystem }
-func hidden() []string                     { return nil }
+func Hidden() []string                     { return nil }
 func self() string                         { return "" }
 func own(*exec.Cmd, bool)                  {}
 func end(string) int                       { return 0 }

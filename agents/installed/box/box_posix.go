@@ -12,7 +12,8 @@ import (
 // Enforced says why the system cannot hold programs to a box.
 func Enforced() error { return errors.New("only Linux has namespaces") }
 
-func hidden() []string { return nil }
+// Hidden are the folders that a box does not show.
+func Hidden() []string { return nil }
 
 func self() string {
 	path, _ := os.Executable()

@@ -373,3 +373,189 @@ func TestAForeignFolderOfBoxesIsRefused(t *testing.T) {
 		t.Error("boxes are made in a folder that anybody writes to")
 	}
 }
+
+// What holds a box is not its programs' to take away, and what was never a box is nobody's to
+// remove.
+func TestOnlyWhatIsLeftOfABoxIsSwept(t *testing.T) {
+	each(t, func(t *testing.T, o box.Options) {
+		b := open(t, o)
+		out, _ := try(b, `rm -f "$HOME/../owner" "$HOME/../../"*.lock; touch "$HOME/../owner"; ls "$HOME/.."`)
+		if b.Contained {
+			if boxes, processes, err := box.SweepAgain(o.Parent); boxes+processes != 0 || err != nil {
+				t.Errorf("%d boxes and %d processes were swept: %v: %s", boxes, processes, err, out)
+			}
+			sh(t, b, "true")
+		}
+		mine := filepath.Join(o.Parent, "mine")
+		if err := os.Mkdir(mine, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if boxes, _, err := box.SweepAgain(o.Parent); boxes > 1 || err != nil {
+			t.Error(boxes, err)
+		}
+		if _, err := os.Stat(mine); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Processes are found by the name of their box as the system has it.
+func TestABoxBehindALinkIsSweptWithItsProcesses(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip(err)
+	}
+	real := parent(t)
+	if err := os.MkdirAll(real, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := real + "-link"
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	boxes := filepath.Join(link, "b")
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilled$")
+	cmd.Env = append(os.Environ(), "MEMTOX_TEST_BOXES="+boxes, "MEMTOX_TEST_OPEN=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dir string
+	if _, err := fmt.Fscanf(out, "in %s\n", &dir); err != nil {
+		t.Fatal(err)
+	}
+	if left := atLeast(3, dir); len(left) < 3 {
+		t.Fatalf("the processes that it leaves are %v", left)
+	}
+	for _, pid := range children(cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if n, processes, err := box.SweepAgain(boxes); n != 1 || processes < 3 || err != nil {
+		t.Errorf("%d boxes and %d processes were swept: %v", n, processes, err)
+	}
+	if left := marked(dir); len(left) > 0 {
+		t.Errorf("the processes %v are left", left)
+	}
+}
+
+// A program does not lead memtox to another socket than that of its box.
+func TestTheSocketOfABoxIsNotItsProgramsToReplace(t *testing.T) {
+	if err := box.Enforced(); err != nil {
+		t.Skip(err)
+	}
+	b := open(t, box.Options{Parent: parent(t)})
+	for _, script := range []string{`ln -sf /run/other.sock s/in`, `rm -f s/in`, `touch s/x`, `mv s t && mkdir s`} {
+		if out, err := try(b, `cd "$HOME/.." && `+script); err == nil {
+			t.Errorf("%s succeeds: %s", script, out)
+		}
+	}
+	if st, err := os.Lstat(filepath.Join(b.Dir, "s", "in")); err != nil || st.Mode()&os.ModeSocket == 0 {
+		t.Errorf("the socket is %v: %v", st, err)
+	}
+}
+
+// A supervisor that is gone starts nothing, and says so.
+func TestNothingStartsInABoxWithoutItsSupervisor(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip(err)
+	}
+	b := open(t, box.Options{Parent: parent(t), Open: true})
+	p, err := b.Start(box.Command{Args: []string{"/bin/sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range children(os.Getpid()) {
+		if wd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); wd == b.Dir {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("a program of it ended with %v", err)
+	}
+	if p, err := b.Start(box.Command{Args: []string{"/bin/true"}}); err == nil {
+		t.Errorf("%+v was started", p)
+	}
+}
+
+// flaky is a listener out of files, every other time.
+type flaky struct {
+	net.Listener
+	n int
+}
+
+func (f *flaky) Accept() (net.Conn, error) {
+	if f.n++; f.n%2 == 1 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return f.Listener.Accept()
+}
+
+// A port goes on after a failure, and leads so many connections on and no more.
+func TestAPortOutlivesAFailureAndItsClients(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		for {
+			c, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		box.Forward(&flaky{Listener: l}, func(net.Conn) (net.Conn, error) { return net.Dial("tcp", echo.Addr().String()) })
+	}()
+	var all []net.Conn
+	defer func() {
+		for _, c := range all {
+			c.Close()
+		}
+	}()
+	answers := func() error {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+		if _, err := io.WriteString(c, "x"); err != nil {
+			return err
+		}
+		_, err = io.ReadFull(c, make([]byte, 1))
+		return err
+	}
+	for i := range box.ManyConnections {
+		if err := answers(); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	if answers() == nil {
+		t.Error("one too many is led on")
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	for deadline := time.Now().Add(time.Minute); answers() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is led on any more")
+		}
+	}
+	l.Close()
+	<-ended
+}
