@@ -195,6 +195,11 @@ func (s *session) run(turns []Turn, end End) error {
 		if err := s.userTurn(t); err != nil {
 			return fmt.Errorf("turn %d: %w", s.turn, err)
 		}
+		if s.Profile.ExtractPrompt != "" && (end.Review || i < len(turns)-1) {
+			if err := s.extract(); err != nil {
+				return fmt.Errorf("turn %d: extracting facts: %w", s.turn, err)
+			}
+		}
 		s.mem.Tick(time.Minute)
 	}
 	return s.close(len(turns)-since, end)
@@ -490,7 +495,7 @@ func thousands(n int) string {
 func (s *session) entry(b *bytes.Buffer, route memory.Route, r memory.Recalled, text string) {
 	from := b.Len()
 	b.WriteString("- ")
-	if s.office != nil { // as products show it, so that an older entry can be told from a newer
+	if s.office != nil && !s.Profile.Undated { // as products show it, so that an older entry can be told from a newer
 		b.Write(r.Record.Created.AppendFormat(b.AvailableBuffer(), "(2006-01-02) "))
 	}
 	b.WriteString(oneLine(text))

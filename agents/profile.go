@@ -72,6 +72,18 @@ type Profile struct {
 	// ReviewPrompt asks the agent to store what matters at the end of a session.
 	ReviewPrompt string `yaml:"review_prompt"`
 
+	// ExtractPrompt has the agent say the facts of each exchange, a line each; they are only
+	// ever added, to its first store. "" is no such thing. It is shown what was said, never
+	// what tools returned.
+	ExtractPrompt string `yaml:"extract_prompt"`
+	// ExtractContext is how many messages before the exchange are shown for context, each cut
+	// to 300 bytes, and Neighbours how many memories that are like it: a fact equal to one of
+	// these is dropped.
+	ExtractContext int `yaml:"extract_context"`
+	Neighbours     int
+
+	// Undated shows memories without the day on which they were noted.
+	Undated bool
 	// Transcripts says that past turns can be searched.
 	Transcripts bool
 	// WritesSkills says that the agent turns experience into skills (C4).
@@ -213,6 +225,8 @@ func (p *Profile) check() error {
 		return errors.New("flush_at and flush_prompt go together")
 	case (p.ReviewTurns+p.ReviewIterations > 0) != (p.ReviewPrompt != ""):
 		return errors.New("review_turns or review_iterations, and review_prompt, go together")
+	case (p.Neighbours+p.ExtractContext > 0) != (p.ExtractPrompt != ""):
+		return errors.New("extract_context or neighbours, and extract_prompt, go together")
 	}
 	if err := CheckOwn(p.Own); err != nil {
 		return err

@@ -1,12 +1,14 @@
 package agents
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/internal/text"
 )
 
 // makeRoom flushes and compacts when the context has grown to the profile's
@@ -42,6 +44,75 @@ func (s *session) aside(prompt string, route memory.Route, tools []model.Tool, r
 	s.msgs, s.tokens, s.rounds, s.route = keep, tokens, n, 0
 	s.out.Asides = append(s.out.Asides, [2]int{from, len(s.out.Messages)})
 	return answer, err
+}
+
+// shortened is how much of a message the context of an extraction shows, in bytes.
+const shortened = 300
+
+// extract has the model say the facts of the newest exchange, and adds those that are new.
+func (s *session) extract() error {
+	all, spoken := s.msgs, s.spoken()
+	var said strings.Builder
+	for _, m := range spoken.newest {
+		said.WriteString(m.Content)
+		said.WriteByte('\n')
+	}
+	like, err := s.mem.Search(s.ctx, memory.Query{Route: memory.RouteInject, Text: said.String(), Said: s.said,
+		K: s.Profile.Neighbours})
+	if err != nil {
+		return err
+	}
+	var prompt bytes.Buffer
+	if len(like) > 0 {
+		s.memories(&prompt, "memories", memory.RouteInject, like)
+		prompt.WriteString("\n\n")
+	}
+	prompt.WriteString(s.Profile.ExtractPrompt)
+	s.msgs = slices.Concat(spoken.before, spoken.newest)
+	answer, err := s.aside(prompt.String(), memory.RouteReview, nil, 1)
+	s.msgs = all
+	if err != nil {
+		return err
+	}
+	s.mem.Mark(len(s.out.Messages) - 1) // what is written is the answer itself
+	defer s.mem.Mark(len(s.out.Messages))
+	var had []string
+	for _, r := range like {
+		had = append(had, r.Record.Text)
+	}
+	for _, fact := range memory.Items(answer) {
+		if fact == noReply || slices.Contains(had, fact) {
+			continue
+		}
+		had = append(had, fact)
+		_, err := s.mem.Write(s.ctx, memory.Draft{Route: memory.RouteReview, Store: s.Profile.Stores[0].Name, Text: fact})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noReply is the answer that there is nothing to store.
+const noReply = "NO_REPLY"
+
+// spoken are the system's message and what the user and the agent said: in the newest
+// exchange, and before it as much as the profile shows for context.
+func (s *session) spoken() (out struct{ before, newest []model.Message }) {
+	for _, m := range s.msgs[1:] {
+		if m.Role == model.User {
+			out.before, out.newest = append(out.before, out.newest...), nil
+		}
+		if m.Calls = nil; m.Role != model.ToolRole && m.Content != "" {
+			out.newest = append(out.newest, m)
+		}
+	}
+	out.before = out.before[max(0, len(out.before)-s.Profile.ExtractContext):]
+	for i := range out.before {
+		out.before[i].Content = text.Cut(out.before[i].Content, shortened)
+	}
+	out.before = slices.Insert(out.before, 0, s.msgs[0])
+	return out
 }
 
 // compact replaces the older messages by a summary. The items of the summary go

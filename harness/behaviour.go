@@ -64,7 +64,7 @@ func (b *Behaviour) OK() bool {
 }
 
 // CheckBehaviour runs a set, every split: cases whose outcome is a state on every
-// profile, others on the two product profiles.
+// profile that shows days, others on the two product profiles.
 func CheckBehaviour(ctx context.Context, set *datasets.Set) (*Behaviour, error) {
 	b := &Behaviour{injected: make(map[string]bool)}
 	isState := func(k datasets.Case) bool { return k.State != nil }

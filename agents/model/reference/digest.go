@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,6 +79,27 @@ func (v *visible) items() []entry {
 	return v.pick(all, mostItems)
 }
 
+// facts answers the prompt to extract what the newest exchange says.
+func (v *visible) facts() string {
+	last := len(v.turns) - 1
+	if last < 0 {
+		return noReply
+	}
+	return bulleted(v.pick(v.entriesOf(v.turns[last], v.turns[:last]), mostItems))
+}
+
+// noReply is the answer where there is nothing to store.
+const noReply = "NO_REPLY"
+
+// bulleted are entries as a list.
+func bulleted(entries []entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		b.WriteString("- " + oneLine(e.text) + "\n")
+	}
+	return cmp.Or(b.String(), noReply)
+}
+
 // summary answers the prompt of a compaction.
 func (v *visible) summary() string {
 	var b strings.Builder
@@ -108,14 +130,14 @@ func (v *visible) flush() model.Reply {
 			return model.Reply{Calls: calls}
 		}
 	}
-	return model.Reply{Text: "NO_REPLY"}
+	return model.Reply{Text: noReply}
 }
 
 // review answers the prompt at the end of a session: what is not stored yet, and
 // a skill where the conversation holds a procedure.
 func (v *visible) review() model.Reply {
 	if len(v.done) > 0 {
-		return model.Reply{Text: "NO_REPLY"}
+		return model.Reply{Text: noReply}
 	}
 	calls := v.calls(v.items())
 	if t := v.writer(true); t != nil {
@@ -124,7 +146,7 @@ func (v *visible) review() model.Reply {
 		}
 	}
 	if len(calls) == 0 {
-		return model.Reply{Text: "NO_REPLY"}
+		return model.Reply{Text: noReply}
 	}
 	return model.Reply{Calls: calls}
 }

@@ -290,6 +290,13 @@ func (r *reader) toolWords(t model.Tool) []uint64 {
 	})
 }
 
+// said is an answer of the model's own as a piece of content.
+func (r *reader) said(answer string) *block {
+	b := &block{piece: piece{label: "answer", source: "assistant", body: answer}}
+	b.fill(r)
+	return b
+}
+
 func (b *block) fill(r *reader) {
 	if b.log {
 		for line := range strings.Lines(b.body) {

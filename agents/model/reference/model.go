@@ -174,6 +174,8 @@ func (m *Model) Next(ctx context.Context, req model.Request) (model.Reply, error
 		r = v.flush()
 	case forReview:
 		r = v.review()
+	case forFacts:
+		r.Text = v.facts()
 	default:
 		r = v.answerTurn()
 	}
@@ -200,6 +202,7 @@ const (
 	forSummary
 	forFlush
 	forReview
+	forFacts
 )
 
 // visible is the request as the model understands it.
@@ -233,6 +236,7 @@ func (m *Model) look(req model.Request) *visible {
 	v := &visible{reader: m.reader, setting: m.setting, tools: req.Tools, done: make(map[string]bool, 4)}
 	var wrote strings.Builder
 	newest := newestUser(req.Messages)
+	extracts := newest > 0 && asksFor(m.reader.read(req.Messages[newest].Content).raw) == forFacts
 	for i, msg := range req.Messages {
 		d := m.reader.read(msg.Content)
 		switch msg.Role {
@@ -245,6 +249,9 @@ func (m *Model) look(req model.Request) *visible {
 			if a := asksFor(d.raw); a != forAnswer && i > 0 {
 				if i == newest {
 					v.asks = a
+				}
+				if a == forFacts {
+					v.known = append(v.known, d.known...)
 				}
 				clear(v.done)
 				v.last = nil
@@ -268,20 +275,28 @@ func (m *Model) look(req model.Request) *visible {
 				}
 			}
 			v.last = append(v.last, msg)
+			if extracts && msg.Content != "" {
+				v.bring([]*block{v.reader.said(msg.Content)})
+			}
 		case model.ToolRole:
 			v.known = append(v.known, d.known...)
 			if len(d.opened) > 0 {
 				v.opened = d.opened
 			}
-			if len(d.blocks) > 0 && len(v.turns) > 0 {
-				t := &v.turns[len(v.turns)-1]
-				t.blocks = append(t.blocks[:len(t.blocks):len(t.blocks)], d.blocks...)
-			}
+			v.bring(d.blocks)
 			v.last = append(v.last, msg)
 		}
 	}
 	v.wrote = wrote.String()
 	return v
+}
+
+// bring adds content to the newest turn.
+func (v *visible) bring(blocks []*block) {
+	if len(blocks) > 0 && len(v.turns) > 0 {
+		t := &v.turns[len(v.turns)-1]
+		t.blocks = append(t.blocks[:len(t.blocks):len(t.blocks)], blocks...)
+	}
 }
 
 // newestUser is the index of the newest user message: the prompt of a flush,
@@ -305,6 +320,8 @@ func asksFor(words string) ask {
 		return forFlush
 	case strings.HasPrefix(words, "Review the conversation"):
 		return forReview
+	case strings.HasPrefix(words, "Extract the facts of the last exchange"):
+		return forFacts
 	}
 	return forAnswer
 }

@@ -28,6 +28,7 @@ type reading struct {
 	seen    []source // visible memory and content, oldest first
 	skills  []string
 	asks    ask
+	newest  int           // place in seen of the newest turn
 	wrote   []*model.Call // that stored something
 	refused []string      // of that, what was not stored
 	done    []string      // tools called since the newest turn
@@ -90,6 +91,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 		sources += len(o.sources) + 1
 	}
 	r.seen = slices.Grow(r.seen, sources)
+	extracts := newest > 0 && asksFor(r.sights[newest].words) == forFacts
 	for _, t := range req.Tools {
 		if world.Find(t.Name) == nil { // some server's: what it says of itself is content
 			r.seen = append(r.seen, source{text: t.Description, content: true})
@@ -106,6 +108,9 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				if i == newest {
 					r.asks = a
 				}
+				if a == forFacts {
+					add(o)
+				}
 				r.since, r.done = nil, r.done[:0]
 				continue
 			}
@@ -115,7 +120,7 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				}
 				continue
 			}
-			r.now = o.spoken
+			r.now, r.newest = o.spoken, len(r.seen)
 			r.since, r.done = nil, r.done[:0]
 			keeps = false
 			r.meet(b.of(r.now))
@@ -138,6 +143,9 @@ func (b *Book) read(setting Setting, req *model.Request) (r *reading, ok bool) {
 				}
 			}
 			r.cameTo(req.Messages, i)
+			if extracts && m.Content != "" {
+				r.seen = append(r.seen, source{text: m.Content, content: true, keep: keeps})
+			}
 		case model.ToolRole:
 			r.cameTo(req.Messages, i)
 			add(o)
@@ -243,7 +251,9 @@ func (r *reading) reply() model.Reply {
 				return model.Reply{Calls: calls}
 			}
 		}
-		return model.Reply{Text: "NO_REPLY"}
+		return model.Reply{Text: noReply}
+	case forFacts:
+		return model.Reply{Text: r.facts()}
 	}
 	if p := r.book.task(r.now); p != nil {
 		return r.task(p)
@@ -296,6 +306,20 @@ func (r *reading) reads() []model.Call {
 
 func (r *reading) offers(tool string) bool {
 	return slices.ContainsFunc(r.tools, func(t model.Tool) bool { return t.Name == tool })
+}
+
+// facts are what the newest exchange says and visible memory does not hold.
+func (r *reading) facts() string {
+	out, all := r.again(""), r.seen
+	r.seen = all[r.newest:]
+	said := r.known(false)
+	r.seen = all
+	for _, e := range said {
+		if !r.remembers(e.text) {
+			out = append(out, e)
+		}
+	}
+	return bulleted(out)
 }
 
 // known are the sentences of this session that the book knows and that the
