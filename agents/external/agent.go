@@ -666,6 +666,9 @@ func (t *Trial) recall(ctx context.Context, box *agents.Sandbox, r *Recall) (*Me
 func (t *Trial) exposed(box *agents.Sandbox, prompts [][]model.Message) {
 	out := box.Outcome()
 	for _, p := range prompts {
+		if t.a.opts.Extracts(p) {
+			continue // nothing is answered or done by what it shows
+		}
 		var b strings.Builder
 		for _, m := range p {
 			if m.Role != model.Assistant {

@@ -173,7 +173,8 @@ func (p *Product) tryOut(ctx context.Context, s Surroundings, named string) mode
 		return fail(err)
 	}
 	defer relay.Close()
-	_, url, end := relay.Begin(ctx, &gate.Gate{Judge: w})
+	agent := p.Gates()
+	_, url, end := relay.Begin(ctx, agent.Gate(w))
 	defer end()
 	l, err := s.dial(p, named)
 	if err != nil {

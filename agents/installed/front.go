@@ -81,7 +81,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case t == nil || token != t.token:
-	case rest == "v1/chat/completions" && r.Method == http.MethodPost:
+	case (rest == "v1/chat/completions" || rest == "v1/embeddings") && r.Method == http.MethodPost:
 		defer t.begin()()
 		t.model.ServeHTTP(w, r)
 		return
@@ -103,7 +103,8 @@ func (f *front) serve(base string, tools []tool) (modelURL, toolsURL string, err
 	t.model = &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
-			r.Out.URL.Path, r.Out.URL.RawPath = to.Path+"/chat/completions", ""
+			_, what, _ := strings.Cut(r.In.URL.Path, "/v1")
+			r.Out.URL.Path, r.Out.URL.RawPath = to.Path+what, ""
 			r.Out.Host = to.Host
 			r.Out.Header.Del("Authorization") // the product's own, and the relay needs none
 		}}

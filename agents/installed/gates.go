@@ -19,12 +19,19 @@ func (p *Product) Gates() gate.Agent {
 	a.User = func(content string) (said string, own bool, route memory.Route) {
 		said, is := p.User(content)
 		switch is {
-		case "review", "job":
+		case "review", "job", "extraction":
 			route = memory.RouteReview
 		case "flush":
 			route = memory.RouteFlush
 		}
 		return said, is != "", route
+	}
+	a.Answers = func(content string) *gate.Tool {
+		_, is := p.User(content)
+		if t := p.Tool(is); t != nil && t.Answers != "" {
+			return &t.Tool
+		}
+		return nil
 	}
 	if p.Stamp.Regexp != nil {
 		a.Stamps = append(a.Stamps, p.Stamp.Regexp)
@@ -49,7 +56,9 @@ func (p *Product) memoryFile() func(path string) string {
 		files = append(files, file{store, regexp.MustCompile(`(?i)(^|/)` + glob + `$`)})
 	}
 	for _, s := range p.Stores {
-		add(s.Name, s.File)
+		if s.File != "" {
+			add(s.Name, s.File)
+		}
 	}
 	for _, w := range p.Watched {
 		add("memory", w)

@@ -107,7 +107,7 @@ type Need struct {
 // Store is a part of a product's memory that is a file.
 type Store struct {
 	Name      string
-	File      string
+	File      string // "" where it is in no file that can be read
 	Separator string // between entries; "" makes the whole file one
 	Mark      string // in front of an entry
 	Limit     int    // characters; 0 is none
@@ -146,8 +146,12 @@ type Hits struct {
 type Message struct {
 	Begins string
 	Ends   string
-	// Is says what it is: review, flush, compaction, nudge, context or job.
+	// Is says what it is: review, flush, compaction, nudge, context, job or extraction, which
+	// asks for the facts of a conversation.
 	Is string
+	// Said is where that conversation stands in it, Speaker how each that speaks is named
+	// there, and Knows a list of memories in JSON.
+	Said, Speaker, Knows Pattern
 	// Into is the only file that the model may write to then; {today} is the day.
 	Into string
 }

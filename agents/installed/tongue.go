@@ -62,6 +62,9 @@ func (t *Tongue) Next(ctx context.Context, req model.Request) (model.Reply, erro
 	if err != nil {
 		return r, err
 	}
+	if h.is == extraction {
+		r.Text = h.stored(r.Text)
+	}
 	r.Calls = h.say(r.Calls)
 	if r.Text == "" && len(r.Calls) == 0 {
 		r.Text = "Nothing of note."
@@ -72,7 +75,7 @@ func (t *Tongue) Next(ctx context.Context, req model.Request) (model.Reply, erro
 // fits holds the tools that a product offers to what its file says of them. A request
 // without tools, or with some of them, is one of the product's own purposes.
 func (t *Tongue) fits(tools []model.Tool) error {
-	writes := len(tools) == 0
+	writes := len(tools) == 0 || slices.ContainsFunc(t.product.Tools, func(k Tool) bool { return k.Answers != "" })
 	for i := range tools {
 		o := &tools[i]
 		k := t.product.Tool(o.Name)
@@ -121,7 +124,11 @@ var asides = map[string]string{
 	"flush":      "Store durable memories now.",
 	"review":     "Review the conversation above.",
 	"compaction": "Summarise the conversation so far.",
+	extraction:   "Extract the facts of the last exchange.",
 }
+
+// extraction is the message that asks for the facts of a conversation.
+const extraction = "extraction"
 
 func (t *Tongue) hear(req model.Request) *heard {
 	h := &heard{Tongue: t, offers: req.Tools, req: model.Request{Seed: req.Seed, MaxTokens: req.MaxTokens}}
@@ -145,6 +152,10 @@ func (t *Tongue) hear(req model.Request) *heard {
 				is = h.is
 			}
 			h.is, h.files, h.rounds = is, map[string]string{}, 0
+			if is == extraction {
+				h.quoted(m.Content)
+				continue
+			}
 			if is == "compaction" {
 				add(model.Message{Role: model.User, Content: m.Content})
 			}
@@ -245,6 +256,55 @@ func (h *heard) system(content string) string {
 		}
 	}
 	return b.String()
+}
+
+// quoted takes the conversation of an extraction for the one that the model had.
+func (h *heard) quoted(content string) {
+	m := h.message()
+	part := func(p Pattern) string {
+		if found := p.FindStringSubmatch(content); found != nil {
+			return found[1]
+		}
+		return ""
+	}
+	var known []struct{ Text string }
+	_ = json.Unmarshal([]byte(part(m.Knows)), &known) // what is no list holds none
+	var like []string
+	for _, k := range known {
+		like = append(like, k.Text)
+	}
+	var system strings.Builder
+	block(&system, "memories", like)
+	said := part(m.Said)
+	var spoken []model.Message
+	at := m.Speaker.FindAllStringSubmatchIndex(said, -1)
+	for i, s := range at {
+		to := len(said)
+		if i+1 < len(at) {
+			to = at[i+1][0]
+		}
+		role, words := model.Role(said[s[2]:s[3]]), strings.TrimSpace(said[s[1]:to])
+		if role == model.System {
+			system.WriteString(h.system(words))
+		} else {
+			spoken = append(spoken, model.Message{Role: role, Content: words})
+		}
+	}
+	h.req.Messages = append([]model.Message{{Role: model.System, Content: system.String()}}, spoken...)
+	h.req.Messages = append(h.req.Messages, model.Message{Role: model.User, Content: asides[extraction]})
+}
+
+// stored is an answer to an extraction as the product reads it.
+func (h *heard) stored(answer string) string {
+	t := h.product.Tool(extraction)
+	facts := []map[string]string{}
+	for _, fact := range memory.Items(answer) {
+		if fact != "NO_REPLY" {
+			facts = append(facts, map[string]string{t.Args["text"]: fact})
+		}
+	}
+	b, _ := json.Marshal(map[string]any{t.Answers: facts}) // texts always encode
+	return string(b)
 }
 
 // block writes entries of memory as the profiles show them.

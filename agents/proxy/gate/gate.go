@@ -85,6 +85,8 @@ type Gate struct {
 	// Own reports that a message of the user's role is the agent's own, and not kept; nil
 	// knows of none.
 	Own func(content string) bool
+	// Answers is the tool by which the agent stores the reply to a message; nil knows of none.
+	Answers func(content string) *Tool
 	// First is the number before that of the first call. Calls of an agent that outlives the
 	// gate must not get the ids of earlier ones.
 	First uint64
@@ -130,6 +132,9 @@ func (g *Gate) Ask(ctx context.Context, session string, list []Message, offered 
 		reply, err := ask(ctx, view)
 		if err != nil {
 			return Reply{}, err
+		}
+		if t := g.stores(view); t != nil {
+			return g.keep(ctx, session, t, reply)
 		}
 		reply.Usage.Prompt = max(0, reply.Usage.Prompt-tokens(view)+tokens(list))
 		said := g.number(reply)

@@ -39,17 +39,30 @@ type Agent struct {
 	// agent's own, and route is then that of writes which come about by it, such as a
 	// review's. nil takes each for the user's.
 	User func(content string) (said string, own bool, route memory.Route)
+	// Answers is the tool by which it stores the reply to a message of its own, see
+	// [Tool.Answers]; nil knows of none.
+	Answers func(content string) *Tool
 	// Stamps are what it puts around the user's words and changes later.
 	Stamps []*regexp.Regexp
 }
 
 // Gate is a gate for the agent.
 func (a *Agent) Gate(j Judge) *Gate {
-	g := &Gate{Judge: j, Stamps: a.Stamps}
+	g := &Gate{Judge: j, Stamps: a.Stamps, Answers: a.Answers}
 	if a.User != nil {
 		g.Own = func(content string) bool { _, own, _ := a.User(content); return own }
 	}
 	return g
+}
+
+// Extracts reports whether a prompt asks for what the agent then stores.
+func (a *Agent) Extracts(prompt []model.Message) bool {
+	for _, m := range slices.Backward(prompt) {
+		if m.Role == model.User {
+			return a.Answers != nil && a.Answers(m.Content) != nil
+		}
+	}
+	return false
 }
 
 // Says is what the user said last in a prompt, and the route of writes where the last
@@ -107,6 +120,9 @@ type Tool struct {
 	Also map[string][]string
 	// Each names an argument that may be a list of objects with such arguments.
 	Each string
+	// Answers is the list of a reply in JSON whose objects are such calls: the agent has no
+	// such tool, but asks its model what to store and stores what it answers.
+	Answers string
 	// Ops are the values of op where they are others: by add, replace and remove.
 	Ops map[string]string
 	// Fixed are arguments that a call has in any case, by what they mean.
