@@ -20,7 +20,7 @@ func (g *Gate) stores(view []Message) *Tool {
 
 // keep judges a reply that the agent stores by itself: each object of its list is a call of
 // the tool. What is refused is left out. A reply that cannot be read stores nothing.
-func (g *Gate) keep(ctx context.Context, session string, t *Tool, reply Reply) (Reply, error) {
+func (g *Gate) keep(ctx context.Context, rule Rule, t *Tool, reply Reply) (Reply, error) {
 	of := map[string]json.RawMessage{}
 	var list []json.RawMessage
 	if from, to := strings.Index(reply.Text, "{"), strings.LastIndex(reply.Text, "}"); from >= 0 && from < to {
@@ -29,22 +29,22 @@ func (g *Gate) keep(ctx context.Context, session string, t *Tool, reply Reply) (
 		}
 	}
 	var calls []model.Call
-	list = slices.DeleteFunc(list, func(raw json.RawMessage) bool {
+	var facts []json.RawMessage
+	for _, raw := range list {
 		var members map[string]json.RawMessage
 		var text string
 		if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members[t.arg("text")], &text) != nil || text == "" {
-			return true
+			continue
 		}
-		args, err := model.ParseArgs(nil, "", raw)
-		if err == nil {
-			calls = append(calls, model.Call{Name: t.Name, Args: args})
+		raw, _ = json.Marshal(members) // each member once, as it is judged
+		if args, err := model.ParseArgs(nil, "", raw); err == nil {
+			calls, facts = append(calls, model.Call{Name: t.Name, Args: args}), append(facts, raw)
 		}
-		return err != nil
-	})
+	}
 	reply.Calls = calls
 	said := g.number(reply)
 	was := slices.Clone(said.Calls)
-	rulings, err := g.judge(ctx, session, said.Calls)
+	rulings, err := judge(ctx, rule, nil, said.Calls)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -54,9 +54,9 @@ func (g *Gate) keep(ctx context.Context, session string, t *Tool, reply Reply) (
 		case rulings[i].Refused != "":
 			g.count(func(n *Counts) { n.Refused++ })
 		case rulings[i].Changed != nil:
-			kept = append(kept, json.RawMessage(edited(string(list[i]), was[i].Args, c.Args)))
+			kept = append(kept, json.RawMessage(edited(string(facts[i]), was[i].Args, c.Args)))
 		default:
-			kept = append(kept, list[i])
+			kept = append(kept, facts[i])
 		}
 	}
 	members, err := json.Marshal(kept)

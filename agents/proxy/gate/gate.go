@@ -134,7 +134,7 @@ func (g *Gate) Ask(ctx context.Context, session string, list []Message, offered 
 			return Reply{}, err
 		}
 		if t := g.stores(view); t != nil {
-			return g.keep(ctx, session, t, reply)
+			return g.keep(ctx, rule, t, reply)
 		}
 		reply.Usage.Prompt = max(0, reply.Usage.Prompt-tokens(view)+tokens(list))
 		said := g.number(reply)
