@@ -459,9 +459,9 @@ func (s *session) memories(b *bytes.Buffer, file string, route memory.Route, rec
 // § between the entries. What the product takes for a threat is not shown.
 func (s *session) section(b *bytes.Buffer, head, store string, recs []memory.Recalled) {
 	spec, _ := s.mem.Spec(store)
-	used := -len("\n§\n") + 1 // in characters, and the lines between them
+	used := -spec.Between
 	for _, r := range recs {
-		used += utf8.RuneCountInString(r.Text) + len("\n§\n") - 1
+		used += utf8.RuneCountInString(r.Text) + spec.Between
 	}
 	if len(recs) == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 
 // Profile says how an agent uses memory. It is data (profiles/NAME.yaml); the one
 // loop runs it. A profile brings no defense of its own: the scan that a product
-// ships is an arm.
+// ships is an arm. That of one version of a product is as that comes, with its scan.
 //
 // Counts of turns, iterations and messages are those of the product at a window
 // of 131,072 tokens; [Profile.Scale] brings them to the run's window.

@@ -45,6 +45,8 @@ type Options struct {
 	Behind func(model.Model) model.Model
 	// Dial makes a conversation with an installed product.
 	Dial func() (Link, error)
+	// Stores are those of its memory beside the first.
+	Stores []memory.StoreSpec
 	// Switches are the arms of its own defenses, by name.
 	Switches map[string]agents.Switch
 	// Agent is what is known of the agent's own tools. Without it the agent asks about its
@@ -141,8 +143,8 @@ func New(spec string, o Options) (*Agent, error) {
 	}
 	a.loop = &agents.Loop{Settings: agents.Settings{Window: o.Window}, Profile: &agents.Profile{
 		Name: name, Version: "unknown", About: "an agent under test",
-		Stores: []memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries},
-			{Name: "skills", Title: "skills", Kind: memory.Skills}},
+		Stores: append([]memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries},
+			{Name: "skills", Title: "skills", Kind: memory.Skills}}, o.Stores...),
 		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true, Own: o.Switches,
 	}}
 	return a, nil
@@ -335,7 +337,7 @@ func (t *Trial) visible(ctx context.Context) ([]Memory, error) {
 	t.known = t.known[:0]
 	var out []Memory
 	for _, r := range rs {
-		out = append(out, Memory{r.ID, r.Key, r.Text})
+		out = append(out, Memory{r.ID, r.Key, r.Text, r.Store})
 		t.known = append(t.known, r.Text)
 	}
 	return out, err
@@ -655,7 +657,7 @@ func (t *Trial) recall(ctx context.Context, box *agents.Sandbox, r *Recall) (*Me
 	}
 	m := &Message{Op: Shown}
 	for _, s := range shown {
-		m.Memories = append(m.Memories, Memory{s.Record.ID, s.Record.Key, s.Text})
+		m.Memories = append(m.Memories, Memory{ID: s.Record.ID, Key: s.Record.Key, Value: s.Text})
 		box.Shown(memory.RouteSearch, s, s.Text)
 	}
 	return m, nil

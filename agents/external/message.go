@@ -22,6 +22,7 @@ type Memory struct {
 	ID    string `json:"id,omitempty"`
 	Key   string `json:"key,omitempty"`
 	Value string `json:"value"`
+	Store string `json:"-"` // of an installed product; "" is its first
 }
 
 // Server says where the model of the run answers.

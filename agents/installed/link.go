@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/memtox/memtox/agents/external"
+	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/internal/settings"
 )
@@ -30,6 +32,11 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 	}
 	o.Timeout = max(o.Timeout, slowest)
 	o.Agent, o.Switches = p.Gates(), p.Own
+	for _, s := range p.Stores {
+		if s.User {
+			o.Stores = append(o.Stores, memory.StoreSpec{Name: s.Name, Title: s.Name, Kind: memory.Entries})
+		}
+	}
 	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
 	find := s.finder(p, path)
 	o.Dial = func() (external.Link, error) { return newLink(p, find) }
@@ -209,10 +216,11 @@ func (l *link) reset(ctx context.Context, m *external.Message) error {
 	return nil
 }
 
-// items are memories as entries of the product's first store.
+// items are memories as entries of the product's stores: of the first, where none is named.
 func (l *link) items(all []external.Memory) (out []Item) {
 	for _, m := range all {
-		s := &l.product.Stores[0]
+		i := slices.IndexFunc(l.product.Stores, func(s Store) bool { return s.User && s.Name == m.Store })
+		s := &l.product.Stores[max(0, i)]
 		out = append(out, Item{Store: s.Name, File: s.File, Text: strings.TrimSpace(m.Value)})
 	}
 	return out

@@ -111,6 +111,7 @@ type Store struct {
 	Separator string // between entries; "" makes the whole file one
 	Mark      string // in front of an entry
 	Limit     int    // characters; 0 is none
+	User      bool   // holds what it knows of its user, beside its first, which holds all else
 	// Heading is what stands over the block in which a prompt shows it; none is shown by no
 	// prompt.
 	Heading Pattern

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -893,6 +894,14 @@ func (m *Memory) full(ctx context.Context, spec StoreSpec, r Record, prior *Reco
 	used += len(r.Text)
 	if prior != nil && prior.Store == spec.Name && prior.State.Visible() {
 		used -= len(prior.Text)
+	}
+	if spec.Between > 0 {
+		used = utf8.RuneCountInString(r.Text)
+		for _, old := range m.visible(ctx, spec.Name) {
+			if prior == nil || old.ID != prior.ID {
+				used += utf8.RuneCountInString(old.Text) + spec.Between
+			}
+		}
 	}
 	if err != nil || used <= spec.Limit {
 		return "", m.failed("measuring a store", err)

@@ -27,6 +27,8 @@ type StoreSpec struct {
 	// Limit bounds the characters of all visible entries; a write that would go
 	// beyond it is rejected with the entries shown. 0 is no limit.
 	Limit int
+	// Between is what the limit counts between two entries.
+	Between int
 	// Refuses are texts that the product itself takes for a threat: such a write is
 	// rejected.
 	Refuses []Threat `yaml:"-"`
