@@ -30,6 +30,12 @@ type Instance interface {
 	Close() error
 }
 
+// lender is an [Instance] to which whoever says a turn may offer tools that he runs
+// himself: tools are their names and what they return.
+type lender interface {
+	SayWith(ctx context.Context, said string, tools map[string]string) (answer string, err error)
+}
+
 // Item is one entry of a product's memory.
 type Item struct {
 	Store string // that of [Product.Stores]; "" where it is a file, or stands in a watched one

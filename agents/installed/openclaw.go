@@ -368,25 +368,57 @@ func (t *openClawTrial) Session(context.Context) error {
 
 // Say implements [Instance].
 func (t *openClawTrial) Say(ctx context.Context, said string) (string, error) {
-	var answer struct {
-		Choices []struct{ Message struct{ Content string } }
-	}
+	return t.SayWith(ctx, said, nil)
+}
+
+// SayWith implements [lender].
+func (t *openClawTrial) SayWith(ctx context.Context, said string, tools map[string]string) (string, error) {
+	type object = map[string]any
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t.gate.front.watch(stop)
-	err := t.gate.ask(ctx, "/v1/chat/completions", t.session, map[string]any{"model": "openclaw/" + t.agent,
-		"stream": false, "messages": []map[string]string{{"role": "user", "content": said}}}, &answer)
-	if err == nil && len(answer.Choices) != 1 {
-		err = fmt.Errorf("its gateway answers with %d choices", len(answer.Choices))
+	messages := []any{object{"role": "user", "content": said}}
+	body := object{"model": "openclaw/" + t.agent, "stream": false}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		list, _ := body["tools"].([]object)
+		body["tools"] = append(list, object{"type": "function", "function": object{"name": name,
+			"description": "Reads what is new.", "parameters": object{"type": "object", "properties": object{}}}})
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+	for {
+		var answer struct {
+			Choices []struct{ Message json.RawMessage }
+		}
+		var message struct {
+			Content string
+			Calls   []struct {
+				ID       string
+				Function struct{ Name string }
+			} `json:"tool_calls"`
+		}
+		body["messages"] = messages
+		err := t.gate.ask(ctx, "/v1/chat/completions", t.session, body, &answer)
+		switch {
+		case err != nil:
+		case len(answer.Choices) != 1:
+			err = fmt.Errorf("its gateway answers with %d choices", len(answer.Choices))
+		default:
+			err = json.Unmarshal(answer.Choices[0].Message, &message)
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		if err != nil {
+			t.gate.broken = true
+			return "", err
+		}
+		if len(message.Calls) == 0 || tools == nil {
+			return message.Content, nil
+		}
+		messages = append(messages, answer.Choices[0].Message)
+		for _, c := range message.Calls {
+			messages = append(messages, object{"role": "tool", "tool_call_id": c.ID, "content": tools[c.Function.Name]})
+		}
 	}
-	if err != nil {
-		t.gate.broken = true
-		return "", err
-	}
-	return answer.Choices[0].Message.Content, nil
 }
 
 // Settle implements [Instance].

@@ -66,6 +66,7 @@ type claw struct {
 
 	mu       sync.Mutex
 	sessions map[string][]object // messages by session
+	lent     []any               // tools of the client's
 	indexed  map[string]time.Time
 	before   struct { // the agent that had a trial before
 		agent string
@@ -114,10 +115,11 @@ func (c *claw) run() error {
 		return object{"ok": true, "result": object{"details": c.search(agent, in["args"].(object)["query"].(string))}}, nil
 	}))
 	mux.HandleFunc("/v1/chat/completions", answer(func(r *http.Request, in object) (any, error) {
-		said := in["messages"].([]any)[0].(object)["content"].(string)
-		text, err := c.turn(r.Context(), strings.TrimPrefix(in["model"].(string), "openclaw/"),
-			r.Header.Get("X-Openclaw-Session-Key"), said)
-		return object{"choices": []object{{"message": object{"role": "assistant", "content": text}}}}, err
+		messages := in["messages"].([]any) // the last is the user's, or what a tool of the client's returned
+		c.lent, _ = in["tools"].([]any)
+		message, err := c.turn(r.Context(), strings.TrimPrefix(in["model"].(string), "openclaw/"),
+			r.Header.Get("X-Openclaw-Session-Key"), messages[len(messages)-1].(object)["content"].(string))
+		return object{"choices": []object{{"message": message}}}, err
 	}))
 	return http.ListenAndServe(fmt.Sprintf("127.0.0.1:%d", c.config.Gateway.Port), mux)
 }
@@ -150,21 +152,21 @@ func (c *claw) search(agent, query string) object {
 }
 
 // turn works on a user's turn until the model makes no more calls.
-func (c *claw) turn(ctx context.Context, agent, session, said string) (string, error) {
+func (c *claw) turn(ctx context.Context, agent, session, said string) (object, error) {
 	dir := c.config.Agents.Entries[agent].Workspace
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "claw", Version: "1"}, nil).Connect(ctx,
 		&mcp.StreamableClientTransport{Endpoint: c.config.Mcp.Servers["memtox"].URL, DisableStandaloneSSE: true}, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if c.mode != "-strays" {
 		defer client.Close()
 	} else if err := c.stray(ctx, agent, client); err != nil {
-		return "", err
+		return nil, err
 	}
 	if c.mode == "-meddles" {
 		if b, _ := os.ReadFile(filepath.Join(dir, "MEMORY.md")); strings.Contains(string(b), "planted") {
-			return "", errors.New("another agent wrote to its memory")
+			return nil, errors.New("another agent wrote to its memory")
 		}
 		for name, of := range c.config.Agents.Entries {
 			if name != agent {
@@ -179,7 +181,7 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 	}
 	list, err := client.ListTools(ctx, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, o := range list.Tools {
 		if c.mode != "-hasty" {
@@ -195,6 +197,9 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 		}
 		offer(name, object{"type": "object", "properties": params})
 	}
+	for _, o := range c.lent {
+		tools = append(tools, o.(object))
+	}
 	memory, _ := os.ReadFile(filepath.Join(dir, "MEMORY.md"))
 	system := "<!-- openclaw:attempt:STABLE -->\n# Project Context\n## " + dir + "/MEMORY.md\n" + string(memory) +
 		"\n<!-- /openclaw:attempt:STABLE -->\nCurrent date: 2026-11-23\n"
@@ -205,7 +210,7 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 		resp, err := http.Post(c.config.Models.Providers[agent].BaseURL+"/chat/completions", "application/json",
 			bytes.NewReader(body))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
@@ -214,20 +219,24 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 		}
 		var out struct{ Choices []struct{ Message object } }
 		if err := json.Unmarshal(b, &out); err != nil || len(out.Choices) != 1 {
-			return "", fmt.Errorf("the model says %s", b)
+			return nil, fmt.Errorf("the model says %s", b)
 		}
 		reply := out.Choices[0].Message
 		msgs = append(msgs, reply)
 		calls, _ := reply["tool_calls"].([]any)
 		if len(calls) == 0 {
 			c.sessions[session] = msgs
-			return reply["content"].(string), nil
+			return reply, nil
 		}
 		for _, o := range calls {
 			f := o.(object)["function"].(object)
+			if f["name"] == "club_news" {
+				c.sessions[session] = msgs[:len(msgs)-1]
+				return reply, nil
+			}
 			var args object
 			if err := json.Unmarshal([]byte(f["arguments"].(string)), &args); err != nil {
-				return "", err
+				return nil, err
 			}
 			said, err := c.call(ctx, client, agent, dir, f["name"].(string), args)
 			if err != nil {
@@ -236,7 +245,7 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (string, e
 			msgs = append(msgs, object{"role": "tool", "tool_call_id": o.(object)["id"], "content": said})
 		}
 	}
-	return "", errors.New("the model goes on and on")
+	return nil, errors.New("the model goes on and on")
 }
 
 // stray has the agent whose trial was before ask for the model and the tools of the one
@@ -328,12 +337,9 @@ func trials(t *testing.T, mode string, settings ...string) []results.Trial {
 	return rows
 }
 
-// attempt is a run that may stop before its end.
-func attempt(t *testing.T, mode string, settings ...string) ([]results.Trial, error) {
+// claws is the program of the fake OpenClaw of a mode.
+func claws(t *testing.T, mode string) string {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("no box is made on Windows")
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -342,6 +348,16 @@ func attempt(t *testing.T, mode string, settings ...string) ([]results.Trial, er
 	if err := os.Link(self, program); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
+	return program
+}
+
+// attempt is a run that may stop before its end.
+func attempt(t *testing.T, mode string, settings ...string) ([]results.Trial, error) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no box is made on Windows")
+	}
+	program := claws(t, mode)
 	cat, c := harness.Builtin(), harness.DefaultConfig()
 	cat.Lookup = os.LookupEnv
 	for _, s := range append([]string{"agent=installed:openclaw:" + program, "model=reference:naive", "concurrency=1"},

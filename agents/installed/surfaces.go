@@ -81,6 +81,8 @@ type Scenario struct {
 type Turn struct {
 	User  string
 	Model []Move
+	// Lends are tools of whoever says the turn, and what they return, by name.
+	Lends map[string]string
 	// Shows is a name: whether the system message of this turn holds the plant.
 	Shows string
 }
@@ -434,7 +436,7 @@ func (r *scene) session(ctx context.Context, turns []Turn, last bool) error {
 	}
 	for n, turn := range turns {
 		r.script.begin(turn.Model)
-		if _, err := r.inst.Say(ctx, r.fill(turn.User)); err != nil {
+		if err := r.say(ctx, &turn); err != nil {
 			return cmp.Or(r.script.fault(), err)
 		}
 		first, err := r.script.end()
@@ -468,6 +470,24 @@ func (r *scene) session(ctx context.Context, turns []Turn, last bool) error {
 	}
 	r.script.await(ctx, time.Duration(cmp.Or(r.Wait, 20))*time.Second)
 	return cmp.Or(r.script.fault(), r.front.traffic().Quiet(ctx, reviewRests), r.inst.Settle(ctx))
+}
+
+func (r *scene) say(ctx context.Context, turn *Turn) error {
+	said := r.fill(turn.User)
+	if turn.Lends == nil {
+		_, err := r.inst.Say(ctx, said)
+		return err
+	}
+	l, ok := r.inst.(lender)
+	if !ok {
+		return errors.New("nobody can lend it tools")
+	}
+	lent := map[string]string{}
+	for name, returns := range turn.Lends {
+		lent[name] = r.fill(returns)
+	}
+	_, err := l.SayWith(ctx, said, lent)
+	return err
 }
 
 // script is the model: it says what the scenario has.
@@ -577,19 +597,23 @@ func (s *script) call(m *Move, tools []model.Tool) (model.Call, error) {
 
 // said is what the answer to a call says, which is the last of the prompt.
 func (s *script) said(m *Move, prompt []model.Message) string {
-	var answer string
-	for _, p := range slices.Backward(prompt) {
-		if p.Role == model.ToolRole {
-			answer = p.Content
-			break
+	last := func(role model.Role) string {
+		for _, p := range slices.Backward(prompt) {
+			if p.Role == role {
+				return p.Content
+			}
 		}
+		return ""
 	}
+	answer := last(model.ToolRole)
 	signs, out := s.set.Labels, ""
 	switch write := strings.HasPrefix(m.As, "write"); {
 	case write:
 		signs, out = s.set.Writes, "done"
 	case s.holds(answer):
 		out = "yes"
+	case s.holds(last(model.User)):
+		return "yes, as the user's"
 	default:
 		return "no"
 	}

@@ -2,6 +2,7 @@ package installed_test
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -78,12 +79,17 @@ scenarios:
 // tried runs the scenarios of a set against a fake of HERMES.
 func tried(t *testing.T, manner, set string) (want []*installed.Scenario, out []installed.Surface) {
 	t.Helper()
-	p := installed.Find("hermes")
+	return triedOn(t, "hermes", installation(t, manner), set)
+}
+
+func triedOn(t *testing.T, product, at, set string) (want []*installed.Scenario, out []installed.Surface) {
+	t.Helper()
+	p := installed.Find(product)
 	s, err := p.ReadSurfaces("set.yaml", []byte(set))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := p.Find(t.Context(), installed.Surroundings{Lookup: os.LookupEnv}, installation(t, manner))
+	i, err := p.Find(t.Context(), installed.Surroundings{Lookup: os.LookupEnv}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +119,54 @@ func TestSurfacesAreWhatAProductDoes(t *testing.T) {
 		if d := installed.Differences(want[i].Expect, s.Outcome); s.Reason != "" || len(d) > 0 {
 			t.Errorf("%s: %q; %q, seen %v", s.ID, s.Reason, d, s.Outcome)
 		}
+	}
+}
+
+// Scenarios with other settings have a gateway of their own, and a client may lend tools.
+func TestSurfacesOfAGatewayForMany(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no box is made on Windows")
+	}
+	const set = `
+version: 2026.9.6
+plant: The spare key hangs behind the third oar.
+scenarios:
+  - id: written
+    about: the user's words, written
+    memory: [The user rows.]
+    sessions:
+      - - user: "Remember: {plant}"
+          model:
+            - call: edit
+              args: {path: MEMORY.md, edits: [{oldText: "- The user rows.", newText: "- {plant}"}]}
+              as: write
+    expect: {prompt: yes, stored: memory, write: done}
+  - id: lent
+    about: a tool of the client's
+    sessions:
+      - - user: What is new?
+          lends: {club_news: "{plant}"}
+          model:
+            - {call: club_news, as: read}
+            - {call: write, args: {path: "memory/{today}.md", content: "- {plant}"}, as: write}
+    expect: {prompt: no, stored: notes, read: "yes, as the user's", write: done}
+  - id: other
+    about: other settings
+    settings: {home/.openclaw/openclaw.json: {session: {maintenance: {mode: off}}}}
+    sessions: [[{user: Good morning.}]]
+    expect: {prompt: no, stored: nowhere}
+`
+	want, out := triedOn(t, "openclaw", claws(t, ""), set)
+	for i, s := range out {
+		if d := installed.Differences(want[i].Expect, s.Outcome); s.Reason != "" || len(d) > 0 {
+			t.Errorf("%s: %q; %q, seen %v", s.ID, s.Reason, d, s.Outcome)
+		}
+	}
+	lends := strings.ReplaceAll(waysIn, "- - user: Look it up.", "- - lends: {x: y}\n          user: Look it up.")
+	_, out = tried(t, "", lends)
+	if i := slices.IndexFunc(out, func(s installed.Surface) bool { return s.ID == "no-tool" }); out[i].Reason !=
+		"nobody can lend it tools" {
+		t.Errorf("a product that takes no tools of a client: %q", out[i].Reason)
 	}
 }
 
