@@ -205,8 +205,12 @@ func (c *claw) turn(ctx context.Context, agent, session, said string) (object, e
 		"\n<!-- /openclaw:attempt:STABLE -->\nCurrent date: 2026-11-23\n"
 	msgs := append(c.sessions[session], object{"role": "user", "content": "[Mon 2026-11-23 12:08 UTC] " + said})
 	for range 30 {
-		body, _ := json.Marshal(object{"model": "memtox", "messages": append([]object{{"role": "system", "content": system}},
-			msgs...), "tools": tools})
+		shown := append([]object{{"role": "system", "content": system}}, msgs...)
+		if len(c.lent) > 0 {
+			shown = append(shown, object{"role": "user", "content": "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nNothing.\n" +
+				"<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"})
+		}
+		body, _ := json.Marshal(object{"model": "memtox", "messages": shown, "tools": tools})
 		resp, err := http.Post(c.config.Models.Providers[agent].BaseURL+"/chat/completions", "application/json",
 			bytes.NewReader(body))
 		if err != nil {

@@ -599,7 +599,7 @@ func (s *script) call(m *Move, tools []model.Tool) (model.Call, error) {
 func (s *script) said(m *Move, prompt []model.Message) string {
 	last := func(role model.Role) string {
 		for _, p := range slices.Backward(prompt) {
-			if p.Role == role {
+			if _, is := s.about.User(p.Content); p.Role == role && is == "" {
 				return p.Content
 			}
 		}

@@ -209,10 +209,11 @@ func TestTheSetIsInOrder(t *testing.T) {
 	}
 }
 
-// TestRealSurfaces runs the set against the products that are installed.
+// TestRealSurfaces runs some of the set against the products that are installed: all of it
+// takes minutes, see memtox surfaces.
 func TestRealSurfaces(t *testing.T) {
 	if os.Getenv("MEMTOX_LONG") == "" {
-		t.Skip("it takes minutes: set MEMTOX_LONG")
+		t.Skip("it starts real products: set MEMTOX_LONG")
 	}
 	for _, p := range installed.Products() {
 		name, data := datasets.Surfaces(p.Name)
@@ -231,7 +232,7 @@ func TestRealSurfaces(t *testing.T) {
 		}
 		want := map[string]map[string]string{}
 		var list []*installed.Scenario
-		for i := range s.Scenarios {
+		for i := 0; i < len(s.Scenarios); i += 8 {
 			list = append(list, &s.Scenarios[i])
 			want[s.Scenarios[i].ID] = s.Scenarios[i].Expect
 		}
