@@ -572,6 +572,40 @@ func TestNothingComesBetweenAnApproval(t *testing.T) {
 	}
 }
 
+// between acts while its gate is asked about a write.
+type between struct {
+	memory.Open
+	act func()
+}
+
+func (b between) Write(context.Context, memory.Proposal) (memory.Verdict, error) {
+	b.act()
+	return memory.Verdict{}, nil
+}
+
+// What a person approves while the agent's own replacement is judged stands: the agent is
+// told that it has come too late.
+func TestAnApprovalComesBetweenAWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.db")
+	s, other := open(t, path), open(t, path)
+	old := record("r1", "k", "A")
+	repl := with(record("r2", "k", "B"), memory.Held)
+	repl.Parent = "r1"
+	putAt(t, s, 0, old)
+	putAt(t, s, 1, repl)
+	m := memory.New(memory.Options{Stores: []memory.StoreSpec{{Name: old.Store}}, Store: s, Principal: old.Principal})
+	m.Guard(between{act: func() {
+		if _, err := curator(other).Approve(ctx, "r2", store.Approval{}); err != nil {
+			t.Error(err)
+		}
+	}})
+	_, err := m.Write(ctx, memory.Draft{Route: memory.RouteMemoryTool, Op: memory.Replace, Store: old.Store, Record: "r1", Text: "C"})
+	if !errors.Is(err, memory.ErrMovedOn) {
+		t.Errorf("the agent is told: %v", err)
+	}
+	same(t, "visible", visible(t, s), []string{"B"})
+}
+
 // A journal that is shorter than this process has seen it is no journal to go on with.
 func TestAJournalThatLostItsEndIsNotWrittenTo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.db")

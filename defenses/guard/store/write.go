@@ -105,13 +105,28 @@ func (s *History) CommitLater(ctx context.Context, b *memory.Batch) (memory.Comm
 	}
 	var out memory.Committed
 	err := s.transact(ctx, func(ctx context.Context, c *counters) (err error) {
-		out, err = s.put(ctx, c, b, Digest{})
+		if err = s.inPlace(ctx, b); err == nil {
+			out, err = s.put(ctx, c, b, Digest{})
+		}
 		return err
 	})
 	if err != nil {
 		return memory.Committed{}, err
 	}
 	return out, nil
+}
+
+// inPlace is an error for a write that takes the place of what is there no longer: it was
+// read before somebody else, a person perhaps, put another there.
+func (s *History) inPlace(ctx context.Context, b *memory.Batch) error {
+	if b.Cause != memory.CauseWrite || len(b.Records) != 2 || b.Records[1].Parent != b.Records[0].ID {
+		return nil
+	}
+	old, known, err := s.known(ctx, b.Records[0].ID)
+	if known && old.state == memory.Retired {
+		err = fmt.Errorf("%w: record %q was superseded or removed meanwhile: look again", memory.ErrMovedOn, b.Records[0].ID)
+	}
+	return err
 }
 
 // Decide commits the batch that f makes of what it reads of the store, which nobody
