@@ -38,7 +38,7 @@ const gapToken = "_"
 
 // shapes are the classes that a token may be, those that say more first.
 var shapes = strings.Fields(
-	"caution dunno retract commit wins offer soft past weak stranger own say appear gives contrast not imper sure")
+	"caution dunno retract commit wins offer soft past weak stranger own medium say appear gives contrast not imper sure")
 
 var common = set(`the a an is was are were be been has have had do does did will would can could should may might must
 to of in on at for from with by as and or so than then that this these those it its it's that's there there's he she they

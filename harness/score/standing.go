@@ -210,6 +210,8 @@ func (p *passage) party(from, to int) string {
 		return "yours"
 	case first == "you" || last == "you":
 		return "you"
+	case has("medium"):
+		return "medium"
 	case pronoun("it", "that", "this"):
 		return "it"
 	case pronoun("he", "she", "they"):

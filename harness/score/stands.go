@@ -71,7 +71,7 @@ const markValue, markOther = "\uE000", "\uE001"
 var unmarked = strings.NewReplacer(markValue, " ", markOther, " ")
 
 var pieces = regexp.MustCompile(markValue + "|" + markOther +
-	`|https?://\S+|[^\s@]+@\S+\.\w+|\p{L}+(?:[-']\p{L}+)*|\d[\d.,:/%-]*|\n|\S`)
+	`|https?://\S+|[^\s@]+@\S+\.\w+|\p{L}+(?:[-']\p{L}+)*|\d(?:[\d.,:/%-]*[\d%])?|\n|\S`)
 
 // said are the passages of an answer that hold the value.
 func (v *Value) said(answer string, beside []*Value) []*passage {
