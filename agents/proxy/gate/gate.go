@@ -219,26 +219,33 @@ func (g *Gate) number(r Reply) Message {
 
 func judge(ctx context.Context, rule Rule, offered []string, calls []model.Call) ([]Ruling, error) {
 	out := make([]Ruling, len(calls))
+	fails := func(err error) ([]Ruling, error) { // the agent gets none of them
+		err = fmt.Errorf("judging a call: %w", err)
+		for _, r := range slices.Backward(out) {
+			if r.Back != nil {
+				err = errors.Join(err, r.Back(context.WithoutCancel(ctx)))
+			}
+		}
+		return nil, err
+	}
 	for i, c := range calls {
 		if len(offered) > 0 && !slices.Contains(offered, c.Name) {
 			out[i].Refused = memory.Failure(fmt.Sprintf("there is no tool %q: there are %s", text.Clip(c.Name, 60),
 				text.Clip(strings.Join(offered, ", "), 2000)))
 			continue
 		}
-		var err error
-		if out[i], err = rule(ctx, c); err != nil {
-			err = fmt.Errorf("judging a call: %w", err)
-			for _, r := range slices.Backward(out[:i]) { // the agent gets none of them
-				if r.Back != nil {
-					err = errors.Join(err, r.Back(context.WithoutCancel(ctx)))
-				}
-			}
-			return nil, err
+		r, err := rule(ctx, c)
+		if err != nil {
+			return fails(err)
 		}
-		if out[i].Changed != nil && out[i].Refused == "" { // of one that is refused the model sees what it said
-			out[i].Changed.ID = c.ID
-			calls[i] = *out[i].Changed // the model sees it as its own
+		out[i] = r
+		if r.Changed != nil && r.Refused == "" { // of one that is refused the model sees what it said
+			r.Changed.ID = c.ID
+			calls[i] = *r.Changed // the model sees it as its own
 		}
+	}
+	if err := ctx.Err(); err != nil { // the agent gave up, and will ask again
+		return fails(err)
 	}
 	return out, nil
 }

@@ -305,7 +305,8 @@ func (o *Own) one(ctx context.Context, route memory.Route, t *Tool, c model.Call
 	if kind == memory.Skills && d.Key == "" {
 		return refused("%s is refused: a skill needs a name", c.Name), nil
 	}
-	if d.Text == "" && d.Op != memory.Remove && (t.Does == Stores || !has(c.Args, name)) { // in some form that nobody told of
+	// Its text may stand in some form that nobody told of.
+	if d.Text == "" && d.Op != memory.Remove && (t.Does == Stores || !has(c.Args, name)) {
 		return refused("%s is refused: there is nothing in it that could be judged", c.Name), nil
 	}
 	if t.Does == Writes && d.Old == "" && kind != memory.Skills {
@@ -400,7 +401,8 @@ var heads = regexp.MustCompile(`(?i)^\*\*\*[\s\v\pZ]*(?:(?:(add|update|delete|mo
 
 // patch judges a patch of files in the form that begins with "*** Begin Patch": what it adds
 // where one of them is memory, and an action where one is not.
-func (o *Own) patch(ctx context.Context, said string, route memory.Route, t *Tool, c model.Call, patch string) (Ruling, error) {
+func (o *Own) patch(ctx context.Context, said string, route memory.Route, t *Tool, c model.Call, patch string) (Ruling,
+	error) {
 	store, others, move := "", false, false
 	lines := strings.SplitAfter(patch, "\n")
 	for _, line := range lines {
@@ -410,7 +412,8 @@ func (o *Own) patch(ctx context.Context, said string, route memory.Route, t *Too
 		head := heads.FindStringSubmatch(line)
 		switch {
 		case head == nil:
-			return refused("%s is refused: its patch has a line %q that cannot be read", c.Name, text.Clip(line, 80)), nil
+			return refused("%s is refused: its patch has a line %q that cannot be read", c.Name,
+				text.Clip(line, 80)), nil
 		case head[1] == "":
 			continue
 		}
