@@ -1,4 +1,4 @@
-// Command installed-smoke runs trials through the real OpenClaw and the real HERMES, with
+// Command installed-smoke runs trials through the real OpenClaw, HERMES and mem0, with
 // the reference model behind them: no key, nothing beyond this machine.
 //
 //	go run ./scripts/installed-smoke                what is missing is installed from its registry, and kept
@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	products := flag.String("products", "hermes,openclaw", "which products")
+	products := flag.String("products", "mem0,hermes,openclaw", "which products")
 	ifInstalled := flag.Bool("if-installed", false, "leave out a product that is not installed")
 	limit := flag.Int("limit", 10, "cases; each is run in two arms")
 	flag.Parse()
