@@ -288,8 +288,20 @@ func (s *session) hear(t Turn) (string, error) {
 	}
 	content := seg.Text
 	s.out.Segments = append(s.out.Segments, Taken{seg, s.place(0, len(content))})
+	if t.Where != "" { // in words of its own: they say nothing of what is to be kept
+		content += "\n\n"
+		seg, err := s.mem.Take(s.ctx, seg.Origin, s.turn, t.Where)
+		if err != nil {
+			return "", err
+		}
+		s.out.Segments = append(s.out.Segments, Taken{seg, s.place(len(content), len(content)+len(seg.Text))})
+		content += seg.Text
+	}
 	s.pending = s.pending[:0]
 	for _, in := range t.Incoming {
+		if t.Via != "" && in.Origin.Medium != memory.Tool {
+			continue // the agent reads it by a tool of its own
+		}
 		if in.Origin.Medium == memory.Tool && !s.foreign {
 			if err := s.advertise(in); err != nil {
 				return "", err

@@ -26,6 +26,8 @@ type Profile struct {
 	Version string // changes whenever prompts or tools change
 	About   string // one line for `memtox agents list`
 	Product string // whose version it is a reading of, as in agents/installed; "" is no version of one
+	// Installed says that it is a product, to which content can come by channels of its own.
+	Installed bool `yaml:"-"`
 
 	Stores []memory.StoreSpec
 	Recall memory.RecallSpec

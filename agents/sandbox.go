@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -82,6 +83,29 @@ func (b *Sandbox) Judge(c model.Call) (refused string, err error) {
 		s.push(model.Message{Role: model.ToolRole, Content: refused, Name: c.Name})
 	}
 	return refused, err
+}
+
+// Met takes in a piece of content that the agent came to by a tool of its own: call is that,
+// and nameless where it was in sight without one.
+func (b *Sandbox) Met(in Incoming, call model.Call) (memory.Segment, error) {
+	s := b.s
+	if call.Name != "" {
+		s.push(model.Message{Role: model.Assistant, Calls: []model.Call{call}})
+	}
+	text, err := s.take(in, 0)
+	if err != nil {
+		return memory.Segment{}, err
+	}
+	s.push(model.Message{Role: model.ToolRole, Content: text, CallID: call.ID, Name: call.Name})
+	return s.out.Segments[len(s.out.Segments)-1].Segment, nil
+}
+
+// Labelled is a piece of content under the heading that a tool of the sandbox would put
+// over it.
+func (in *Incoming) Labelled() string {
+	var b bytes.Buffer
+	header(&b, *in)
+	return b.String() + in.Text
 }
 
 // Shown notes what of the memory entered a prompt, which is the agent's own.

@@ -22,6 +22,9 @@ type Turn struct {
 	// agent it is. At is when it begins at the earliest.
 	As string
 	At time.Time
+	// Via is the channel by which an installed agent gets what the turn brings, such as file or
+	// page+later; "" is by the sandbox's tools. Where is what the user says of where it is.
+	Via, Where string
 }
 
 // Opens has the memory serve the session that the turn begins.

@@ -61,6 +61,8 @@ type Config struct {
 	// WriteSessions and Gap are lists: each pair is an agent of its own.
 	WriteSessions   []int         `key:"write_sessions"`
 	Gap             []int         `key:"gap"`
+	Via             []string      `key:"via"`
+	ViaEach         bool          `key:"via_each"`
 	DefenseBaseURL  string        `key:"defense_base_url"`
 	ExternalTimeout time.Duration `key:"external_timeout"`
 	PassEnv         []string      `key:"pass_env"`

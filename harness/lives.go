@@ -16,6 +16,8 @@ type Life struct {
 	More int
 	// Gap is how many ordinary sessions lie between writing and retrieval.
 	Gap int
+	// Via is the channel by which the content comes of every case; "" leaves it to the plan.
+	Via string
 }
 
 // suffix is what an agent's name has behind it, so that lives are told apart
@@ -28,6 +30,9 @@ func (l Life) suffix() string {
 	if l.Gap > 0 {
 		s += fmt.Sprintf("+g%d", l.Gap)
 	}
+	if l.Via != "" {
+		s += "+" + l.Via
+	}
 	return s
 }
 
@@ -35,7 +40,8 @@ func (l Life) suffix() string {
 // long, as in hermes+w3+g10.
 func (a *Arm) Agent() string { return a.Profile.Name + a.Life.suffix() }
 
-// lives are the settings write_sessions and gap, each with each.
+// lives are the settings write_sessions, gap and, where each case comes by every one, via:
+// each with each.
 func (c *Config) lives() (out []Life) {
 	sessions, gaps := c.WriteSessions, c.Gap
 	if len(sessions) == 0 {
@@ -44,9 +50,15 @@ func (c *Config) lives() (out []Life) {
 	if len(gaps) == 0 {
 		gaps = []int{0}
 	}
+	vias := []string{""}
+	if c.ViaEach && len(c.Via) > 0 {
+		vias = c.Via
+	}
 	for _, k := range sessions {
 		for _, n := range gaps {
-			out = append(out, Life{More: k - 1, Gap: n})
+			for _, via := range vias {
+				out = append(out, Life{More: k - 1, Gap: n, Via: via})
+			}
 		}
 	}
 	return out

@@ -36,6 +36,7 @@ type Plan struct {
 
 	shard shard
 	len   int64
+	via   map[string]string // by which channel content comes, by the id of the case
 }
 
 // Trial is one case in one arm in one epoch.
@@ -72,6 +73,7 @@ func NewPlan(c Config, set *datasets.Set, models []string, arms []Arm) (*Plan, e
 			What: fmt.Sprintf("the cases of %s are texts without sessions: no agent can meet them", set.Name),
 			Hint: "measure defenses on them with `memtox detect --dataset " + c.Dataset + "`"}
 	}
+	p.via = vias(set, p.Cases, &c)
 	p.Cases = Sample(set, p.Cases, c.Limit, c.Seed)
 	var err error
 	if p.Set, p.Cases, err = mutated(c, set, p.Cases); err != nil {
@@ -224,13 +226,39 @@ func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	if limit == 0 || limit >= len(cases) {
 		return cases
 	}
-	type pick struct {
-		cases    []int
-		draw     uint64
-		priority float64
+	strata, all := strataOf(set, cases, seed)
+	for _, s := range strata {
+		for rank, p := range s {
+			// The first of each stratum comes before all others; then the strata
+			// fill up in proportion.
+			if rank > 0 {
+				p.priority = (float64(rank) + 0.5) / float64(len(s))
+			}
+		}
 	}
-	strata := map[string][]*pick{}
-	all := make([]*pick, 0, len(cases))
+	slices.SortFunc(all, func(a, b *pick) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.draw, b.draw))
+	})
+	var out []int
+	for _, p := range all {
+		out = append(out, p.cases...)
+	}
+	out = out[:limit]
+	slices.Sort(out)
+	return out
+}
+
+// pick is a case that is drawn, with the twin that it takes along.
+type pick struct {
+	cases    []int
+	draw     uint64
+	priority float64
+}
+
+// strataOf are the picks of each stratum, in the order in which they are drawn, and all.
+func strataOf(set *datasets.Set, cases []int, seed uint64) (strata map[string][]*pick, all []*pick) {
+	strata = map[string][]*pick{}
+	all = make([]*pick, 0, len(cases))
 	ofAttack := map[string]*pick{} // by the id of the twin
 	take := func(i int) *pick {
 		k := &set.Cases[i]
@@ -259,24 +287,8 @@ func Sample(set *datasets.Set, cases []int, limit int, seed uint64) []int {
 	}
 	for _, s := range strata {
 		slices.SortFunc(s, func(a, b *pick) int { return cmp.Compare(a.draw, b.draw) })
-		for rank, p := range s {
-			// The first of each stratum comes before all others; then the strata
-			// fill up in proportion.
-			if rank > 0 {
-				p.priority = (float64(rank) + 0.5) / float64(len(s))
-			}
-		}
 	}
-	slices.SortFunc(all, func(a, b *pick) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.draw, b.draw))
-	})
-	var out []int
-	for _, p := range all {
-		out = append(out, p.cases...)
-	}
-	out = out[:limit]
-	slices.Sort(out)
-	return out
+	return strata, all
 }
 
 // draw is a case's place in the sample: uniform over seeds, the same everywhere.

@@ -193,6 +193,9 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 		}
 		profiles = append(profiles, cat.Profiles[i])
 	}
+	if err := c.ownChannels(profiles); err != nil {
+		return err
+	}
 	if x.sweeps, err = c.swept(cat.Defenses); err != nil {
 		return err
 	}
@@ -294,7 +297,7 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	var all []*external.Agent // one a model, each with a relay of its own
 	for i := range x.Models {
 		o := external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir,
-			Window: c.Window, Model: c.bounded(x.Models[i].Model)}
+			Window: c.Window, Model: c.bounded(x.Models[i].Model), Channels: c.Via}
 		make := external.New
 		if _, _, ok := external.Product(spec); ok {
 			make = installed.Surroundings{Lookup: cat.Lookup, Dir: cat.Dir}.New

@@ -284,7 +284,7 @@ func (x *Experiment) row(k *datasets.Case, t Trial) results.Trial {
 		ID: x.Plan.idOf(k, t), Index: t.Index,
 		Dataset: x.Plan.Set.Name, Case: k.ID, Family: k.Family, Split: string(split), Label: string(k.Label),
 		Class: k.Class, Signal: k.Signal, Channel: k.Channel, Domain: k.Domain, Goal: k.Goal, Kind: k.Kind,
-		Twin: k.Twin, VariantOf: k.VariantOf, Variant: k.Variant,
+		Twin: k.Twin, VariantOf: k.VariantOf, Variant: k.Variant, Via: x.via(k, arm),
 		Agent: arm.Agent(), Defense: arm.Defense.Name, Model: x.Models[arm.Model].Name, Epoch: int32(t.Epoch),
 		HasRetrieval: k.Retrieval != nil,
 		Window:       int32(scaled.Window), ReviewTurns: int32(scaled.ReviewTurns),
@@ -374,7 +374,8 @@ func (s *sessions) run(ctx context.Context, x *Experiment, cache *memory.Cache, 
 	phase := &s.progress.Writing
 	phase.Add(1)
 	defer func() { phase.Add(-1) }()
-	if s.write, err = loop.Run(ctx, s.mem, st.written(arm.Life), agents.End{Review: true, Office: aside, Again: &s.rooms[0]}); err != nil {
+	turns := brought(st.written(arm.Life), x.via(st.subject.Case, &arm))
+	if s.write, err = loop.Run(ctx, s.mem, turns, agents.End{Review: true, Office: aside, Again: &s.rooms[0]}); err != nil {
 		return fmt.Errorf("write session: %w", err)
 	}
 	for _, r := range append(backup, strange...) {

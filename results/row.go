@@ -56,7 +56,10 @@ type Trial struct {
 	Signal  string `parquet:"signal,dict"`
 	Channel string `parquet:"channel,dict"` // write channel that the attack intends, C1 to C4; empty for benign
 	Domain  string `parquet:"domain,dict"`  // where the content comes from: file, web, email, …
-	Goal    string `parquet:"goal,dict"`    // adversarial goal; empty for benign
+	// channel by which the content of the write session came to an installed product: mcp, file, page, shell, user,
+	// instruction or skill, with +later where it was read in the turn before; empty for other agents and without content
+	Via  string `parquet:"via,dict"`
+	Goal string `parquet:"goal,dict"` // adversarial goal; empty for benign
 	// what a benign case is: user, asked, unasked, nothing, triggers; empty for attacks
 	Kind      string `parquet:"kind,dict"`
 	Twin      string `parquet:"twin,dict"`       // id of the benign twin, or of the attack that it mirrors

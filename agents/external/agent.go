@@ -49,6 +49,8 @@ type Options struct {
 	Stores []memory.StoreSpec
 	// Switches are the arms of its own defenses, by name.
 	Switches map[string]agents.Switch
+	// Channels are those by which content is to come to an installed product.
+	Channels []string
 	// Agent is what is known of the agent's own tools. Without it the agent asks about its
 	// writes.
 	gate.Agent
@@ -145,7 +147,7 @@ func New(spec string, o Options) (*Agent, error) {
 		Name: name, Version: "unknown", About: "an agent under test",
 		Stores: append([]memory.StoreSpec{{Name: "memory", Title: "memory", Kind: memory.Entries},
 			{Name: "skills", Title: "skills", Kind: memory.Skills}}, o.Stores...),
-		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true, Own: o.Switches,
+		Recall: memory.RecallSpec{BM25: 1}, WritesSkills: true, Own: o.Switches, Installed: kind == Installed,
 	}}
 	return a, nil
 }
@@ -278,6 +280,10 @@ type Trial struct {
 	own    *gate.Own // nil asks about its writes
 	said   string    // the user's words of this turn
 	closed bool
+
+	brought []*brought        // in this session, by channels of the agent's own
+	seen    map[string]string // what the model sees of a message, where a gate changed what was brought
+	pieceNo int               // of pieces that were brought
 
 	known  []string // the agent's memory, as it was last read
 	holds  bool     // it asked the run's model, or about what it recalls
@@ -437,30 +443,42 @@ func (t *Trial) run(ctx context.Context, box *agents.Sandbox, turns []agents.Tur
 				return err
 			}
 		}
-		said, err := box.Begin(i+1, turn)
-		if err != nil {
-			return err
-		}
-		t.said = turn.User
-		r, err := t.converse(ctx, box, &Message{Op: Turn, User: said}, memory.RouteMemoryTool)
-		if err != nil {
+		if turn, err := t.bring(ctx, box, i, turns); err != nil {
 			return fmt.Errorf("turn %d: %w", i+1, err)
+		} else if answer, err := t.turn(ctx, box, i+1, turn); err != nil {
+			return err
+		} else {
+			box.Answer(answer)
 		}
-		if r.Answer == nil {
-			return t.fail(ctx, fmt.Errorf("turn %d: its reply is none of call, write, recall and answer", i+1))
-		}
-		if strings.TrimSpace(*r.Answer) == "" {
-			box.Outcome().EmptyAnswers++
-		}
-		box.Answer(*r.Answer)
 		t.mem.Tick(time.Minute)
 	}
 	return t.end(ctx, box)
 }
 
+// turn has the user say something, and returns the answer.
+func (t *Trial) turn(ctx context.Context, box *agents.Sandbox, n int, turn agents.Turn) (string, error) {
+	said, err := box.Begin(n, turn)
+	if err != nil {
+		return "", err
+	}
+	t.said = turn.User
+	r, err := t.converse(ctx, box, &Message{Op: Turn, User: said}, memory.RouteMemoryTool)
+	if err != nil {
+		return "", fmt.Errorf("turn %d: %w", n, err)
+	}
+	if r.Answer == nil {
+		return "", t.fail(ctx, fmt.Errorf("turn %d: its reply is none of call, write, recall and answer", n))
+	}
+	if strings.TrimSpace(*r.Answer) == "" {
+		box.Outcome().EmptyAnswers++
+	}
+	return *r.Answer, nil
+}
+
 // begin begins a session. What came into the memory beside the agent since the
 // last one is handed to it, and its memory must be what it was.
 func (t *Trial) begin(ctx context.Context) error {
+	t.brought, t.seen = nil, map[string]string{}
 	if t.session++; t.gate != nil {
 		t.gate.Session(fmt.Sprint(t.session))
 		t.reader = gate.Reader{Mem: t.mem, Shown: t.shown}

@@ -28,6 +28,9 @@ func (j judge) Look(ctx context.Context, _ string, prompt []model.Message) (gate
 	if t.closed {
 		return nil, errOver
 	}
+	if err := t.meet(prompt); err != nil {
+		return nil, err
+	}
 	_, route := t.a.opts.Says(prompt)
 	said := t.said
 	if err := t.reader.Look(ctx, said, prompt); err != nil {

@@ -36,6 +36,12 @@ type lender interface {
 	SayWith(ctx context.Context, said string, tools map[string]string) (answer string, err error)
 }
 
+// Folder is implemented by an instance to which content can come by files.
+type Folder interface {
+	// Dir is the folder that is the box to the product's file.
+	Dir() string
+}
+
 // Item is one entry of a product's memory.
 type Item struct {
 	Store string // that of [Product.Stores]; "" where it is a file, or stands in a watched one
@@ -56,6 +62,10 @@ type Setup struct {
 	ToolsURL string
 	// Tools are their names.
 	Tools []string
+	// PagesURL is where its pages are, by name. Channels are those by which content comes to
+	// the product in the run, without +later.
+	PagesURL string
+	Channels []string
 	// Ports are those of this machine that its box must reach for both, and Traffic what
 	// is asked there.
 	Ports   []int

@@ -23,7 +23,7 @@ func (s *Setup) fill(text string) (string, error) {
 	t, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{"json": func(v any) (string, error) {
 		b, err := json.Marshal(v)
 		return string(b), err
-	}}).Parse(text)
+	}, "has": slices.Contains[[]string]}).Parse(text)
 	if err != nil {
 		return "", err
 	}

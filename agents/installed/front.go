@@ -36,6 +36,7 @@ type stand struct {
 	token string
 	model http.Handler
 	tools http.Handler
+	pages pages
 	over  chan struct{}
 	Traffic
 }
@@ -88,16 +89,20 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case rest == "mcp":
 		t.tools.ServeHTTP(w, r)
 		return
+	case strings.HasPrefix(rest, "pages/"):
+		defer t.begin()()
+		t.pages.serve(w, r, strings.TrimPrefix(rest, "pages/"))
+		return
 	}
 	http.NotFound(w, r)
 }
 
-// serve begins a trial, whose model answers at an address, and returns the addresses of
-// its model and its tools at this port.
-func (f *front) serve(base string, tools []tool) (modelURL, toolsURL string, err error) {
+// serve begins a trial, whose model answers at an address, and returns the address at this
+// port below which its model (v1), its tools (mcp) and its pages (pages) are.
+func (f *front) serve(base string, tools []tool) (string, error) {
 	to, err := url.Parse(base)
 	if err != nil {
-		return "", "", fmt.Errorf("the address of the model: %w", err)
+		return "", fmt.Errorf("the address of the model: %w", err)
 	}
 	t := &stand{token: secret(), over: make(chan struct{}), Traffic: Traffic{changed: make(chan struct{})}}
 	t.model = &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
@@ -113,8 +118,7 @@ func (f *front) serve(base string, tools []tool) (modelURL, toolsURL string, err
 	f.mu.Lock()
 	f.trial = t
 	f.mu.Unlock()
-	at := fmt.Sprintf("http://127.0.0.1:%d/%s/", f.port, t.token)
-	return at + "v1", at + "mcp", nil
+	return fmt.Sprintf("http://127.0.0.1:%d/%s/", f.port, t.token), nil
 }
 
 // traffic is that of the trial under way.

@@ -203,6 +203,9 @@ func (g *gateway) Load(_ context.Context, items []Item) error {
 	return g.Product.Remember(g.box.Dir, items)
 }
 
+// Dir implements [Folder].
+func (g *gateway) Dir() string { return g.box.Dir }
+
 func (g *gateway) Close() error {
 	if g.client != nil {
 		g.client.CloseIdleConnections()

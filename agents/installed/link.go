@@ -30,6 +30,9 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 	if drivers[name] == nil {
 		return nil, fmt.Errorf("%s cannot be driven yet", p.Title)
 	}
+	if err := p.takes(o.Channels); err != nil {
+		return nil, err
+	}
 	o.Timeout = max(o.Timeout, slowest)
 	o.Agent, o.Switches = p.Gates(), p.Own
 	for _, s := range p.Stores {
@@ -39,7 +42,11 @@ func (s Surroundings) New(spec string, o external.Options) (*external.Agent, err
 	}
 	o.Behind = func(m model.Model) model.Model { return Behind(p, m) }
 	find := s.finder(p, path)
-	o.Dial = func() (external.Link, error) { return newLink(p, find) }
+	var channels []string
+	for _, via := range o.Channels {
+		channels = append(channels, strings.TrimSuffix(via, external.Later))
+	}
+	o.Dial = func() (external.Link, error) { return newLink(p, find, channels) }
 	return external.New(spec, o)
 }
 
@@ -56,15 +63,15 @@ func (s Surroundings) finder(p *Product, named string) func() (*Installation, er
 }
 
 func (s Surroundings) dial(p *Product, named string) (external.Link, error) {
-	return newLink(p, s.finder(p, named))
+	return newLink(p, s.finder(p, named), nil)
 }
 
-func newLink(p *Product, find func() (*Installation, error)) (external.Link, error) {
+func newLink(p *Product, find func() (*Installation, error), channels []string) (external.Link, error) {
 	f, err := listen()
 	if err != nil {
 		return nil, err
 	}
-	return &link{product: p, find: find, front: f, driver: drivers[p.Name]()}, nil
+	return &link{product: p, find: find, front: f, driver: drivers[p.Name](), channels: channels}, nil
 }
 
 // drivers make the drivers of the products.
@@ -77,8 +84,12 @@ type link struct {
 	find    func() (*Installation, error)
 	front   *front
 	driver  Driver
+	// channels are those by which content comes in the run.
+	channels []string
 
 	inst   Instance // of the trial under way
+	setup  *Setup
+	there  []*placed // that was brought in this session
 	done   chan result
 	cancel context.CancelFunc // of what is under way
 	open   *toolCall          // that waits for its result
@@ -127,6 +138,9 @@ func (l *link) exchange(ctx context.Context, m *external.Message) (*external.Rep
 		l.begin(func(ctx context.Context) (string, error) { return l.inst.Say(ctx, m.User) })
 		return l.wait(ctx, m.Op)
 	case external.End:
+		if err := l.clear(); err != nil {
+			return nil, err
+		}
 		l.begin(func(ctx context.Context) (string, error) { return "", l.inst.Settle(ctx) })
 		return l.wait(ctx, m.Op)
 	case external.Result:
@@ -199,13 +213,15 @@ func (l *link) reset(ctx context.Context, m *external.Message) error {
 	if err := json.Unmarshal(m.Tools, &tools); err != nil {
 		return fmt.Errorf("the tools of the trial: %w", err)
 	}
-	base, mcp, err := l.front.serve(m.Model.BaseURL, tools)
+	at, err := l.front.serve(m.Model.BaseURL, tools)
 	if err != nil {
 		return err
 	}
-	s := &Setup{Product: l.product, Found: found, Program: found.Program, ModelURL: base, ModelName: m.Model.Name,
-		ModelKey: "memtox-" + secret(), ToolsURL: mcp, Memory: l.items(m.Memories), Secret: secret(),
-		Ports: []int{l.front.port}, Traffic: l.front.traffic(), Own: m.Own}
+	s := &Setup{Product: l.product, Found: found, Program: found.Program, ModelURL: at + "v1", ModelName: m.Model.Name,
+		ModelKey: "memtox-" + secret(), ToolsURL: at + "mcp", PagesURL: at + "pages", Channels: l.channels,
+		Memory: l.items(m.Memories), Secret: secret(), Ports: []int{l.front.port}, Traffic: l.front.traffic(),
+		Own: m.Own}
+	l.setup = s
 	for _, t := range tools {
 		s.Tools = append(s.Tools, t.Function.Name)
 	}
@@ -233,7 +249,7 @@ func (l *link) end() {
 		<-l.done
 		l.done = nil
 	}
-	l.open = nil
+	l.open, l.there = nil, nil
 	l.front.close()
 	if l.inst != nil {
 		_ = l.inst.Close()

@@ -560,6 +560,9 @@ func (t *openClawTrial) Load(ctx context.Context, items []Item) error {
 	return t.follow(ctx)
 }
 
+// Dir implements [Folder].
+func (t *openClawTrial) Dir() string { return t.dir }
+
 // Close implements [Instance].
 func (t *openClawTrial) Close() error {
 	t.gate.front.close()
@@ -585,6 +588,8 @@ type openClawStand struct {
 	agent   string // in the path of its model
 	session string // of the tools' protocol
 	offers  bool   // the trial has tools
+	paged   string // path of its pages
+	pages   http.Handler
 	model   http.Handler
 	tools   http.Handler
 	ends    context.CancelCauseFunc // the turn under way
@@ -621,7 +626,7 @@ func (f *openClawFront) url(path string) string {
 func (f *openClawFront) modelURL(n int) string { return f.url(f.agents[n] + "/v1") }
 func (f *openClawFront) toolsURL() string      { return f.url(f.secret + "/mcp") }
 
-// serve begins the trial of an agent.
+// serve begins the trial of an agent, and says where that has the trial's pages.
 func (f *openClawFront) serve(n int, of *Setup) error {
 	m, err := url.Parse(of.ModelURL)
 	if err != nil {
@@ -631,7 +636,12 @@ func (f *openClawFront) serve(n int, of *Setup) error {
 	if err != nil {
 		return fmt.Errorf("the address of the tools: %w", err)
 	}
-	s := &openClawStand{agent: f.agents[n], session: secret(), offers: len(of.Tools) > 0}
+	p, err := url.Parse(of.PagesURL)
+	if err != nil {
+		return fmt.Errorf("the address of the pages: %w", err)
+	}
+	s := &openClawStand{agent: f.agents[n], session: secret(), offers: len(of.Tools) > 0, paged: secret()}
+	s.pages, of.PagesURL = leading(p, "/"+s.paged), f.url(s.paged)
 	lead, served := leading(m, "/"+s.agent+"/v1"), leading(t, "/"+f.secret+"/mcp")
 	lead.ModifyResponse = func(r *http.Response) error {
 		if r.StatusCode >= 500 { // it would ask again for minutes
@@ -694,6 +704,10 @@ func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	t := f.trial
 	f.mu.Unlock()
+	if t != nil && strings.HasPrefix(r.URL.Path, "/"+t.paged+"/") {
+		t.pages.ServeHTTP(w, r)
+		return
+	}
 	model := t != nil && strings.HasPrefix(r.URL.Path, "/"+t.agent+"/v1/")
 	if !model && (t == nil || r.URL.Path != "/"+f.secret+"/mcp") {
 		http.NotFound(w, r)

@@ -59,6 +59,9 @@ type Product struct {
 	Stores  []Store
 	Watched []string
 
+	// Channels are those of its own by which content comes to it, by name.
+	Channels map[string]*Channel
+
 	// Tools are those of its tools whose effect is known. One of memtox's own, which it
 	// is offered by MCP, it calls by MCPPrefix and the tool's name.
 	Tools     []Tool
@@ -122,6 +125,8 @@ type Tool struct {
 	gate.Tool `yaml:",inline"`
 	// Hits says how the answer of a search is read; nil reads it as text.
 	Hits *Hits
+	// Shows says how the answer of a tool that reads is read; nil reads it as text.
+	Shows *Shows
 	// Missing recognises the answer that there is no such file.
 	Missing Pattern
 	// Whole is what a stored procedure has around its text: {name} and {text}.
@@ -270,5 +275,5 @@ func (p *Product) check() error {
 			return err
 		}
 	}
-	return agents.CheckOwn(p.Own)
+	return errors.Join(agents.CheckOwn(p.Own), p.checkChannels())
 }

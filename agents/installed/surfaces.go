@@ -350,12 +350,12 @@ func (r *scene) start(ctx context.Context, url string, before []Item) error {
 			return err
 		}
 	}
-	base, mcp, err := r.front.serve(url, tools)
+	at, err := r.front.serve(url, tools)
 	if err != nil {
 		return err
 	}
-	s := &Setup{Product: r.about, Found: r.found, Program: r.found.Program, ModelURL: base, ModelName: proxy.RelayName,
-		ModelKey: "memtox-" + secret(), ToolsURL: mcp, Secret: secret(), Ports: []int{r.front.port}, Pages: []int{r.port},
+	s := &Setup{Product: r.about, Found: r.found, Program: r.found.Program, ModelURL: at + "v1", ModelName: proxy.RelayName,
+		ModelKey: "memtox-" + secret(), ToolsURL: at + "mcp", Secret: secret(), Ports: []int{r.front.port}, Pages: []int{r.port},
 		Traffic: r.front.traffic()}
 	for _, o := range offers {
 		s.Tools = append(s.Tools, o.Name)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/proxy/gate"
@@ -57,6 +58,15 @@ func (t *Tongue) Next(ctx context.Context, req model.Request) (model.Reply, erro
 	h := t.hear(req)
 	if h.rounds > maxRounds {
 		return model.Reply{Text: "I stopped: this went on for too long."}, nil
+	}
+	if calls, err := h.reading(); err != nil {
+		return model.Reply{}, remote.Spoilt(remote.GivenUp, "the reference model cannot work behind %s: %w",
+			t.product.Title, err)
+	} else if len(calls) > 0 {
+		return model.Reply{Calls: calls}, nil
+	}
+	if h.first {
+		return model.Reply{Text: "I have read it."}, nil
 	}
 	r, err := t.model.Next(ctx, h.req)
 	if err != nil {
@@ -117,6 +127,12 @@ type heard struct {
 	today  string
 	files  map[string]string // that were read since then, by path
 	rounds int               // asked since then
+
+	prompt string          // the newest system message, as it is
+	unread []pointer       // of the newest turn
+	first  bool            // the newest turn asks to read what the next one speaks of
+	held   []model.Message // of such a turn
+	inline string          // content that came in its words
 }
 
 // What the model is told where a product asks for something in words of its own.
@@ -134,13 +150,21 @@ func (t *Tongue) hear(req model.Request) *heard {
 	h := &heard{Tongue: t, offers: req.Tools, req: model.Request{Seed: req.Seed, MaxTokens: req.MaxTokens}}
 	h.req.Tools = h.tools()
 	called := map[string]*model.Call{} // by id
-	add := func(m model.Message) { h.req.Messages = append(h.req.Messages, m) }
+	var asked map[string]pointer       // calls that read what the user spoke of, by id
+	add := func(m model.Message) {
+		if h.first {
+			h.held = append(h.held, m)
+		} else {
+			h.req.Messages = append(h.req.Messages, m)
+		}
+	}
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		switch m.Role {
 		case model.System:
 			_, is := t.product.User(m.Content)
 			if h.is = cmp.Or(is, h.is); is == "" {
+				h.prompt = m.Content
 				add(model.Message{Role: model.System, Content: h.system(m.Content)})
 			}
 		case model.User:
@@ -159,23 +183,49 @@ func (t *Tongue) hear(req model.Request) *heard {
 			if is == "compaction" {
 				add(model.Message{Role: model.User, Content: m.Content})
 			}
+			if is == "" {
+				said, h.unread = pointers(said)
+				asked = map[string]pointer{}
+				if rest, ok := strings.CutPrefix(said, external.ReadFirst); ok {
+					h.first, h.inline = true, h.inline+rest
+					continue
+				}
+				said += h.inline
+			}
+			held := h.held
+			h.first, h.held, h.inline = false, nil, ""
 			add(model.Message{Role: model.User, Content: cmp.Or(asides[is], said)})
+			for _, m := range held {
+				add(m)
+			}
+			h.shown(add)
 		case model.Assistant:
 			h.rounds++
 			o := model.Message{Role: model.Assistant, Content: m.Content}
 			for j := range m.Calls {
 				c := &m.Calls[j]
 				called[c.ID] = c
+				if i := slices.IndexFunc(h.unread, func(p pointer) bool { return h.reads(c, p) }); i >= 0 {
+					asked[c.ID] = h.unread[i]
+					h.unread = slices.Delete(h.unread, i, i+1)
+					if asked[c.ID].via != external.ByMCP {
+						continue // it comes with its result
+					}
+				}
 				if c := h.made(c); c.Name != "" {
 					o.Calls = append(o.Calls, c)
 				}
 			}
-			if o.Content != "" || len(o.Calls) > 0 {
+			if o.Content != "" && !h.first || len(o.Calls) > 0 {
 				add(o)
 			}
 		case model.ToolRole:
 			c := called[m.CallID]
 			if c == nil {
+				continue
+			}
+			if p, ok := asked[m.CallID]; ok && p.via != external.ByMCP {
+				h.read(p, m.CallID, t.result(c.Name, m.Content), add)
 				continue
 			}
 			if k := t.product.Tool(c.Name); k != nil && k.Does == gate.Reads {
@@ -479,9 +529,14 @@ func (k *Tool) call(means map[string]string) model.Call {
 	c := model.Call{Name: k.Name}
 	lists := map[string]map[string]string{}
 	var order []string
-	for _, what := range []string{"op", "store", "path", "query", "name", "command", "old", "text"} {
+	for _, what := range []string{"op", "store", "path", "destination", "query", "name", "command", "old", "text"} {
 		name, value := k.Args[what], means[what]
 		if name == "" || value == "" {
+			continue
+		}
+		if list, texts := strings.CutSuffix(name, "[]"); texts {
+			b, _ := json.Marshal([]string{value})
+			c.Args = append(c.Args, model.Arg{Name: list, Value: string(b)})
 			continue
 		}
 		list, member, listed := strings.Cut(name, "[].")
@@ -512,7 +567,7 @@ func (k *Tool) get(c *model.Call, what string) string {
 	name := k.Args[what]
 	list, member, listed := strings.Cut(name, "[].")
 	if !listed {
-		return c.Get(name)
+		return c.Get(strings.TrimSuffix(name, "[]"))
 	}
 	var all []map[string]any
 	if json.Unmarshal([]byte(c.Get(list)), &all) != nil || len(all) == 0 {
@@ -541,6 +596,14 @@ func (t *Tongue) result(tool, content string) string {
 	k := t.product.Tool(tool)
 	if k != nil && k.Hits != nil {
 		return k.Hits.read(content)
+	}
+	if k != nil && k.Shows != nil {
+		content = k.Shows.read(content)
+		if w := t.product.Wraps; w.Regexp != nil && source == "" {
+			if m := w.FindStringSubmatch(content); m != nil {
+				source, content = cmp.Or(m[1], "outside"), m[2]
+			}
+		}
 	}
 	if k == nil && t.product.MCPResult != "" {
 		var of map[string]any

@@ -119,6 +119,9 @@ func ofRun(p *Paper, s *summary.Summary) {
 		tables = append(tables, byClass(s, "End to end, by class", metric.EndToEnd))
 	}
 	tables = append(tables, byClass(s, "ASR, by class", metric.ASR))
+	if t := byVia(s); len(t.Rows) > 0 {
+		tables = append(tables, t)
+	}
 	if slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Mutations) > 0 }) {
 		tables = append(tables, byMutation(s, "End to end, by mutation ("+summary.Original+": the original attacks)",
 			metric.EndToEnd), byMutation(s, "TPR, by mutation", metric.TPR))
@@ -192,7 +195,32 @@ func Situations(s *summary.Summary) []Table {
 	if !slices.ContainsFunc(s.Arms, func(a summary.Arm) bool { return len(a.Situations) > 0 }) {
 		return nil
 	}
-	return bySituation(s)
+	out := bySituation(s)
+	if t := byVia(s); len(t.Rows) > 0 {
+		out = append(out, t)
+	}
+	return out
+}
+
+// byVia has a row an arm and channel by which content came to an installed product.
+func byVia(s *summary.Summary) Table {
+	t := Table{Title: "By the channel by which the content came (installed products)", Labels: 3,
+		Header: []string{"agent", "defense", "channel"}}
+	rates := []*metric.Metric{metric.ASR, metric.Harm, metric.DoneAttack, metric.DoneBenign, metric.Wrong}
+	for _, m := range rates {
+		t.Header = append(t.Header, m.Head)
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		for _, x := range a.Vias {
+			row := []string{a.Agent, a.Row(), x.Name}
+			for _, m := range rates {
+				row = append(row, short(x.Rate(m)))
+			}
+			t.Add(row...)
+		}
+	}
+	return t
 }
 
 // bySituation has a row an arm and situation, and below it what a mix makes of them.

@@ -201,6 +201,8 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 				s.Figures = append(s.Figures, f)
 			}
 		}
+	case "channels":
+		s.Figures = r.bySlice("channel", lead, func(a *summary.Arm) []summary.Slice { return a.Vias })
 	case "headline":
 		return []htmltemplate.HTML{forest(s.ID, "End-to-end rate by arm", worked, arms, metric.EndToEnd, true)}
 	case "tradeoff":

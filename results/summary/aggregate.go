@@ -48,7 +48,7 @@ type Aggregator struct {
 	sum     Summary // what is counted of the run as a whole
 
 	variants                  names // of attacks; "" is an original
-	inSituation               names
+	inSituation, cameBy       names
 	classes, signals, sources names // of texts
 	outcomes                  []outcome
 	cases                     map[string]int32 // numbers for outcomes
@@ -61,7 +61,7 @@ type armKey struct{ agent, defense string }
 // cellKey is what the slices of a summary tell apart. The family "" holds cases that
 // are a family each, and have one trial.
 type cellKey struct {
-	family, class, signal, channel, variant, source, situation string
+	family, class, signal, channel, variant, source, situation, via string
 
 	attack, tune bool
 }
@@ -111,7 +111,7 @@ type arm struct {
 // measured.
 func New(run *results.Run, o Options) *Aggregator {
 	a := &Aggregator{run: run, opts: o, metrics: metric.All(), sweeps: sweepsOf(run), arms: map[armKey]*arm{},
-		variants: names{}, inSituation: names{}, classes: names{}, signals: names{}, sources: names{},
+		variants: names{}, inSituation: names{}, cameBy: names{}, classes: names{}, signals: names{}, sources: names{},
 		checks: map[[2]string]*spoken{}, reasons: map[Reason]int64{}}
 	if o.Gates != nil {
 		a.metrics = metric.OfTexts()
@@ -239,6 +239,7 @@ func (a *Aggregator) key(e *results.Entry) cellKey {
 	if k.family == "" {
 		k.family = "\x00" + t.Case // no family is named like that
 	}
+	k.via = a.cameBy.take(t.Via)
 	if !t.Question {
 		k.situation = a.inSituation.take(t.Situation)
 	}
@@ -429,6 +430,9 @@ func (a *Aggregator) summary(k armKey, x *arm) Arm {
 	out.Classes = by(a.opts.Classes, x.classes())
 	out.Signals = by([]string{"strong", "weak"}, func(k cellKey) string { return k.signal })
 	out.Channels = by(nil, func(k cellKey) string { return k.channel })
+	if len(a.cameBy) > 1 || !a.cameBy[""] {
+		out.Vias = by(nil, func(k cellKey) string { return k.via })
+	}
 	out.Vulnerabilities = a.slices(x, nil, func(k cellKey) []string { return a.opts.Vulnerabilities[k.class] }, a.counts)
 	if len(a.variants) > 1 || len(a.variants) == 1 && !a.variants[""] {
 		out.Mutations = a.slices(x, append([]string{Original}, a.opts.Mutations...), func(k cellKey) []string {

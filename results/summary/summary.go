@@ -176,9 +176,11 @@ type Arm struct {
 
 	Costs Costs `json:"costs"`
 
-	Classes         []Slice `json:"classes"`
-	Signals         []Slice `json:"signals"`
-	Channels        []Slice `json:"channels"` // by the channel that the attack intends
+	Classes  []Slice `json:"classes"`
+	Signals  []Slice `json:"signals"`
+	Channels []Slice `json:"channels"` // by the channel that the attack intends
+	// Vias has the figures by the channel by which content came to an installed product.
+	Vias            []Slice `json:"vias,omitempty"`
 	Vulnerabilities []Slice `json:"vulnerabilities"`
 	// Mutations has the figures of variants, each mutation apart, and of the
 	// attacks that they vary under [Original]; nothing where there are no variants.

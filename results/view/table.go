@@ -13,7 +13,7 @@ import (
 // no (or neither), and numbers.
 var (
 	textColumns = []string{"case", "family", "label", "class", "signal", "channel", "domain", "goal", "kind",
-		"agent", "defense", "model", "status", "reason", "written_route", "variant", "situation"}
+		"agent", "defense", "model", "status", "reason", "written_route", "variant", "situation", "via"}
 	flagColumns = []string{"proposed", "written", "held", "exposed", "acted", "asserted", "influenced",
 		"influenced_unwritten",
 		"detected", "deferred", "legit_stopped", "legit_survived", "utility", "other_task_done", "own_task_done",

@@ -24,6 +24,9 @@ type Reader struct {
 	// Gone are records that somebody took back after they were stored. The agent may have
 	// them still: no prompt shows them.
 	Gone []memory.Record
+	// Brought are further texts that the session brought into messages of a role, as they
+	// stand there: a record within one was not recalled.
+	Brought map[model.Role][]string
 
 	said    string            // the user's words of the turn
 	decided map[string]string // of this turn: what the model sees of a record, by its id
@@ -68,7 +71,7 @@ func (r *Reader) Look(ctx context.Context, said string, prompt []model.Message) 
 		if !ok {
 			continue
 		}
-		spans[i] = r.find(prompt[i].Content, prompt[i].Role != model.System, records)
+		spans[i] = r.find(prompt[i].Content, prompt[i].Role, records)
 		for _, s := range spans[i] {
 			id := s.record.ID
 			if _, ok := r.decided[id]; ok && !gone[id] {
@@ -107,7 +110,7 @@ func (r *Reader) calls(list []model.Call, records []memory.Record, gone map[stri
 	for i, c := range list {
 		args := slices.Clone(c.Args)
 		for j := range args {
-			args[j].Value = r.show(args[j].Value, r.find(args[j].Value, true, records), gone, true)
+			args[j].Value = r.show(args[j].Value, r.find(args[j].Value, model.Assistant, records), gone, true)
 		}
 		if slices.Equal(args, c.Args) {
 			continue
@@ -250,19 +253,24 @@ type span struct {
 // have a line or a quotation for itself.
 const long = 16
 
-// find returns the records in a text that did not come into it with what the session
-// brought, in order, the longest where they overlap. brings says that the session may have
-// brought it: nothing of what the agent's makers and its memory say in a system message.
-func (r *Reader) find(content string, brings bool, records []memory.Record) []span {
+// find returns the records in a text of a role that did not come into it with what the
+// session brought, in order, the longest where they overlap. What the agent's makers and its
+// memory say in a system message is nothing that the session said.
+func (r *Reader) find(content string, role model.Role, records []memory.Record) []span {
 	if content == "" {
 		return nil
 	}
 	var out, brought []span
-	if brings {
+	if role != model.System {
 		for _, s := range r.Mem.Window() {
 			for from := range occurrences(content, s.Text) {
 				brought = append(brought, span{from: from, to: from + len(s.Text)})
 			}
+		}
+	}
+	for _, s := range r.Brought[role] {
+		for from := range occurrences(content, s) {
+			brought = append(brought, span{from: from, to: from + len(s)})
 		}
 	}
 	for i := range records {

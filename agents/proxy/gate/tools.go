@@ -206,7 +206,7 @@ func (t *Tool) call(c *model.Call, said string) memory.Call {
 			role = memory.Destination // nothing is known of it: any may decide what it does
 		}
 		for means, name := range t.Args {
-			if name == a.Name && slices.Contains(roles, memory.Role(means)) {
+			if strings.TrimSuffix(name, "[]") == a.Name && slices.Contains(roles, memory.Role(means)) {
 				role = memory.Role(means)
 			} else if name == a.Name && means == "text" {
 				role = memory.Content
