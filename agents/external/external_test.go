@@ -361,7 +361,11 @@ func TestAnAgentThatBreaksScoresNothing(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			rows, _, err := try(t, "bad="+command(t, mode), "defense=none", "limit=20", "external_timeout=500ms", "transcripts=none")
+			patience := "external_timeout=1m"
+			if mode == "hang" {
+				patience = "external_timeout=500ms"
+			}
+			rows, _, err := try(t, "bad="+command(t, mode), "defense=none", "limit=20", patience, "transcripts=none")
 			reasons := map[string]int{}
 			if err != nil {
 				reasons[err.Error()]++
