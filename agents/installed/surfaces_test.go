@@ -50,7 +50,7 @@ scenarios:
     about: an instruction file
     put: {work/AGENTS.md: "{plant}"}
     sessions: [[{user: Good morning.}]]
-    expect: {prompt: no, stored: nowhere}
+    expect: {prompt: yes, stored: nowhere}
   - id: anew
     about: stored, and started anew
     sessions:
