@@ -291,11 +291,15 @@ func bookOf(cases []datasets.Case) *reference.Book {
 }
 
 // Undefended, naive is fooled by every attack and does every benign task, in every
-// profile; the models that do one thing whatever they are told get no pair right.
+// profile of ours; the models that do one thing whatever they are told get no pair right.
+// What a product does is measured: mem0 shows no days, and its older entries win at times.
 func TestStateCasesMeasureTheDefense(t *testing.T) {
 	cases := stateCases(t)
 	book := bookOf(cases)
 	for _, p := range agents.Profiles() {
+		if p.Product != "" {
+			continue
+		}
 		for _, set := range []reference.Setting{reference.Naive, reference.Refuse, reference.Everything} {
 			m := reference.New(set, nil).WithBook(book)
 			pairs := map[string]int{}
