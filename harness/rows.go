@@ -54,7 +54,7 @@ func (x *Experiment) judge() string {
 // its status and reason from the plan too.
 var plannedColumns = columnsNamed("trial index dataset case family split label class signal channel domain goal " +
 	"kind twin variant_of variant " +
-	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal situation high due judge window " +
+	"agent defense model epoch has_retrieval expects_asr expects_rsr expects_write expects_proposal situation high due judge via window " +
 	"review_turns review_iterations keep_messages")
 
 type column struct {
@@ -103,6 +103,7 @@ func (r *Rows) Check(row *results.Trial) error {
 	if r.x.unasked != nil {
 		row.ExpectsProposal = want.ExpectsProposal // rows of a memtox before this one have no such column
 	}
+	row.Via = cmp.Or(row.Via, want.Via) // nor this one
 	is, has := reflect.ValueOf(row).Elem(), reflect.ValueOf(&want).Elem()
 	for _, c := range plannedColumns {
 		if a, b := is.Field(c.field), has.Field(c.field); !a.Equal(b) {

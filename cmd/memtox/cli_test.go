@@ -262,7 +262,7 @@ func TestNamesComplete(t *testing.T) {
 	c := newConsole(t)
 	for args, want := range map[string]string{
 		"run --agent ":             strings.Join(builtInAgents(), "\n") + "\n",
-		"run --agent rag,open":     "rag,openclaw\n",
+		"run --agent rag,open":     "rag,openclaw-2026.9\nrag,openclaw\n",
 		"run --defense none,memor": "none,memoryguard\n",
 		"run --model ": "reference\nreference:naive\nreference:cautious\nreference:naive:own\nreference:refuse\nreference:ask\nreference:everything\n" +
 			"reference:look-first\nreference:source-aware\nreference:v1-naive\nreference:v1-cautious\n",

@@ -157,6 +157,7 @@ func evilCommands(t *testing.T, c *console) map[string][][]string {
 		"doctor":              {{}},
 		"agents list":         {{}},
 		"agents doctor":       {{"hermes", "--at", "memory" + evilName + ".md"}},
+		"agents agree":        {{"rows", "hermes", "hermes" + evil}},
 		"agents install":      {{"hermes", "--show", "--dir", "d" + evilName}},
 		"surfaces":            {{"hermes", "--at", "memory" + evilName + ".md"}},
 		"attacks list":        {{}},
