@@ -26,11 +26,12 @@ type fixture struct {
 	keys *signed.Keyring
 	now  time.Time
 	// once is done, by nobody else than another process, when the clock is next read.
-	once   func()
-	behind sync.WaitGroup
-	told   []pending.Event
-	o      pending.Options
-	file   *store.History
+	once    func()
+	behind  sync.WaitGroup
+	told    []pending.Event
+	o       pending.Options
+	file    *store.History
+	telling sync.Mutex
 }
 
 func newFixture(t *testing.T, o pending.Options) *fixture {
@@ -52,7 +53,11 @@ func (f *fixture) again() {
 		f.Fatal(err)
 	}
 	o := f.o
-	o.Keys, o.Now, o.Told = f.keys, f.clock, func(e pending.Event) { f.told = append(f.told, e) }
+	o.Keys, o.Now, o.Told = f.keys, f.clock, func(e pending.Event) {
+		f.telling.Lock() // whoever asks at once is told of at once
+		defer f.telling.Unlock()
+		f.told = append(f.told, e)
+	}
 	f.List = pending.New(f.file, o)
 }
 
