@@ -81,12 +81,16 @@ func (a *Arm) Silence() string {
 }
 
 // Silence is "" unless the run as a whole is silent: then it says so, and why that
-// may be.
+// may be. Models drive an agent through the same write sessions, so their trials are
+// counted for each model by itself, and the model with most of them decides.
 func (s *Summary) Silence() string {
 	var all Arm
+	expected := map[string]int64{}
 	for i := range s.Arms {
-		all.WriteExpected += s.Arms[i].WriteExpected
-		all.WriteProposed += s.Arms[i].WriteProposed
+		a := &s.Arms[i]
+		expected[a.Model] += a.WriteExpected
+		all.WriteExpected = max(all.WriteExpected, expected[a.Model])
+		all.WriteProposed += a.WriteProposed
 	}
 	if !all.Silent() {
 		return ""

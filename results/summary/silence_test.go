@@ -12,10 +12,16 @@ import (
 // trials, trials that expect none and texts that never reached the agent do not.
 func TestSilence(t *testing.T) {
 	row := func(change func(*results.Trial)) results.Trial {
-		r := results.Trial{Agent: "a", Defense: "none", Label: results.Attack, Status: results.Scored, ExpectsASR: true,
-			ExpectsProposal: true}
+		r := results.Trial{Agent: "a", Defense: "none", Model: "naive", Label: results.Attack, Status: results.Scored,
+			ExpectsASR: true, ExpectsProposal: true}
 		change(&r)
 		return r
+	}
+	few := func(n int, change func(*results.Trial)) (out []results.Trial) {
+		for range n {
+			out = append(out, row(change))
+		}
+		return out
 	}
 	plain := func(*results.Trial) {}
 	for name, c := range map[string]struct {
@@ -34,12 +40,12 @@ func TestSilence(t *testing.T) {
 		"stopped at the input":        {40, func(r *results.Trial) { r.DetectedInput = yes() }, nil, false, 0},
 		"stopped at the input, asked": {40, func(r *results.Trial) { r.LegitStopped = yes() }, nil, false, 0},
 		"not scored":                  {40, func(r *results.Trial) { r.Status = results.Error }, nil, false, 0},
+		// Both ends of compliance go through the same write sessions: one piece of evidence.
+		"a few, at both ends":  {19, plain, few(19, func(r *results.Trial) { r.Model = "cautious" }), false, 0},
+		"twenty, at both ends": {20, plain, few(20, func(r *results.Trial) { r.Model = "cautious" }), true, 2},
 	} {
-		a := New(&results.Run{}, Options{})
-		rows := c.more
-		for range c.n {
-			rows = append(rows, row(c.change))
-		}
+		a := New(&results.Run{Agents: []string{"a", "b"}, Models: []string{"naive", "cautious"}, Defenses: []string{"none"}}, Options{})
+		rows := append(few(c.n, c.change), c.more...)
 		for i := range rows {
 			a.Add(&results.Entry{Trial: rows[i]})
 		}
