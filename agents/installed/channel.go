@@ -267,7 +267,6 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request, name string) {
 			http.Error(w, "the request cannot be read", http.StatusBadRequest)
 			return
 		}
-		type object = map[string]any
 		found, failed := []object{}, []object{}
 		for _, u := range ask.URLs {
 			if text, ok := p.get(u[strings.LastIndexByte(u, '/')+1:]); ok {

@@ -24,7 +24,21 @@ type hermes struct{}
 
 func (hermes) Close() error { return nil }
 
-func (hermes) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
+func (hermes) Start(ctx context.Context, s *Setup) (Instance, error) {
+	g, err := startGateway(ctx, s, "/health")
+	if err != nil {
+		return nil, err
+	}
+	if g.begun, err = s.Product.Look(g.box.Dir, nil); err != nil {
+		_ = g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// startGateway starts the program of a setup in a box of its own, where it finds the
+// memory of the setup, and returns when it answers at a path.
+func startGateway(ctx context.Context, s *Setup, path string) (_ *gateway, err error) {
 	b, err := s.Box()
 	if err != nil {
 		return nil, err
@@ -50,13 +64,7 @@ func (hermes) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return b.Dial(ctx, s.Port) }
 	g.client = &http.Client{Transport: &http.Transport{DialContext: dial}}
-	if err := g.up(ctx, "/health"); err != nil {
-		return nil, err
-	}
-	if g.begun, err = s.Product.Look(b.Dir, nil); err != nil {
-		return nil, err
-	}
-	return g, nil
+	return g, g.up(ctx, path)
 }
 
 // Box makes a box for the product, and tells the setup where it is.
@@ -73,7 +81,7 @@ func (s *Setup) Box() (*box.Box, error) {
 	return b, nil
 }
 
-// gateway is a HERMES gateway in a box.
+// gateway is a program in a box that answers over HTTP: that of HERMES, or of mem0.
 type gateway struct {
 	*Setup
 	box     *box.Box
@@ -119,28 +127,37 @@ func (g *gateway) Session(context.Context) error {
 // maxAnswer bounds the answer of a gateway.
 const maxAnswer = 8 << 20
 
-func (g *gateway) Say(ctx context.Context, said string) (string, error) {
-	body, err := json.Marshal(map[string]any{"model": g.ModelName, "stream": false,
-		"messages": []map[string]string{{"role": "user", "content": said}}})
+// post sends the program a body and returns its answer.
+func (g *gateway) post(ctx context.Context, path string, what any, header http.Header) ([]byte, *http.Response, error) {
+	body, err := json.Marshal(what)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url("/v1/chat/completions"), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url(path), bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+g.Secret)
-	r.Header.Set("X-Hermes-Session-Id", g.session)
-	begun := g.Traffic.Begun()
+	r.Header = header
 	resp, err := g.client.Do(r)
 	if err != nil {
-		return "", g.gone(err)
+		return nil, nil, g.gone(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return "", g.gone(err)
+		return nil, nil, g.gone(err)
+	}
+	return b, resp, nil
+}
+
+func (g *gateway) Say(ctx context.Context, said string) (string, error) {
+	begun := g.Traffic.Begun()
+	b, resp, err := g.post(ctx, "/v1/chat/completions",
+		object{"model": g.ModelName, "stream": false, "messages": []object{{"role": "user", "content": said}}},
+		http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + g.Secret},
+			"X-Hermes-Session-Id": {g.session}})
+	if err != nil {
+		return "", err
 	}
 	var answer struct {
 		Choices []struct {

@@ -1,15 +1,11 @@
 package installed
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 
-	"github.com/memtox/memtox/agents/installed/box"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
@@ -24,7 +20,10 @@ type mem0 struct {
 
 func (d *mem0) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
 	if d.gate == nil {
-		if d.gate, err = startMem0(ctx, s); err != nil {
+		own := *s // it outlives the trial, and remembers nothing
+		own.Memory = nil
+		if d.gate, err = startGateway(ctx, &own, "/"); err != nil {
+			d.gate = nil
 			return nil, err
 		}
 	}
@@ -49,34 +48,6 @@ func (d *mem0) Close() error {
 
 type object = map[string]any
 
-// startMem0 starts the program in a box of its own.
-func startMem0(ctx context.Context, s *Setup) (_ *gateway, err error) {
-	own := *s
-	b, err := own.Box()
-	if err != nil {
-		return nil, err
-	}
-	g := &gateway{Setup: &own, box: b}
-	defer func() {
-		if err != nil {
-			_ = g.Close()
-		}
-	}()
-	if err := own.Write(b.Dir); err != nil {
-		return nil, err
-	}
-	args, env, err := own.Command()
-	if err != nil {
-		return nil, err
-	}
-	if g.process, err = b.Start(box.Command{Args: args, Env: env}); err != nil {
-		return nil, err
-	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return b.Dial(ctx, own.Port) }
-	g.client = &http.Client{Transport: &http.Transport{DialContext: dial}}
-	return g, g.up(ctx, "/")
-}
-
 // mem0Trial is a trial of the program.
 type mem0Trial struct {
 	driver *mem0
@@ -87,23 +58,9 @@ type mem0Trial struct {
 // ask has the program do something. After an error it serves no other trial.
 func (t *mem0Trial) ask(ctx context.Context, what object, into any) (err error) {
 	defer func() { t.failed = t.failed || err != nil }()
-	g := t.driver.gate
-	body, err := json.Marshal(what)
+	b, resp, err := t.driver.gate.post(ctx, "/", what, http.Header{})
 	if err != nil {
 		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url("/"), bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := g.client.Do(r)
-	if err != nil {
-		return g.gone(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return g.gone(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("it says %s", remote.Quote(text.Clip(string(b), 300)))
