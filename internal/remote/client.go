@@ -64,11 +64,11 @@ const (
 	// then, and some servers never answer some prompts.
 	noAnswers = 3
 	// maxRefused is the weight of the fatal answers in a row, whatever was asked, by
-	// which a server is given up: refusal each for a wrong key or name, 1 for others. One
-	// alone may be of its request: a firewall before a server refuses what looks like an
-	// attack.
-	maxRefused = 10
-	refusal    = 2
+	// which a server is given up: refusal each for a wrong key or name, 1 for others. Those
+	// may be of their requests: a firewall before a server refuses what looks like an
+	// attack, and arms ask the same thing several times in a row.
+	maxRefused = 25
+	refusal    = 5
 	maxHeader  = 64 << 10
 )
 

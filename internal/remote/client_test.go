@@ -114,6 +114,39 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// A server that says that key or name is wrong is given up within ten answers. One that
+// refuses some requests is not, though several arms ask the same in a row; one that refuses
+// all is, in the end. An answer in between begins anew.
+func TestServersAreGivenUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers     []int // in turn, the last again and again
+		least, most int   // requests until the server is given up; 0 is never
+	}{
+		"wrong key":        {[]int{401}, 2, 10},
+		"forbidden":        {[]int{403}, 2, 10},
+		"no such model":    {[]int{404}, 2, 10},
+		"refuses some":     {append(slices.Repeat([]int{400}, 12), 200), 0, 0},
+		"refuses all":      {[]int{400}, 13, 40},
+		"keys are changed": {[]int{401, 200, 401, 200, 401, 200, 401, 200, 401, 200, 401, 200}, 0, 0},
+	} {
+		n := 0
+		c := remote.New(remote.Options{Attempts: 1, Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
+			n++
+			return test.answers[min(n, len(test.answers))-1], nil, `{}`, nil
+		})})
+		given := 0
+		for given == 0 && n < 100 {
+			_, err := get(t.Context(), c, somewhere)
+			if kind, _ := remote.KindOf(err); kind == remote.GivenUp {
+				given = n
+			}
+		}
+		if given < test.least || given > test.most {
+			t.Errorf("%s: given up after %d requests, want %d to %d", name, given, test.least, test.most)
+		}
+	}
+}
+
 // A server's Retry-After is waited for, by this call and by all others.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	for name, value := range map[string]func(now time.Time) (string, string){
