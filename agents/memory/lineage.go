@@ -301,8 +301,8 @@ func (l Lineage) with(k Link) Lineage {
 
 // sources are the segments of the window, and after them what recall brought in.
 func (m *Memory) sources() []source {
-	if n := len(m.window); len(m.srcs) != n+len(m.recalled) || m.heard != n {
-		m.srcs, m.heard = slices.Grow(m.srcs[:0], n+len(m.recalled)), n
+	if n := len(m.window); len(m.srcs) != n+len(m.recalled) || m.inWindow != n {
+		m.srcs, m.inWindow = slices.Grow(m.srcs[:0], n+len(m.recalled)), n
 		for i := range m.window {
 			s := &m.window[i]
 			if i == len(m.indexes) {

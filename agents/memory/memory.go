@@ -88,18 +88,18 @@ type Memory struct {
 	*core
 	now time.Time
 
-	messages  int // of the session, as Mark was told
-	session   int
-	window    []Segment     // what entered the context in this session
-	indexes   []*index      // of window, as far as sources were asked for
-	said      []Segment     // what the user said in this session
-	asked     map[int]*wish // by turn, what the user asks to keep
-	recalled  []entered     // what recall brought into the context in this session
-	distinct  int           // of recalled, when repetitions were last left out
-	made      []string      // records of this session, by id
-	srcs      []source      // of the window and of what was recalled, as sources last found them
-	heard     int           // how many of srcs are the window's
-	past      []Record      // past turns of earlier sessions
+	messages int // of the session, as Mark was told
+	session  int
+	heard
+	indexes   []*index  // of window, as far as sources were asked for
+	said      []Segment // what the user said in this session
+	recalled  []entered // what recall brought into the context in this session
+	distinct  int       // of recalled, when repetitions were last left out
+	made      []string  // records of this session, by id
+	srcs      []source  // of the window and of what was recalled, as sources last found them
+	inWindow  int       // how many of srcs are the window's
+	past      []Record  // past turns of earlier sessions, as far as somebody searched them
+	ended     []ended   // sessions since
 	inbox     []Segment
 	principal string
 	desk      Desk
@@ -153,7 +153,7 @@ func New(opts Options) *Memory {
 	m := newMemory(opts, &core{store: opts.Store, journal: journal, gate: Open{}})
 	if a := after; a != nil {
 		m.window, m.said, m.inbox, m.recalled = again(a.window), again(a.said), again(a.inbox), again(a.recalled)
-		m.srcs, m.past, m.batch.Records = again(a.srcs), again(a.past), again(a.batch.Records)
+		m.srcs, m.past, m.ended, m.batch.Records = again(a.srcs), again(a.past), again(a.ended), again(a.batch.Records)
 		m.cands, m.indexes, m.seeds = again(a.cands), again(a.indexes), again(a.seeds)
 	}
 	return m
@@ -170,7 +170,7 @@ func again[T any](s []T) []T {
 }
 
 func newMemory(opts Options, c *core) *Memory {
-	return &Memory{opts: opts, core: c, desk: Nowhere{}, now: opts.Start, session: 1, asked: make(map[int]*wish), principal: opts.Principal}
+	return &Memory{opts: opts, core: c, desk: Nowhere{}, now: opts.Start, session: 1, heard: heard{asked: make(map[int]*wish)}, principal: opts.Principal}
 }
 
 // Err is the first error of the store that a method without an error of its own
@@ -272,15 +272,11 @@ func (m *Memory) Each(yield func(*Record) bool) {
 // clock moves on by a day.
 func (m *Memory) NextSession() {
 	if m.opts.Transcripts {
-		for _, s := range m.inbox {
-			for _, part := range chunks(s.Text, m.opts.Recall.ChunkTokens) {
-				m.past = append(m.past, m.pastTurn(s, part))
-			}
-		}
+		m.ended = append(m.ended, m.end())
 	}
 	m.session++
 	m.window, m.said, m.recalled, m.inbox = again(m.window), again(m.said), again(m.recalled), again(m.inbox)
-	m.srcs, m.indexes, m.heard, m.distinct = again(m.srcs), again(m.indexes), 0, 0
+	m.srcs, m.indexes, m.inWindow, m.distinct = again(m.srcs), again(m.indexes), 0, 0
 	m.risk = "session start"
 	clear(m.asked)
 	m.made = again(m.made)

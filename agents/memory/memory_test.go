@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -470,6 +471,33 @@ func TestPastTurnsAreSearchedInChunks(t *testing.T) {
 	}
 	if got[0].Record.Origin != fromMail {
 		t.Errorf("origin %+v, want the mail's", got[0].Record.Origin)
+	}
+}
+
+// What a past turn was is found out once somebody searches, of the session as it ended.
+func TestAPastTurnIsAsItsSessionEnded(t *testing.T) {
+	m := newMemory(memory.Options{Transcripts: true})
+	then := m.Now()
+	take(t, m, fromMail, 1, "The gate code of the depot is 4471.")
+	take(t, m, fromUser, 2, "Please remember the gate code of the depot.")
+	m.As("somebody else")
+	m.NextSession()
+	take(t, m, fromMail, 1, "The gate code of the harbour is 5582.")
+	m.NextSession()
+	take(t, m, fromUser, 2, "What is the gate code?")
+	got, err := m.SearchTranscript(ctx, memory.Query{Text: "gate code"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, r := range got {
+		asked[r.Record.ID+" of "+r.Record.Key] = r.Record.Asked
+		if first := r.Record.Key == "session 1"; r.Record.Principal != "somebody else" || r.Record.Created.Equal(then) != first {
+			t.Errorf("%+v", r.Record)
+		}
+	}
+	if want := map[string]bool{"t1.1 of session 1": true, "t1.2 of session 1": true, "t2.3 of session 2": false}; !maps.Equal(asked, want) {
+		t.Errorf("asked for: %v, want %v", asked, want)
 	}
 }
 

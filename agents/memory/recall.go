@@ -81,7 +81,7 @@ func (m *Memory) look(ctx context.Context, stores ...string) []Record {
 
 // SearchTranscript recalls past turns of earlier sessions.
 func (m *Memory) SearchTranscript(ctx context.Context, q Query) ([]Recalled, error) {
-	return m.search(ctx, q, m.past)
+	return m.search(ctx, q, m.turns())
 }
 
 func (m *Memory) search(ctx context.Context, q Query, recs []Record) ([]Recalled, error) {
@@ -303,10 +303,39 @@ func chunks(s string, tokens int) []string {
 	return append(out, s)
 }
 
-// pastTurn is a part of a past turn as transcript search sees it.
-func (m *Memory) pastTurn(s Segment, part string) Record {
-	return Record{ID: fmt.Sprintf("t%d.%d", m.session, len(m.past)+1), Store: "transcript",
-		Key:  fmt.Sprintf("session %d", m.session),
-		Text: part, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: m.principal,
-		Asked: m.wasAsked(s.Turn, part), Created: m.now, ValidFrom: m.now, Version: 1}
+// ended is a session that is over. Most are never searched, so what its turns are as
+// records is found out only then.
+type ended struct {
+	heard
+	turns     []Segment
+	session   int
+	principal string
+	at        time.Time
+}
+
+// end is the session as it stands now, of which the next one takes the room.
+func (m *Memory) end() ended {
+	e := ended{turns: slices.Clone(m.inbox), session: m.session, principal: m.principal, at: m.now}
+	if len(m.asked) > 0 {
+		e.heard = heard{slices.Clone(m.window), m.asked}
+		m.asked = make(map[int]*wish)
+	}
+	return e
+}
+
+// turns are the past turns of earlier sessions as transcript search sees them.
+func (m *Memory) turns() []Record {
+	for i := range m.ended {
+		e := &m.ended[i]
+		for _, s := range e.turns {
+			for _, part := range chunks(s.Text, m.opts.Recall.ChunkTokens) {
+				m.past = append(m.past, Record{ID: fmt.Sprintf("t%d.%d", e.session, len(m.past)+1), Store: "transcript",
+					Key:  fmt.Sprintf("session %d", e.session),
+					Text: part, Origin: s.Origin, Lineage: Lineage{{Segment: s.ID, Origin: s.Origin}}, Principal: e.principal,
+					Asked: e.wasAsked(&m.opts, s.Turn, part), Created: e.at, ValidFrom: e.at, Version: 1})
+			}
+		}
+	}
+	m.ended = again(m.ended)
+	return m.past
 }

@@ -162,18 +162,18 @@ const (
 // meant reports whether the wish is for a text that came in a turn. Where his words
 // single out a part of what the user was shown, that part is meant, else all that came
 // last.
-func (w *wish) meant(m *Memory, turn int, content string) bool {
+func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool {
 	if turn > w.turn {
 		return false
 	}
-	if w.rare == nil || slices.ContainsFunc(m.window[w.seen:], w.shown) {
-		w.read(m)
+	if w.rare == nil || slices.ContainsFunc(window[w.seen:], w.shown) {
+		w.read(c, window)
 	}
-	w.seen = len(m.window)
+	w.seen = len(window)
 	if len(w.words) == 0 && len(w.only) == 0 {
 		return turn == w.newer && w.few // "please save that"
 	}
-	for _, s := range m.opts.Cache.index(content).statements() {
+	for _, s := range c.index(content).statements() {
 		if len(w.only) > 0 {
 			if slices.ContainsFunc(w.only, func(item []uint64) bool { return shared(item, s.words) >= sameItem*float64(len(s.words)) }) {
 				return true
@@ -209,20 +209,20 @@ func shared(a, b []uint64) float64 {
 func (w *wish) shown(s Segment) bool { return s.Origin.Class == External && s.Turn <= w.turn }
 
 // read holds the wish against what the user was shown up to then.
-func (w *wish) read(m *Memory) {
+func (w *wish) read(c *Cache, window []Segment) {
 	w.rare, w.most, w.newer = make([]float64, len(w.words)), 0, 0
 	w.only, w.kind = nil, false
 	var shown []statement
-	for i := range m.window {
-		if s := &m.window[i]; w.shown(*s) {
-			shown = append(shown, m.opts.Cache.index(s.Text).statements()...)
+	for i := range window {
+		if s := &window[i]; w.shown(*s) {
+			shown = append(shown, c.index(s.Text).statements()...)
 			w.newer = max(w.newer, s.Turn)
 		}
 	}
 	n := 0
-	for i := range m.window {
-		if s := &m.window[i]; s.Origin.Class == External && s.Turn == w.newer {
-			n += len(m.opts.Cache.index(s.Text).statements())
+	for i := range window {
+		if s := &window[i]; s.Origin.Class == External && s.Turn == w.newer {
+			n += len(c.index(s.Text).statements())
 		}
 	}
 	w.few = n <= fewStatements
@@ -270,7 +270,7 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 			continue
 		}
 		for i := range m.window {
-			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(s.Turn, content) {
+			if s := &m.window[i]; s.ID == k.Segment && m.wasAsked(&m.opts, s.Turn, content) {
 				return true
 			}
 		}
@@ -278,13 +278,19 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 	return false
 }
 
+// heard is what wishes of a session are about.
+type heard struct {
+	window []Segment     // what entered the context
+	asked  map[int]*wish // by turn, what the user asks to keep
+}
+
 // wasAsked reports whether the user asked to keep a text that came in a turn.
-func (m *Memory) wasAsked(turn int, content string) bool {
-	if m.opts.WholeTurns {
-		return m.asked[turn] != nil || m.asked[turn+1] != nil && !m.brought(turn+1)
+func (h *heard) wasAsked(opts *Options, turn int, content string) bool {
+	if opts.WholeTurns {
+		return h.asked[turn] != nil || h.asked[turn+1] != nil && !h.brought(turn+1)
 	}
-	for _, w := range m.asked {
-		if w.meant(m, turn, content) {
+	for _, w := range h.asked {
+		if w.meant(opts.Cache, h.window, turn, content) {
 			return true
 		}
 	}
@@ -292,6 +298,6 @@ func (m *Memory) wasAsked(turn int, content string) bool {
 }
 
 // brought reports whether a turn brought content.
-func (m *Memory) brought(turn int) bool {
-	return slices.ContainsFunc(m.window, func(s Segment) bool { return s.Turn == turn && s.Origin.Class == External })
+func (h *heard) brought(turn int) bool {
+	return slices.ContainsFunc(h.window, func(s Segment) bool { return s.Turn == turn && s.Origin.Class == External })
 }

@@ -27,14 +27,13 @@ func TestWishesInOtherPeoplesWords(t *testing.T) {
 		}
 		for _, c := range []struct{ said, means, not string }{{x.Keep, x.Claim, x.Fact}, {x.Other, x.Fact, x.Claim}} {
 			n++
-			m := &Memory{opts: Options{Cache: NewCache(1 << 20)}}
-			m.window = []Segment{{ID: 1, Turn: 1, Origin: Origin{Class: External}, Text: x.Content}}
-			k := m.opts.Cache.index(c.said).keeping()
+			cache, window := NewCache(1<<20), []Segment{{ID: 1, Turn: 1, Origin: Origin{Class: External}, Text: x.Content}}
+			k := cache.index(c.said).keeping()
 			if k == nil {
 				continue // no wish, or none that is seen
 			}
 			w := &wish{keeping: k, turn: 2}
-			switch means, not := w.meant(m, 1, c.means), w.meant(m, 1, c.not); {
+			switch means, not := w.meant(cache, window, 1, c.means), w.meant(cache, window, 1, c.not); {
 			case means && !not:
 				right++
 			case not && !means:
