@@ -57,15 +57,14 @@ func newIndex(s string) (*index, int) {
 	toks := text.AppendTokens(room.tokens[:0], s)
 	stems, others := room.stems[:0], room.others[:0]
 	for i := range toks {
-		if stem, other := room.stem(&toks[i]); other {
-			others = append(others, stem)
+		if w := room.stem(&toks[i]); w.other {
+			others = append(others, w.stem)
 		} else {
-			stems = append(stems, stem)
+			stems = append(stems, w.stem)
 		}
 	}
-	if cap(toks) <= 1<<12 { // one huge text should not be remembered
-		room.tokens, room.stems, room.others = toks, stems, others
-	}
+	room.keep(toks, stems)
+	room.others = others
 	ix.count = len(stems)
 	switch len(stems) {
 	case 0:
@@ -119,33 +118,46 @@ type room struct {
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// known is a short word whose stem was asked for lately.
+// keep has the next index take the place of the lists. A text that fills the window of a
+// profile is remembered, a huge one is not.
+func (r *room) keep(toks []text.Token, stems []uint64) {
+	if cap(toks) <= 1<<14 {
+		r.tokens, r.stems = toks, stems
+	}
+}
+
+// known is a short word that was asked for lately.
 type known struct {
 	letters [16]byte
 	length  uint8
 	kind    text.TokenKind
-	other   bool
-	stem    uint64
+	word
 }
 
-// stem returns the hash of a token's stem, and whether the token is no content word.
-func (r *room) stem(t *text.Token) (stem uint64, other bool) {
+// word is what an index has of a token.
+type word struct {
+	stem        uint64 // its hash
+	stop, other bool   // a stopword; no content word at all
+}
+
+func (r *room) stem(t *text.Token) word {
 	w := known{length: uint8(len(t.Text)), kind: t.Kind}
 	if len(t.Text) > len(w.letters) {
-		return stemOf(t)
+		return wordOf(t)
 	}
 	copy(w.letters[:], t.Text)
 	h := binary.LittleEndian.Uint64(w.letters[:8]) + 31*binary.LittleEndian.Uint64(w.letters[8:])
 	at := &r.words[h*0x9E3779B97F4A7C15>>54]
 	if at.letters != w.letters || at.length != w.length || at.kind != w.kind {
-		w.stem, w.other = stemOf(t)
+		w.word = wordOf(t)
 		*at = w
 	}
-	return at.stem, at.other
+	return at.word
 }
 
-func stemOf(t *text.Token) (stem uint64, other bool) {
-	return text.Hash(text.Stem(t.Text)), t.Kind == text.Word && (text.IsStopword(t.Text) || ownWord(t.Text))
+func wordOf(t *text.Token) word {
+	stop := text.IsStopword(t.Text)
+	return word{text.Hash(text.Stem(t.Text)), stop, t.Kind == text.Word && (stop || ownWord(t.Text))}
 }
 
 func (ix *index) hasPair(p uint64) bool {

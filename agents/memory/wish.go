@@ -3,9 +3,8 @@ package memory
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/memtox/memtox/internal/text"
 )
@@ -77,45 +76,58 @@ func byWord(w weighted, to uint64) int {
 
 // statement is a sentence of a content as wishes see it.
 type statement struct {
-	words  []uint64 // stems of its content words, sorted
+	text   string
+	words  []uint64 // stems of its content words, sorted, each once
 	number int      // of an item of a list
-	kinds  func() []text.ValueKind
+	values atomic.Uint32
 }
 
 // statements are the sentences of the text, read once.
 func (ix *index) statements() []statement {
 	ix.parts.Do(func() {
-		for _, s := range text.Sentences(ix.text) {
-			st := statement{number: numberBefore(ix.text[:s.Start]), kinds: sync.OnceValue(func() (out []text.ValueKind) {
-				for _, v := range text.Values(s.Text) {
-					out = append(out, v.Kind)
-				}
-				return out
-			})}
-			for _, t := range text.Tokens(s.Text) {
-				if !text.IsStopword(t.Text) {
-					st.words = append(st.words, text.Hash(text.Stem(t.Text)))
+		room := rooms.Get().(*room)
+		defer rooms.Put(room)
+		sentences, words := text.Sentences(ix.text), room.stems[:0]
+		ix.said = make([]statement, len(sentences))
+		for i := range sentences {
+			s, st, from := &sentences[i], &ix.said[i], len(words)
+			st.text, st.number = s.Text, numberBefore(ix.text[:s.Start])
+			toks := text.AppendTokens(room.tokens[:0], s.Text)
+			for j := range toks {
+				if w := room.stem(&toks[j]); !w.stop {
+					words = append(words, w.stem)
 				}
 			}
-			slices.Sort(st.words)
-			st.words = slices.Compact(st.words)
-			ix.said = append(ix.said, st)
+			room.keep(toks, words)
+			slices.Sort(words[from:])
+			st.words = slices.Compact(words[from:])
+			words = words[:from+len(st.words)]
+		}
+		words = slices.Clone(words)
+		for i := range ix.said {
+			n := len(ix.said[i].words)
+			ix.said[i].words, words = words[:n:n], words[n:]
 		}
 	})
 	return ix.said
 }
 
-// decides reports whether the statement has a value of a kind that decides where
-// something goes or what is run.
-func (s *statement) decides() bool {
-	return slices.ContainsFunc(s.kinds(), func(k text.ValueKind) bool {
-		switch k {
-		case text.Account, text.Email, text.Phone, text.URL, text.Host, text.Path, text.Command:
-			return true
+// kinds has the bit of each kind of value in the statement. Bit 0, which is none's, says
+// that they have been looked for.
+func (s *statement) kinds() uint32 {
+	k := s.values.Load()
+	if k == 0 {
+		k = 1
+		for _, v := range text.Values(s.text) {
+			k |= 1 << v.Kind
 		}
-		return false
-	})
+		s.values.Store(k)
+	}
+	return k
 }
+
+// deciding are the kinds of value that decide where something goes or what is run.
+const deciding = 1<<text.Account | 1<<text.Email | 1<<text.Phone | 1<<text.URL | 1<<text.Host | 1<<text.Path | 1<<text.Command
 
 // numberBefore is the number of an item that begins behind it, 0 for none.
 func numberBefore(s string) int {
@@ -127,7 +139,10 @@ func numberBefore(s string) int {
 	for from > 0 && len(s)-from < 2 && s[from-1] >= '0' && s[from-1] <= '9' {
 		from--
 	}
-	n, _ := strconv.Atoi(s[from:])
+	n := 0
+	for ; from < len(s); from++ {
+		n = 10*n + int(s[from]-'0')
+	}
 	return n
 }
 
@@ -173,7 +188,9 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 	if len(w.words) == 0 && len(w.only) == 0 {
 		return turn == w.newer && w.few // "please save that"
 	}
-	for _, s := range c.index(content).statements() {
+	said := c.index(content).statements()
+	for i := range said {
+		s := &said[i]
 		if len(w.only) > 0 {
 			if slices.ContainsFunc(w.only, func(item []uint64) bool { return shared(item, s.words) >= sameItem*float64(len(s.words)) }) {
 				return true
@@ -181,9 +198,9 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 			continue
 		}
 		least := share
-		x, kind := w.weigh(&s)
+		x, kind := w.weigh(s)
 		if w.kind && !kind {
-			if least = shareOfOther; s.decides() {
+			if least = shareOfOther; s.kinds()&deciding != 0 {
 				continue // he wants to know when, and this says where the money goes
 			}
 		}
@@ -212,10 +229,13 @@ func (w *wish) shown(s Segment) bool { return s.Origin.Class == External && s.Tu
 func (w *wish) read(c *Cache, window []Segment) {
 	w.rare, w.most, w.newer = make([]float64, len(w.words)), 0, 0
 	w.only, w.kind = nil, false
-	var shown []statement
+	var shown []*statement
 	for i := range window {
 		if s := &window[i]; w.shown(*s) {
-			shown = append(shown, c.index(s.Text).statements()...)
+			said := c.index(s.Text).statements()
+			for j := range said {
+				shown = append(shown, &said[j])
+			}
 			w.newer = max(w.newer, s.Turn)
 		}
 	}
@@ -236,7 +256,7 @@ func (w *wish) read(c *Cache, window []Segment) {
 		w.rare[i] = math.Log(1 + float64(len(shown))/float64(max(1, n)))
 	}
 	for i := range shown {
-		if x, kind := w.weigh(&shown[i]); x > w.most {
+		if x, kind := w.weigh(shown[i]); x > w.most {
 			w.most, w.kind = x, kind
 		}
 		if n := shown[i].number; n > 0 && slices.Contains(w.items, n) {
@@ -255,8 +275,10 @@ func (w *wish) weigh(s *statement) (float64, bool) {
 		}
 	}
 	if w.kinds != noKinds {
-		for _, k := range s.kinds() {
-			kind = max(kind, w.kinds[k])
+		for k, has := range w.kinds {
+			if has > kind && s.kinds()&(1<<k) != 0 {
+				kind = has
+			}
 		}
 	}
 	return sum + kind, kind > 0
