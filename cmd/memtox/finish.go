@@ -132,11 +132,12 @@ func newSituations(env *Env, c *cobra.Command) action {
 				Defense    string             `json:"defense"`
 				Model      string             `json:"model"`
 				Situations []summary.Situated `json:"situations"`
+				Vias       []summary.Slice    `json:"vias,omitempty"`
 				Mixed      *summary.Mixed     `json:"mixed,omitempty"`
 			}
 			var arms []arm
 			for _, a := range s.Arms {
-				arms = append(arms, arm{r.Run().Named(a.Agent), a.Defense, a.Model, a.Situations, a.Mixed})
+				arms = append(arms, arm{r.Run().Named(a.Agent), a.Defense, a.Model, a.Situations, a.Vias, a.Mixed})
 			}
 			return render.Write(env.Stdout, *format, arms, func(p *render.Paper) error {
 				for i := range tables {
