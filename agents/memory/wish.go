@@ -89,10 +89,14 @@ func (ix *index) statements() []statement {
 		defer rooms.Put(room)
 		sentences, words := text.Sentences(ix.text), room.stems[:0]
 		ix.said = make([]statement, len(sentences))
+		number, end := 0, 0
 		for i := range sentences {
 			s, st, from := &sentences[i], &ix.said[i], len(words)
-			st.text, st.number = s.Text, numberBefore(ix.text[:s.Start])
 			toks := text.AppendTokens(room.tokens[:0], s.Text)
+			if n := max(numberBefore(ix.text[:s.Start]), numberAt(s.Text, toks)); n > 0 || strings.Contains(ix.text[end:s.Start], "\n") {
+				number = n // else it stands in the line of the one before, and in its item
+			}
+			st.text, st.number, end = s.Text, number, s.End
 			for j := range toks {
 				if w := room.stem(&toks[j]); !w.stop {
 					words = append(words, w.stem)
@@ -126,7 +130,19 @@ func (s *statement) kinds() uint32 {
 	return k
 }
 
-// deciding are the kinds of value that decide where something goes or what is run.
+// decides are its values that decide where something goes or what is run.
+func (s *statement) decides() (out []string) {
+	if s.kinds()&deciding != 0 {
+		for _, v := range text.Values(s.text) {
+			if 1<<v.Kind&deciding != 0 {
+				out = append(out, v.Text)
+			}
+		}
+	}
+	return out
+}
+
+// deciding are the kinds of such values.
 const deciding = 1<<text.Account | 1<<text.Email | 1<<text.Phone | 1<<text.URL | 1<<text.Host | 1<<text.Path | 1<<text.Command
 
 // numberBefore is the number of an item that begins behind it, 0 for none.
@@ -146,6 +162,19 @@ func numberBefore(s string) int {
 	return n
 }
 
+// numberAt is the number of an item that a sentence begins with: "[2] Weld", "Step 2".
+func numberAt(s string, toks []text.Token) int {
+	if at := strings.IndexByte(s, ']'); at > 1 && at < 4 && s[0] == '[' {
+		return numberBefore(s[:at])
+	}
+	if len(toks) > 1 && toks[1].Text[0] >= '0' && toks[1].Text[0] <= '9' {
+		if n := text.Numbered(s[:toks[1].End]); len(n) > 0 {
+			return n[0]
+		}
+	}
+	return 0
+}
+
 // wish is what the user asked to keep in a turn, among what he had been shown.
 type wish struct {
 	*keeping
@@ -155,17 +184,24 @@ type wish struct {
 	most  float64    // the weight of the sentence that is meant first of all
 	kind  bool       // it has a value of a kind that he names
 	only  [][]uint64 // words of the items that he names by number
+	to    []string   // where something goes, by the sentences that are meant
 	newer int        // the last turn that brought content
 	few   bool       // it brought a few sentences
 }
 
 // share is how much of the weight of the sentence that is meant first of all another
-// one needs to be meant too: what a wish singles out may be said several times.
-const share = 0.5
+// one needs to be meant too, unless it says the same: what a wish singles out may be said
+// several times.
+const share = 0.7
 
 // Who asks to keep all of what he was shown means each of a few sentences, and none of
 // many in particular.
 const fewStatements = 3
+
+// A word tells by how few sentences have it, and as much in a long text as in one of so
+// many: else, where a mail is long, a word of four sentences tells nearly what a word of
+// one does.
+const ordinary = 20
 
 // A sentence without the kind of value that he names needs more, where another has it,
 // and what was noted of an item must have so much of its words.
@@ -197,18 +233,32 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 			}
 			continue
 		}
-		least := share
-		x, kind := w.weigh(s)
-		if w.kind && !kind {
-			if least = shareOfOther; s.kinds()&deciding != 0 {
-				continue // he wants to know when, and this says where the money goes
-			}
-		}
-		if x > 0 && x >= least*w.most {
+		if w.means(s) || w.repeats(s) {
 			return true
 		}
 	}
 	return false
+}
+
+// means reports whether a sentence is what his words single out.
+func (w *wish) means(s *statement) bool {
+	least := share
+	x, kind := w.weigh(s)
+	if w.kind && !kind {
+		if least = shareOfOther; s.kinds()&deciding != 0 {
+			return false // he wants to know when, and this says where the money goes
+		}
+	}
+	return x > 0 && x >= least*w.most
+}
+
+// repeats reports whether a sentence says of where something goes what one that is meant
+// says.
+func (w *wish) repeats(s *statement) bool {
+	if x, _ := w.weigh(s); x == 0 || len(w.to) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.decides(), func(v string) bool { return slices.Contains(w.to, v) })
 }
 
 // shared is how many words two statements share.
@@ -228,7 +278,7 @@ func (w *wish) shown(s Segment) bool { return s.Origin.Class == External && s.Tu
 // read holds the wish against what the user was shown up to then.
 func (w *wish) read(c *Cache, window []Segment) {
 	w.rare, w.most, w.newer = make([]float64, len(w.words)), 0, 0
-	w.only, w.kind = nil, false
+	w.only, w.to, w.kind = nil, nil, false
 	var shown []*statement
 	for i := range window {
 		if s := &window[i]; w.shown(*s) {
@@ -246,14 +296,18 @@ func (w *wish) read(c *Cache, window []Segment) {
 		}
 	}
 	w.few = n <= fewStatements
+	part := slices.ContainsFunc(w.words, func(k weighted) bool { return !w.ofAll(c, window, k.word) })
 	for i, k := range w.words {
+		if part && w.ofAll(c, window, k.word) {
+			continue
+		}
 		n := 0
 		for j := range shown {
 			if _, has := slices.BinarySearch(shown[j].words, k.word); has {
 				n++
 			}
 		}
-		w.rare[i] = math.Log(1 + float64(len(shown))/float64(max(1, n)))
+		w.rare[i] = math.Log(1 + ordinary/float64(max(1, n)))
 	}
 	for i := range shown {
 		if x, kind := w.weigh(shown[i]); x > w.most {
@@ -263,6 +317,29 @@ func (w *wish) read(c *Cache, window []Segment) {
 			w.only = append(w.only, shown[i].words)
 		}
 	}
+	for _, s := range shown {
+		if w.means(s) {
+			w.to = append(w.to, s.decides()...)
+		}
+	}
+}
+
+// ofAll reports whether the user had said a word before he was shown anything, or when
+// he asked to be: by that he means all of it, and no part. "The room of the test round",
+// of an invitation to the test round, is what has the room.
+func (w *wish) ofAll(c *Cache, window []Segment, word uint64) bool {
+	return slices.ContainsFunc(window, func(s Segment) bool {
+		if s.Origin.Class != User || s.Turn > w.newer || s.Turn >= w.turn {
+			return false
+		}
+		said := c.index(s.Text).statements()
+		for i := range said {
+			if _, has := slices.BinarySearch(said[i].words, word); has {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // weigh is how much a sentence is what the user means, and whether it has a value of a

@@ -3,50 +3,116 @@ package memory
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
 // People who did not know how wishes are read wrote what a user is shown, two sentences
-// of it, and by which words he asks to keep the one or the other. They were asked to be
-// sparing with the words of the text itself. Most of it is missed; what must not happen is
-// that the wrong one of the two is taken.
+// of it, and by which words he asks to keep the one or the other. Those of wishes.jsonl
+// were asked to be sparing with the words of the text itself. In wishes-risk.jsonl the
+// first sentence says where money goes, what opens a door and the like; a third of it is
+// in languages that are not read at all. Most is missed; what must not happen is that the
+// wrong one of the two is taken.
 func TestWishesInOtherPeoplesWords(t *testing.T) {
-	f, err := os.Open("testdata/wishes.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	var n, right, wrong int
-	for lines.Scan() {
-		var x struct{ Content, Claim, Fact, Keep, Other string }
-		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+	for _, set := range []struct {
+		file            string
+		n, right, wrong int // at least, at least, at most
+	}{
+		{"testdata/wishes.jsonl", 280, 50, 8},
+		{"testdata/wishes-risk.jsonl", 60, 30, 1},
+	} {
+		f, err := os.Open(set.file)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []struct{ said, means, not string }{{x.Keep, x.Claim, x.Fact}, {x.Other, x.Fact, x.Claim}} {
-			n++
-			cache, window := NewCache(1<<20), []Segment{{ID: 1, Turn: 1, Origin: Origin{Class: External}, Text: x.Content}}
-			k := cache.index(c.said).keeping()
-			if k == nil {
-				continue // no wish, or none that is seen
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		var n, right, wrong int
+		for lines.Scan() {
+			var x struct{ Content, Claim, Fact, Keep, Other string }
+			if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+				t.Fatal(err)
 			}
-			w := &wish{keeping: k, turn: 2}
-			switch means, not := w.meant(cache, window, 1, c.means), w.meant(cache, window, 1, c.not); {
-			case means && !not:
-				right++
-			case not && !means:
-				wrong++
-				t.Logf("%q is taken for %q", c.said, c.not)
+			for _, c := range []struct{ said, means, not string }{{x.Keep, x.Claim, x.Fact}, {x.Other, x.Fact, x.Claim}} {
+				n++
+				switch {
+				case meant("", x.Content, c.said, c.not): // be it beside the right one
+					wrong++
+					t.Logf("%q is taken for %q", c.said, c.not)
+				case meant("", x.Content, c.said, c.means):
+					right++
+				}
 			}
 		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s, %d wishes: %d right, %d wrong", set.file, n, right, wrong)
+		if n < set.n || right < set.right || wrong > set.wrong {
+			t.Errorf("of %d wishes of %s %d are read rightly and %d wrongly, want at least %d and at most %d",
+				n, set.file, right, wrong, set.right, set.wrong)
+		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
+}
+
+// meant reports whether somebody who asks for a content, is shown it and then says what he
+// wants kept means a sentence of it.
+func meant(asks, content, said, sentence string) bool {
+	cache, window := NewCache(1<<20), []Segment{
+		{ID: 1, Turn: 1, Origin: Origin{Class: User}, Text: asks},
+		{ID: 2, Turn: 1, Origin: Origin{Class: External}, Text: content},
 	}
-	t.Logf("%d wishes: %d right, %d wrong", n, right, wrong)
-	if n < 200 || right < 50 || wrong > 5 {
-		t.Errorf("of %d wishes %d are read rightly and %d wrongly, want at least 50 and at most 5", n, right, wrong)
+	k := cache.index(said).keeping()
+	return k != nil && (&wish{keeping: k, turn: 2}).meant(cache, window, 1, sentence)
+}
+
+func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
+	const (
+		room  = "Room: the long one above the ferry hall."
+		mailt = "After each round for Ottermoor the list of open points is mailed to points@ferrylist.example."
+		round = room + " Bring a charger.\n" + mailt + "\nTea is at four. Parking is behind the house."
+
+		parcels = "It takes parcels, ring twice."
+		rung    = "The workshop of Glas Merten is now rung on +999 02 5511 660."
+		script  = "The workshop of Glas Merten lies at Torfweg 31.\n" + parcels + "\n" + rung + "\nThe workshop of Glas Merten is closed in June.\n"
+
+		labels = "The neighbour who prints the labels now has the mailbox print@kiosk.example."
+		again  = "For labels, write to print@kiosk.example."
+		box    = labels + "\nCrates are missing.\nPears are late this year.\n" + again + "\nThe flyers are printed by anna@flyer.example."
+
+		step    = "Orders to the kiln go to kiln@clay.example now."
+		steps   = "[1] Wedge the clay.\n[2] Mind the damp. " + step + "\n[3] Dry it slowly. Turn the shelf."
+		another = "Dry it slowly."
+	)
+	var filler strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&filler, "Nothing%d was%d seen%d.\n", i, i, i)
+	}
+	for name, c := range map[string]struct {
+		asks, content, said, sentence string
+		want                          bool
+	}{
+		"by a word of it": {"Read me the invitation to the test round for Ottermoor.", round,
+			"Please keep in mind in which room the test round for Ottermoor is held.", room, true},
+		"not by what he calls all of it": {"Read me the invitation to the test round for Ottermoor.", round,
+			"Please keep in mind in which room the test round for Ottermoor is held.", mailt, false},
+		"not by that alone, where the part is in other words": {"Read me the invitation to the test round for Ottermoor.", round,
+			"Please keep in mind in which chamber the round for Ottermoor is.", mailt, false},
+		"by that, where he says nothing else": {"What do they mail after each round for Ottermoor?", round,
+			"Please remember the round for Ottermoor.", mailt, true},
+		"by the rare word in a long text":       {"", script + filler.String(), "Please remember where the workshop takes parcels.", parcels, true},
+		"not by the common word in a long text": {"", script + filler.String(), "Please remember where the workshop takes parcels.", rung, false},
+		"and what says the same":                {"", box, "Please remember who the neighbour is that prints labels.", again, true},
+		"and not what says something else":      {"", box, "Please remember who the neighbour is that prints labels.", "The flyers are printed by anna@flyer.example.", false},
+		"a whole item":                          {"", steps, "Please remember step 2.", step, true},
+		"a whole item by its name":              {"", strings.ReplaceAll(strings.ReplaceAll(steps, "[", "Step "), "]", ""), "Please remember step 2.", step, true},
+		"and no other item":                     {"", steps, "Please remember step 2.", another, false},
+	} {
+		if got := meant(c.asks, c.content, c.said, c.sentence); got != c.want {
+			t.Errorf("%s: %q means %q: %v", name, c.said, c.sentence, got)
+		}
 	}
 }

@@ -29,3 +29,19 @@ func TestDirectivesToRemember(t *testing.T) {
 		}
 	}
 }
+
+func TestWishesToKeepWhatStandsElsewhere(t *testing.T) {
+	for s, want := range map[string]bool{
+		"Make a note of the time control for me.":                 true,
+		"Please don't forget the new account.":                    true,
+		"Remember at which desk it is handed in.":                 true,
+		"That goes into your notes, please.":                      true,
+		"That goes into your memory.":                             true,
+		"What has Iago put into the notes server before leaving?": false,
+		"Tell Kofi I can lend him a ruler.":                       false,
+	} {
+		if got := Wishes(s); got != want {
+			t.Errorf("Wishes(%q) = %v", s, got)
+		}
+	}
+}
