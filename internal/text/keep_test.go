@@ -36,6 +36,7 @@ func TestWishesToKeepWhatStandsElsewhere(t *testing.T) {
 		"Please don't forget the new account.":                    true,
 		"Remember at which desk it is handed in.":                 true,
 		"That goes into your notes, please.":                      true,
+		"Keep in mind until when we have the keys.":               true,
 		"That goes into your memory.":                             true,
 		"What has Iago put into the notes server before leaving?": false,
 		"Tell Kofi I can lend him a ruler.":                       false,

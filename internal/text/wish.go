@@ -38,8 +38,8 @@ func Wishes(said string) bool {
 	}
 	pointed := false // at something, before the verb
 	for i, t := range toks {
-		if i > 1 && w.Place[t.Text] && (w.Goes[toks[i-1].Text] || w.Goes[toks[i-2].Text] && w.Whose[toks[i-1].Text]) &&
-			(i+1 == len(toks) || w.Between[toks[i+1].Text] || breaks(said[t.End:toks[i+1].Start])) {
+		if i > 1 && w.Place[t.Text] && (w.Goes[toks[i-1].Text] || w.Goes[toks[i-2].Text] && w.Whose[toks[i-1].Text] &&
+			(i+1 == len(toks) || w.Between[toks[i+1].Text] || breaks(said[t.End:toks[i+1].Start]))) {
 			return true // "that goes into your memory", not "into the notes server"
 		}
 		word, _, _ := strings.Cut(strings.ReplaceAll(t.Text, "’", "'"), "'")
