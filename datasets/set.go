@@ -193,6 +193,9 @@ func (s *Set) readLines(ctx context.Context, r io.Reader) error {
 			if n == 1 {
 				line = bytes.TrimPrefix(line, []byte("\uFEFF"))
 			}
+			if b == nil {
+				b = make([]byte, 0, chunkSize+chunkSize/4)
+			}
 			if b = append(append(b, line...), '\n'); len(b) > chunkSize {
 				if !yield(stringOf(b), nil) {
 					return

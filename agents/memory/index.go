@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -20,9 +21,7 @@ func (c *Cache) index(s string) *index { return c.memo.Get(s, newIndex) }
 type index struct {
 	spans []uint64 // content spans in order, each once: pairs of neighbouring content words, or the one word
 	pairs []uint64 // spans, sorted
-	words []uint64 // content words, sorted, each once
-	other []uint64 // all other words, sorted, each once
-	stems []term   // for BM25: content words with their counts, sorted
+	stems []term   // content words with their counts, sorted
 	count int      // content words in all
 
 	text  string
@@ -55,16 +54,13 @@ func newIndex(s string) (*index, int) {
 	room := rooms.Get().(*room)
 	defer rooms.Put(room)
 	toks := text.AppendTokens(room.tokens[:0], s)
-	stems, others := room.stems[:0], room.others[:0]
+	stems := room.stems[:0]
 	for i := range toks {
-		if w := room.stem(&toks[i]); w.other {
-			others = append(others, w.stem)
-		} else {
+		if w := room.stem(&toks[i]); !w.other {
 			stems = append(stems, w.stem)
 		}
 	}
 	room.keep(toks, stems)
-	room.others = others
 	ix.count = len(stems)
 	switch len(stems) {
 	case 0:
@@ -79,8 +75,6 @@ func newIndex(s string) (*index, int) {
 	ix.pairs = slices.Clone(ix.spans)
 	slices.Sort(ix.pairs)
 	ix.pairs = slices.Compact(ix.pairs)
-	slices.Sort(others)
-	ix.other = slices.Clone(slices.Compact(others))
 	slices.Sort(stems)
 	distinct := 0
 	for i, w := range stems {
@@ -88,16 +82,15 @@ func newIndex(s string) (*index, int) {
 			distinct++
 		}
 	}
-	ix.stems, ix.words = make([]term, 0, distinct), make([]uint64, 0, distinct)
+	ix.stems = make([]term, 0, distinct)
 	for i, w := range stems {
 		if i > 0 && w == stems[i-1] {
 			ix.stems[len(ix.stems)-1].n++
 			continue
 		}
 		ix.stems = append(ix.stems, term{w, 1})
-		ix.words = append(ix.words, w)
 	}
-	return ix, 8*(2*len(ix.spans)+3*len(ix.words)+len(ix.other)) + 4*text.HashDim + 200
+	return ix, 8*(2*len(ix.spans)+2*len(ix.stems)) + 4*text.HashDim + 200
 }
 
 // vector embeds the text, once.
@@ -111,9 +104,9 @@ func (ix *index) vector() []float32 {
 
 // room is what making an index takes, for the next one.
 type room struct {
-	tokens        []text.Token
-	stems, others []uint64
-	words         [1 << 10]known
+	tokens []text.Token
+	stems  []uint64
+	words  [1 << 10]known
 }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
@@ -166,8 +159,16 @@ func (ix *index) hasPair(p uint64) bool {
 }
 
 func (ix *index) hasWord(w uint64) bool {
-	_, ok := slices.BinarySearch(ix.words, w)
-	return ok
+	return ix.times(w) > 0
+}
+
+// times is how often the text has a content word.
+func (ix *index) times(w uint64) int32 {
+	i, ok := slices.BinarySearchFunc(ix.stems, w, func(t term, w uint64) int { return cmp.Compare(t.word, w) })
+	if !ok {
+		return 0
+	}
+	return ix.stems[i].n
 }
 
 func pair(a, b uint64) uint64 { return (a*0x9E3779B97F4A7C15 + b) * 0xD6E8FEB86659FD93 }

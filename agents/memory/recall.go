@@ -256,10 +256,7 @@ func bm25(q *index, docs []*index, total int) []float64 {
 	for _, t := range q.stems {
 		df := 0
 		for i, d := range docs {
-			tf[i] = 0
-			if j, ok := slices.BinarySearchFunc(d.stems, t.word,
-				func(a term, w uint64) int { return cmp.Compare(a.word, w) }); ok {
-				tf[i] = d.stems[j].n
+			if tf[i] = d.times(t.word); tf[i] > 0 {
 				df++
 			}
 		}

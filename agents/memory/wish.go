@@ -12,9 +12,10 @@ import (
 // keeping is what somebody asks to keep by his words: the words that single a part
 // out of what he was shown, and the kinds of value, each with its weight.
 type keeping struct {
-	words []weighted // sorted
-	kinds [text.Kinds]float64
-	items []int // of a list, by number
+	words   []weighted // sorted
+	kinds   [text.Kinds]float64
+	dearest float64 // of kinds
+	items   []int   // of a list, by number
 }
 
 type weighted struct {
@@ -28,8 +29,6 @@ const (
 	besideWeight = 0.6
 	kindWeight   = 1.5
 )
-
-var noKinds [text.Kinds]float64
 
 // keeping reads the text as what the user says, once.
 func (ix *index) keeping() *keeping {
@@ -51,6 +50,7 @@ func (ix *index) keeping() *keeping {
 				k.kinds[kind] = max(k.kinds[kind], kindWeight*weight)
 			}
 		}
+		k.dearest = slices.Max(k.kinds[:])
 		ix.keeps = k
 	})
 	return ix.keeps
@@ -243,7 +243,7 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 // means reports whether a sentence is what his words single out.
 func (w *wish) means(s *statement) bool {
 	least := share
-	x, kind := w.weigh(s)
+	x, kind := w.weigh(s, share*w.most)
 	if w.kind && !kind {
 		if least = shareOfOther; s.kinds()&deciding != 0 {
 			return false // he wants to know when, and this says where the money goes
@@ -255,7 +255,10 @@ func (w *wish) means(s *statement) bool {
 // repeats reports whether a sentence says of where something goes what one that is meant
 // says.
 func (w *wish) repeats(s *statement) bool {
-	if x, _ := w.weigh(s); x == 0 || len(w.to) == 0 {
+	if len(w.to) == 0 {
+		return false
+	}
+	if x, _ := w.weigh(s, 0); x == 0 {
 		return false
 	}
 	return slices.ContainsFunc(s.decides(), func(v string) bool { return slices.Contains(w.to, v) })
@@ -309,8 +312,13 @@ func (w *wish) read(c *Cache, window []Segment) {
 		}
 		w.rare[i] = math.Log(1 + ordinary/float64(max(1, n)))
 	}
+	words := 0.
+	for _, s := range shown {
+		x, _ := w.weigh(s, math.Inf(1))
+		words = max(words, x)
+	}
 	for i := range shown {
-		if x, kind := w.weigh(shown[i]); x > w.most {
+		if x, kind := w.weigh(shown[i], words); x > w.most {
 			w.most, w.kind = x, kind
 		}
 		if n := shown[i].number; n > 0 && slices.Contains(w.items, n) {
@@ -343,15 +351,15 @@ func (w *wish) ofAll(c *Cache, window []Segment, word uint64) bool {
 }
 
 // weigh is how much a sentence is what the user means, and whether it has a value of a
-// kind that he names.
-func (w *wish) weigh(s *statement) (float64, bool) {
+// kind that he names. In one that cannot come to least with a value, none is looked for.
+func (w *wish) weigh(s *statement, least float64) (float64, bool) {
 	sum, kind := 0., 0.
 	for i, k := range w.words {
 		if _, has := slices.BinarySearch(s.words, k.word); has {
 			sum += k.weight * w.rare[i]
 		}
 	}
-	if w.kinds != noKinds {
+	if w.dearest > 0 && sum+w.dearest >= least {
 		for k, has := range w.kinds {
 			if has > kind && s.kinds()&(1<<k) != 0 {
 				kind = has

@@ -95,12 +95,13 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 		defer mu.Unlock()
 		figures.Add(e, sizes...)
 	}
+	defer bounded(env)()
 	x, err := harness.PrepareDetect(ctx, c, o, env.catalog(false, remote.Caps{}))
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	defer begin(env, x.Warnings)()
+	begin(env, x.Warnings)
 	started := env.Now()
 	record := x.Record(c.RunID(started), versionString(), started)
 	figures = summary.New(record, summary.Options{Gates: x.TextGates()})

@@ -117,12 +117,13 @@ func (f *runFlags) run(ctx context.Context, env *Env, resume bool, ablate string
 	if _, err := mixedOptions(env, c, 0); err != nil {
 		return err // before anything runs, and not when all has
 	}
+	defer bounded(env)()
 	x, err := harness.Prepare(ctx, c, env.catalog(resume, used))
 	if err != nil {
 		return err
 	}
 	defer x.Close()
-	defer begin(env, append(x.Warnings, env.doubts(c.Dataset, x.Plan.Set)...))()
+	begin(env, append(x.Warnings, env.doubts(c.Dataset, x.Plan.Set)...))
 	started := env.Now()
 	id := c.RunID(started)
 	if c.Out == "" {
@@ -245,27 +246,31 @@ func (e *Env) doubts(name string, set *datasets.Set) []string {
 		many(len(found.Problems)-n, "warning"), first.Error.Error(), inert.Shell(name))}
 }
 
-// begin tells what is to be known before a run, and bounds its memory until the returned
-// function is called.
-func begin(env *Env, warnings []string) (end func()) {
-	for _, w := range warnings {
-		env.say("%s", w)
-	}
+// bounded bounds the memory of a run until the returned function is called: it makes
+// much short-lived garbage beside a small live heap, and uses what room there is. Whoever
+// sets the collector's own variables decides alone.
+func bounded(env *Env) (end func()) {
 	if env.Getenv("GOGC") != "" || env.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	limit, percent := debug.SetMemoryLimit(memoryLimit()), debug.SetGCPercent(300)
+	limit, percent := debug.SetMemoryLimit(room), debug.SetGCPercent(300)
 	return func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }
 }
 
-// memoryLimit is from where on the collector works harder: a run makes much
-// short-lived garbage beside a small live heap, and uses what room there is. It leaves
-// twice the room that the loaded set takes, so that a large set does not keep the
-// collector busy.
-func memoryLimit() int64 {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	return max(190<<20, 2*int64(live[0].Value.Uint64())+64<<20)
+// room is from where on the collector works harder.
+const room = 190 << 20
+
+// begin tells what is to be known before a run whose set is loaded. A bounded run gets
+// twice the room that the set takes, so that a large one does not keep the collector busy.
+func begin(env *Env, warnings []string) {
+	for _, w := range warnings {
+		env.say("%s", w)
+	}
+	if debug.SetMemoryLimit(-1) == room {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(live)
+		debug.SetMemoryLimit(max(room, 2*int64(live[0].Value.Uint64())+64<<20))
+	}
 }
 
 // runTrials runs what the sink lacks: in this process, or by workers elsewhere.
