@@ -20,9 +20,16 @@ type Memo[T any] struct {
 // one; what was not used while the young one filled up is dropped.
 type shard[T any] struct {
 	mu         sync.Mutex
-	young, old map[string]T
+	young, old map[uint64]known[T]
 	bytes      int
 	_          [24]byte // keep neighbours off one cache line
+}
+
+// known is a text and its value under the text's hash: a long text is hashed once. Of
+// two texts with one hash the later takes the place.
+type known[T any] struct {
+	text  string
+	value T
 }
 
 // New returns a memo for texts of at most about maxBytes in all. The weight of a
@@ -30,7 +37,7 @@ type shard[T any] struct {
 func New[T any](maxBytes int) *Memo[T] {
 	m := &Memo[T]{seed: maphash.MakeSeed(), limit: max(maxBytes/shards/2, 1)}
 	for i := range m.shard {
-		m.shard[i].young = make(map[string]T)
+		m.shard[i].young = make(map[uint64]known[T])
 	}
 	return m
 }
@@ -47,32 +54,33 @@ func NewOfParts[T any](maxBytes int) *Memo[T] {
 // is what the value weighs in bytes. Two goroutines may build the same value at
 // once; build must be a pure function of s.
 func (m *Memo[T]) Get(s string, build func(string) (value T, size int)) T {
-	sh := &m.shard[maphash.String(m.seed, s)%shards]
+	h := maphash.String(m.seed, s)
+	sh := &m.shard[h%shards]
 	sh.mu.Lock()
-	v, ok := sh.young[s]
-	if !ok {
-		if v, ok = sh.old[s]; ok {
-			sh.add(s, v, len(s), m.limit)
+	k, ok := sh.young[h]
+	if !ok || k.text != s {
+		if k, ok = sh.old[h]; ok && k.text == s {
+			sh.add(h, k, len(s), m.limit)
 		}
 	}
 	sh.mu.Unlock()
-	if ok {
-		return v
+	if ok && k.text == s {
+		return k.value
 	}
 	if m.parts {
 		s = strings.Clone(s)
 	}
 	v, size := build(s)
 	sh.mu.Lock()
-	sh.add(s, v, len(s)+size, m.limit)
+	sh.add(h, known[T]{s, v}, len(s)+size, m.limit)
 	sh.mu.Unlock()
 	return v
 }
 
-func (sh *shard[T]) add(s string, v T, size, limit int) {
+func (sh *shard[T]) add(h uint64, k known[T], size, limit int) {
 	if sh.bytes+size > limit && len(sh.young) > 0 {
-		sh.old, sh.young, sh.bytes = sh.young, make(map[string]T), 0
+		sh.old, sh.young, sh.bytes = sh.young, make(map[uint64]known[T]), 0
 	}
-	sh.young[s] = v
+	sh.young[h] = k
 	sh.bytes += size
 }
