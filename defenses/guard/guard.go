@@ -127,12 +127,13 @@ type Guard struct {
 	secrets *finder
 	// conflicts finds at a write what a rule may want; nil where none does.
 	conflicts defenses.Defense
+	scanned   *scanned
 	fresh     *signed.Keyring // for views that name their memory
 }
 
 // New returns a guard.
 func New(o Options) (*Guard, error) {
-	g := &Guard{policy: o.Policy, opts: o, fresh: signed.Fresh()}
+	g := &Guard{policy: o.Policy, opts: o, scanned: newScanned(), fresh: signed.Fresh()}
 	var err error
 	if g.policy == nil {
 		if g.policy, err = Preset("standard"); err != nil {
@@ -169,7 +170,7 @@ func (g *Guard) Open(ctx context.Context, v memory.View) (memory.Gate, error) {
 	}
 	gt := &gate{policy: g.policy, hook: g.opts.Hook, reveal: g.opts.Reveal, secrets: g.secrets, view: v,
 		signer:  signer,
-		scanner: keyword.Scanner{Scope: g.policy.Scan}, trial: trial{policy: g.policy}}
+		scanner: keyword.Scanner{Scope: g.policy.Scan}, scanned: g.scanned, trial: trial{policy: g.policy}}
 	if g.conflicts != nil {
 		var err error
 		if gt.conflicts, err = g.conflicts.Open(ctx, readableView{v, signer}); err != nil {
@@ -197,6 +198,7 @@ type gate struct {
 	conflicts memory.Gate // nil where no rule wants it
 	signer    *signed.Signer
 	scanner   keyword.Scanner
+	scanned   *scanned
 	terms     provenance.Reader
 	trial     trial
 	agreed    map[string]bool
@@ -321,7 +323,7 @@ func (g *gate) judge(p memory.Proposal) error {
 func (g *gate) scanRead(r *memory.Record) (placeholder string) {
 	s := &g.subject
 	n := len(s.findings)
-	s.findings = g.scanKey(s.findings, r.Key)
+	s.findings = append(s.findings, remembered(g.scanned.keys, r.Key, func() []Finding { return g.scanKey(nil, r.Key) })...)
 	g.settle(n)
 	for i := range s.findings[n:] {
 		switch f := &s.findings[n+i]; {
@@ -337,7 +339,7 @@ func (g *gate) scanRead(r *memory.Record) (placeholder string) {
 	n = len(s.findings)
 	s.Record = *r
 	s.isSeen = false
-	s.findings = g.scan(s.findings, s.layers())
+	s.findings = append(s.findings, remembered(g.scanned.contents, r.Text, func() []Finding { return g.scan(nil, s.layers()) })...)
 	g.settle(n)
 	var ids []string
 	for i := range s.findings[n:] {

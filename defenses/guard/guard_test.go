@@ -177,3 +177,5 @@ func TestWhatAReplacedMemorySaidIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+func TestARecordIsReadAgainTheSame(t *testing.T) { defensetest.SameAgain(t, open(t)) }

@@ -54,6 +54,25 @@ func (g *gate) scanKey(out []Finding, key string) []Finding {
 	return out
 }
 
+// scanned is what was found in records that were recalled. They are read again and again,
+// by all trials of a run; a write is scanned each time.
+type scanned struct{ contents, keys *text.Memo[[]Finding] }
+
+func newScanned() *scanned {
+	return &scanned{text.New[[]Finding](4 << 20), text.New[[]Finding](1 << 20)}
+}
+
+// remembered is what a scan of a text finds, as far as that is remembered. Nobody may change it.
+func remembered(m *text.Memo[[]Finding], s string, scan func() []Finding) []Finding {
+	if len(s) > 16<<10 {
+		return scan()
+	}
+	return m.Get(s, func(string) ([]Finding, int) {
+		found := scan()
+		return found, 256 * len(found)
+	})
+}
+
 func threat(h *keyword.Hit) Finding {
 	f := Finding{On: InjectionCheck, Family: h.Threat.Family, Severity: High, Finding: h.Finding()}
 	switch h.Threat.Family {

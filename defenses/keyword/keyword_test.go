@@ -369,3 +369,7 @@ func scanned(content string, scope keyword.Scope) []string {
 	}
 	return ids
 }
+
+func TestARecordIsReadAgainTheSame(t *testing.T) {
+	defensetest.SameAgain(t, keyword.New(keyword.Strict))
+}
