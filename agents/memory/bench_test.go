@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/memtox/memtox/agents/memory"
@@ -38,5 +39,26 @@ func BenchmarkTrial(b *testing.B) {
 		if _, err := m.Search(ctx, memory.Query{Text: "billing contact"}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What a session costs in which the user asks to keep a part of a long page, and whose
+// turns could be searched.
+func BenchmarkAskedToKeep(b *testing.B) {
+	var page strings.Builder
+	for i := range 100 {
+		page.WriteString("Line " + strconv.Itoa(i) + " of the minutes tells what the garden club did with its tools that day.\n")
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		m := memory.New(memory.Options{Recall: memory.RecallSpec{BM25: 1, K: 5}, Transcripts: true, Stores: []memory.StoreSpec{
+			{Name: "memory", Title: "MEMORY.md", Kind: memory.Entries}}})
+		code := "The gate code of the depot is " + strconv.Itoa(i) + "."
+		m.Take(ctx, fromMail, 1, page.String()+code)
+		if _, err := m.Write(ctx, add(code)); err != nil {
+			b.Fatal(err)
+		}
+		m.Take(ctx, fromUser, 2, "Please remember the gate code of the depot.")
+		m.NextSession()
 	}
 }
