@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,8 +48,7 @@ func (s Surroundings) Home(product string) string {
 	return filepath.Join(data, "memtox", "agents", product)
 }
 
-// ErrAbsent says that a product was not found.
-var ErrAbsent = errors.New("it is not installed")
+var errAbsent = errors.New("it is not installed")
 
 // Find finds an installation and asks it for its version: in a folder or a program that is
 // named, else in memtox's own folder, else on PATH.
@@ -61,11 +59,11 @@ func (p *Product) Find(ctx context.Context, s Surroundings, named string) (*Inst
 		named = s.path(named)
 		st, err := os.Stat(named)
 		if err != nil {
-			return nil, fmt.Errorf("%w at %s: %w", ErrAbsent, named, err)
+			return nil, fmt.Errorf("%w at %s: %w", errAbsent, named, err)
 		}
 		if i.Program = named; st.IsDir() {
 			if i = p.in(named); i == nil {
-				return nil, fmt.Errorf("%w in %s: there is none of %s", ErrAbsent, named, strings.Join(p.Programs, ", "))
+				return nil, fmt.Errorf("%w in %s: there is none of %s", errAbsent, named, strings.Join(p.Programs, ", "))
 			}
 		}
 	case p.in(s.Home(p.Name)) != nil:
@@ -74,7 +72,7 @@ func (p *Product) Find(ctx context.Context, s Surroundings, named string) (*Inst
 		i.Program = s.onPath(p.Programs[len(p.Programs)-1])
 	}
 	if i.Program == "" {
-		return nil, fmt.Errorf("%w in %s, and no folder of PATH has the program %s", ErrAbsent, s.Home(p.Name),
+		return nil, fmt.Errorf("%w in %s, and no folder of PATH has the program %s", errAbsent, s.Home(p.Name),
 			p.Programs[len(p.Programs)-1])
 	}
 	said, err := p.Version.ask(ctx, i, i.Program)
@@ -228,6 +226,3 @@ func (i *Installation) path() string {
 	}
 	return strings.Join(append(dirs, "/usr/local/bin", "/usr/bin", "/bin"), string(filepath.ListSeparator))
 }
-
-// Absent reports whether an error says that nothing is there.
-func Absent(err error) bool { return errors.Is(err, ErrAbsent) || errors.Is(err, fs.ErrNotExist) }

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"slices"
 	"sync"
-	"unicode"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/text"
@@ -114,26 +113,4 @@ func Intents(s string) []Intent {
 		}
 	}
 	return out
-}
-
-// CallIntents reads the high-risk intents off a tool call: its tool's name and
-// the query behind it.
-func CallIntents(c memory.Call) []Intent {
-	return Intents(words(c.Tool) + ". " + c.Query.Text)
-}
-
-// words takes a tool's name apart: send_payment, deploy.service, sendPayment.
-func words(name string) string {
-	out := make([]rune, 0, len(name)+4)
-	lower := false
-	for _, r := range name {
-		if r == '_' || r == '.' || r == '-' || r == '/' || r == ':' || lower && unicode.IsUpper(r) {
-			out = append(out, ' ')
-		}
-		lower = unicode.IsLower(r)
-		if r != '_' {
-			out = append(out, r)
-		}
-	}
-	return string(out)
 }

@@ -44,14 +44,6 @@ func Shingles(s string, n int) []uint64 {
 	return slices.Compact(out)
 }
 
-// Containment is the share of a that is in b, 0 to 1; 0 for an empty a.
-func Containment(a, b []uint64) float64 {
-	if len(a) == 0 {
-		return 0
-	}
-	return float64(Shared(a, b)) / float64(len(a))
-}
-
 // Shared is how many members two sorted sets have in common.
 func Shared(a, b []uint64) int {
 	n := 0

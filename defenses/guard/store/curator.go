@@ -406,19 +406,6 @@ func Globs(patterns []string) func(key string) bool {
 	return func(key string) bool { return len(patterns) > 0 && expr.MatchString(key) }
 }
 
-// Pending lists the records that wait for a decision: staged and held, oldest
-// first. Each version says by whom and why it was deferred.
-func (c *Curator) Pending(ctx context.Context) ([]Version, error) {
-	var out []Version
-	for v, err := range c.store.Versions(ctx, Filter{States: []memory.State{memory.Staged, memory.Held}, Current: true}) {
-		if err != nil {
-			return nil, fmt.Errorf("listing what is pending: %w", err)
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
 // ErrDecided is what Approve and Reject return where a record is live or retired.
 var ErrDecided = errors.New("nothing waits for a decision")
 
