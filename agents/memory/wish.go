@@ -299,9 +299,10 @@ func (w *wish) read(c *Cache, window []Segment) {
 		}
 	}
 	w.few = n <= fewStatements
-	part := slices.ContainsFunc(w.words, func(k weighted) bool { return !w.ofAll(c, window, k.word) })
+	all := w.ofAll(c, window)
+	part := slices.ContainsFunc(w.words, func(k weighted) bool { return !all[k.word] })
 	for i, k := range w.words {
-		if part && w.ofAll(c, window, k.word) {
+		if part && all[k.word] {
 			continue
 		}
 		n := 0
@@ -332,22 +333,23 @@ func (w *wish) read(c *Cache, window []Segment) {
 	}
 }
 
-// ofAll reports whether the user had said a word before he was shown anything, or when
-// he asked to be: by that he means all of it, and no part. "The room of the test round",
-// of an invitation to the test round, is what has the room.
-func (w *wish) ofAll(c *Cache, window []Segment, word uint64) bool {
-	return slices.ContainsFunc(window, func(s Segment) bool {
+// ofAll are the words that the user had said before he was shown anything, or when he asked
+// to be: by those he means all of it, and no part. "The room of the test round", of an
+// invitation to the test round, is what has the room.
+func (w *wish) ofAll(c *Cache, window []Segment) map[uint64]bool {
+	all := map[uint64]bool{}
+	for _, s := range window {
 		if s.Origin.Class != User || s.Turn > w.newer || s.Turn >= w.turn {
-			return false
+			continue
 		}
 		said := c.index(s.Text).statements()
 		for i := range said {
-			if _, has := slices.BinarySearch(said[i].words, word); has {
-				return true
+			for _, word := range said[i].words {
+				all[word] = true
 			}
 		}
-		return false
-	})
+	}
+	return all
 }
 
 // weigh is how much a sentence is what the user means, and whether it has a value of a
