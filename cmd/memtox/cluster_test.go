@@ -152,7 +152,7 @@ func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			within(t, time.Minute, "the cluster has no leader", func() bool {
+			within(t, 3*time.Minute, "the cluster has no leader", func() bool {
 				_, err := js.AccountInfo(context.Background())
 				return err == nil
 			})
@@ -162,7 +162,7 @@ func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
 				c.spawn("worker", "--queue", cl.servers[2].ClientURL(), "--concurrency", "1"),
 			}
 			var rows *jetstream.StreamInfo
-			within(t, time.Minute, "no row came", func() bool {
+			within(t, 3*time.Minute, "no row came", func() bool {
 				s, err := js.Stream(context.Background(), "memtox-default-rows")
 				if err != nil {
 					return false
