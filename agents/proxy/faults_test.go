@@ -63,7 +63,7 @@ func underFaults(t *testing.T, client string, f proxy.Faults, asked []model.Requ
 	s, base := start(t, proxy.Options{Faults: f, Seed: 11, RetryAfter: -1})
 	patience := time.Minute // what a busy machine answers late must not count as a fault
 	if f[proxy.Hang] > 0 {
-		patience = 4 * time.Second
+		patience = 2 * time.Second
 	}
 	m := clients(t, base, "reference", remote.Options{InFlight: 32, Attempts: 12, Backoff: time.Millisecond,
 		Timeout: patience}, model.Settings{})[client]
