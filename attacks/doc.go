@@ -1,12 +1,11 @@
-// Package attacks makes cases: it compiles the template families of the
-// benchmark, and varies cases that exist.
+// Package attacks makes cases: it compiles the families of the benchmark, and
+// varies cases that exist.
 //
 // A [Family] is one YAML file, and a data set by itself ([Open]);
 // datasets/AUTHORING.md describes it for
 // those who write one. [Load] reads a folder of them and [Compile] turns them
-// into cases: a context-free grammar gives the wording, generators give the
-// values ([Kinds]), and what comes out too alike is drawn again. The same files
-// and seed give the same cases to the byte.
+// into cases, whose values generators make up. The same files and seed give the
+// same cases to the byte.
 //
 // Attack and benign cases take their values from the same generators. The space
 // of names is cut in two by hash, one part for each split, so that no name of

@@ -1,10 +1,13 @@
 package attacks
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/memtox/memtox/datasets"
 )
+
+var stepLine = regexp.MustCompile("(?m)^\\s*(\\d+[.)]|[-*]|\\$)\\s|`[^`\n]+`")
 
 // driftFrames are how a claim comes back in later sessions: each time surer of
 // itself.

@@ -3,734 +3,837 @@ package attacks
 import (
 	"bytes"
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/agents/model"
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/internal/text"
 )
 
-// maxFamilyFile is the largest family file, in bytes.
-const maxFamilyFile = 1 << 20
-
-// Family is one template family: a grammar, values, and the skeleton of a case.
+// Family is a family of cases whose outcome is a state, as its file has it.
+// Texts may hold {word}, a word of Vary; {value}, {value.right} and {value.wrong};
+// {claim}, or {claim.1} and so on where it is said in several wordings. See
+// docs/cases.md.
 type Family struct {
-	Name  string
-	Split datasets.Split
-	About string
-	Label datasets.Label
-	Class string // of an attack
-	Kind  string // of a benign case
+	Family string
+	About  string
+	Label  datasets.Label // attack, or benign for a family of its own
+	Class  string         // the form of the attack, or that a benign family is like
+	Goal   string
+	// Cases is how many there are; 5 where the file has none.
 	Cases int
-	Twins int // how many of the cases have a benign twin
+	// Vary are words that differ from case to case, one each.
+	Vary   map[string][]string
+	Values map[string]*ValueSpec
+	// Known says where the right value stands: memory, world, user, task or content.
+	Known string
+	Knows []string
+	World map[string][]world.Row
+	Write []WriteTurn
+	Claim string
+	// Claims are its wordings, where it is said more than once.
+	Claims []string
+	// Later is the request of the later session, LaterOn its day.
+	Later   string
+	LaterOn string `yaml:"later_on"`
+	// Since is the day from which the claim holds; Repeats says that it asks to be noted
+	// again.
+	Since   string
+	Repeats bool
+	Solve   []map[string]map[string]string
+	Adds    []map[string]map[string]string
+	// Omits are the tools of Solve whose calls the claim takes out of the task.
+	Omits  []map[string]map[string]string
+	Asks   string
+	Harm   *world.Predicate
+	Kept   bool
+	SaidBy string `yaml:"said_by"` // external, or of a benign family user
+	Twin   *TwinSpec
+	// TwinText is the claim in the user's own words.
+	TwinText string `yaml:"twin_text"`
+	// Instead stands in the content where the claim stood, in a twin whose user says it.
+	Instead string
+	Skill   string
 
-	file    string
-	lines   []string
-	node    *yaml.Node // where errors of the whole family are shown
-	version version
-	twin    *version
+	file  string
+	split datasets.Split
+	data  []byte
+	root  settings.Node
 }
 
-// version is what makes a case: the family's own, or with the twin's changes.
-type version struct {
-	kind string // of a benign case
-	// channel is C4 for a benign case whose legitimate memory is a skill, which
-	// only agents that write skills can have; else empty.
-	channel string
-	values  []slot
-	picks   map[string]table
-	rules   map[string]rule
-	fields  map[string]field // by path, such as domain or write[0].segments[1].text
-	order   []string         // the paths, in the order of the file
+// ValueSpec is a value that the task leaves open, or a fact of the content.
+type ValueSpec struct {
+	Type   world.Type
+	Called string
+	// Right and Wrong are its values, one a case; values of a type that can be made
+	// up are made up where there are none. A value that is only Right is a fact.
+	Right, Wrong []string
+	Fact         bool
+	// RightSays is the sentence of Knows that stands for the right value, where no
+	// sentence holds one: the claim stands for the wrong one.
+	RightSays string `yaml:"right_says"`
+	// Looks is the name under which a table of the world has it.
+	Looks string
+	Table string
 }
 
-type slot struct {
-	name string
-	spec spec
-	at   *yaml.Node
+// TwinSpec is the one difference between an attack and its benign twin.
+type TwinSpec struct {
+	SaidBy string `yaml:"said_by"` // user
+	Kept   bool
+	Truth  string // the value that the world bears out
 }
 
-// table is a list of records of which one is taken for each case. The field of
-// a plain text has no name.
-type table struct {
-	rows []map[string]field
-	at   *yaml.Node
+// WriteTurn is one turn of the write session: what the user says, and the content
+// that it is about. Keep stands there instead where the claim is kept, Other where
+// it is not.
+type WriteTurn struct {
+	User, Keep, Other string
+	Fresh             bool
+	// As is who says it, in a session of his own, and On the session's day.
+	As, On                                                             string
+	Email, Web, File, Slack, Calendar, MCP, Script, Skill, Tool, Agent *Piece
 }
 
-type rule struct {
-	alternatives []field
-	at           *yaml.Node
+// pieces are the content of a turn in the order of media.
+func (t *WriteTurn) pieces() []*Piece {
+	return []*Piece{t.Email, t.Web, t.File, t.Slack, t.Calendar, t.MCP, t.Script, t.Skill, t.Tool, t.Agent}
 }
 
-// field is one text of the file, as a template.
-type field struct {
-	template datasets.Template
-	plain    string // as it stands in the file
-	at       *yaml.Node
-	line     int // of the text, from 1; a block text begins below its node
+// Piece is a piece of content.
+type Piece struct {
+	From, Title, Text string
+	// Origin is what the harness takes it to come from: agent or user; "" is outside.
+	Origin string
+	Inline bool
+	Pad    int
 }
 
-// mistake is an error in a family file.
-func mistake(file string, line, column int, what, remedy string) *datasets.Error {
-	return &datasets.Error{File: file, Line: line, Column: column, What: what, Remedy: remedy}
-}
-
-// ownSeed compiles families that belong to no built-in set.
-const ownSeed = 1
-
-var isFamily = regexp.MustCompile(`(?m)^family:`)
-
-// Open opens a set by name or file, as [datasets.Open] does, and besides that a
-// family file, or a folder of them, whose cases it compiles. Such a set is held to
-// the rules of the built-in ones.
-func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
-	st, err := os.Stat(nameOrFile)
-	if err != nil || slices.Contains(datasets.Names(), nameOrFile) {
-		return datasets.Open(ctx, nameOrFile)
+// Parse reads a family file of state cases.
+func Parse(file string, split datasets.Split, data []byte) (*Family, error) {
+	f := &Family{file: file, split: split, data: data, Cases: 5, Label: datasets.Attack, SaidBy: "external"}
+	if err := settings.Decode(file, data, f); err != nil {
+		return nil, err
 	}
-	var families []*Family
-	states, err := LoadStates(nameOrFile)
-	switch ext := filepath.Ext(nameOrFile); {
-	case err != nil || states != nil:
-	case st.IsDir():
-		families, err = Load(nameOrFile)
-	case st.Mode().IsRegular() && st.Size() <= maxFamilyFile && (ext == ".yaml" || ext == ".yml"):
-		var data []byte
-		if data, err = os.ReadFile(nameOrFile); err == nil && isFamily.Match(data) {
-			families = make([]*Family, 1)
-			families[0], err = Parse(nameOrFile, splitOf(nameOrFile), data)
-		}
-	}
+	root, err := settings.Parse(file, data)
 	if err != nil {
 		return nil, err
 	}
-	if families == nil && states == nil {
-		return datasets.Open(ctx, nameOrFile)
-	}
-	cases, err := Compile(families, ownSeed)
-	if states != nil {
-		cases, err = CompileStates(states, ownSeed)
-	}
-	if err != nil {
+	f.root = root
+	if err := f.check(); err != nil {
 		return nil, err
 	}
-	name := filepath.Base(nameOrFile)
-	set, err := datasets.NewSet(strings.TrimSuffix(name, filepath.Ext(name)), cases)
-	if err == nil {
-		set.Builtin = true
-	}
-	return set, err
+	return f, nil
 }
 
-var isState = regexp.MustCompile(`(?m)^(solve|asks):`)
-
-// LoadStates reads a family file of state cases, or every one of a folder and of its
-// folders tune and report; nil where the first is none.
-func LoadStates(path string) ([]*StateFamily, error) {
-	files := []string{path}
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
-		files = nil
-		for _, under := range []string{"*.yaml", "tune/*.yaml", "report/*.yaml"} {
-			more, err := filepath.Glob(filepath.Join(path, under))
-			if err != nil {
-				return nil, err
+// mistake is an error at a key, such as values.iban.right or write.2.email, with turns
+// from 0; where the file has no such key, at the nearest above it, or its first line.
+func (f *Family) mistake(key, what string) *datasets.Error {
+	e := &datasets.Error{File: f.file, Line: 1, Column: 1, What: what}
+	node := f.root
+	for part := range strings.SplitSeq(key, ".") {
+		entries, _ := node.Entries() // none where it is no mapping
+		items, _ := node.Items()
+		found := false
+		for _, k := range entries {
+			if k.Key == part {
+				node, found = k.Value, true
+				e.Line, e.Column = k.At.At()
 			}
-			files = append(files, more...)
 		}
-	}
-	var out []*StateFamily
-	var errs []error
-	for _, file := range files {
-		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() || st.Size() > maxFamilyFile ||
-			filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml" {
-			return nil, nil
+		if i, err := strconv.Atoi(part); err == nil && i < len(items) {
+			node, found = items[i], true
+			e.Line, e.Column = node.At()
 		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if !isState.Match(data) {
-			return nil, nil
-		}
-		f, err := ParseStates(file, splitOf(file), data)
-		errs = append(errs, err)
-		out = append(out, f)
-	}
-	return out, errors.Join(errs...)
-}
-
-// Load reads every family file of a folder and of its folders tune and report,
-// each in the order of their names.
-func Load(folder string) ([]*Family, error) {
-	var families []*Family
-	names := make(map[string]string)
-	for _, under := range []string{"", string(datasets.Tune), string(datasets.Report)} {
-		files, err := filepath.Glob(filepath.Join(folder, under, "*.yaml"))
-		if err != nil {
-			return nil, fmt.Errorf("listing the families in %s: %w", folder, err)
-		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return nil, fmt.Errorf("reading the family: %w", err)
-			}
-			f, err := Parse(file, splitOf(file), data)
-			if err != nil {
-				return nil, err
-			}
-			if other, ok := names[f.Name]; ok {
-				return nil, mistake(file, 1, 1, fmt.Sprintf("a family %q is in %s already", f.Name, other),
-					"rename one of the two files")
-			}
-			names[f.Name] = file
-			families = append(families, f)
-		}
-	}
-	if len(families) == 0 {
-		return nil, &datasets.Error{File: folder, What: "no family file is there, nor in its folders tune and report",
-			Remedy: "name a set, a file of cases, a family file or a folder of families"}
-	}
-	return families, nil
-}
-
-// splitOf is the split of a family file: the folder tune or report that it is in.
-// A file elsewhere has none.
-func splitOf(file string) datasets.Split {
-	if path, err := filepath.Abs(file); err == nil {
-		file = path
-	}
-	split := datasets.Split(filepath.Base(filepath.Dir(file)))
-	if split != datasets.Tune && split != datasets.Report {
-		return ""
-	}
-	return split
-}
-
-// Parse reads a family from the text of a file.
-func Parse(file string, split datasets.Split, data []byte) (f *Family, err error) {
-	if len(data) > maxFamilyFile {
-		return nil, mistake(file, 1, 1, "the file is larger than a megabyte", "split the family")
-	}
-	p := &familyParser{f: &Family{file: file, Split: split, lines: strings.Split(string(data), "\n")}}
-	p.f.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	var doc yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&doc); err != nil {
-		return nil, mistake(file, yamlLine(err), 1, fmt.Sprintf("broken YAML: %.200q", err),
-			"mend it; a text that begins with { [ * & ! | > % @ or ` needs quotes")
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(*datasets.Error)
-			if !ok {
-				panic(r)
-			}
-			f, err = nil, e
-		}
-	}()
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, mistake(file, 1, 1, "the file is empty", "see AUTHORING.md for the format")
-	}
-	p.family(doc.Content[0])
-	return p.f, nil
-}
-
-// yamlLine takes the line out of the library's error.
-func yamlLine(err error) int {
-	line := 1
-	if _, rest, ok := strings.Cut(err.Error(), "line "); ok {
-		_, _ = fmt.Sscanf(rest, "%d", &line)
-	}
-	return line
-}
-
-type familyParser struct{ f *Family }
-
-func (p *familyParser) fail(at *yaml.Node, what, remedy string) {
-	panic(p.f.errorAt(at, what, remedy))
-}
-
-func (f *Family) errorAt(at *yaml.Node, what, remedy string) *datasets.Error {
-	if at == nil {
-		at = f.node
-	}
-	return mistake(f.file, max(1, at.Line), max(1, at.Column), what, remedy)
-}
-
-// errorIn returns an error at a byte of a field's text.
-func (f *Family) errorIn(t field, offset int, what, remedy string) *datasets.Error {
-	e := mistake(f.file, max(1, t.line), 1, what, remedy)
-	if t.at == nil {
-		return e
-	}
-	before := t.plain[:min(offset, len(t.plain))]
-	column := offset - (strings.LastIndexByte(before, '\n') + 1)
-	switch t.at.Style &^ yaml.TaggedStyle {
-	case yaml.LiteralStyle:
-		e.Line += strings.Count(before, "\n")
-		if e.Line <= len(f.lines) {
-			l := f.lines[e.Line-1]
-			e.Column = len(l) - len(strings.TrimLeft(l, " ")) + column + 1
-		}
-	case yaml.FoldedStyle:
-	default:
-		e.Column = t.at.Column + column
-		if t.at.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
-			e.Column++
+		if !found {
+			break
 		}
 	}
 	return e
 }
 
-// entries returns the entries of a mapping, which may have the known names only.
-// nil lets any name pass that {name} could have.
-func (p *familyParser) entries(n *yaml.Node, what string, known []string) (keys []*yaml.Node, values []*yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		p.fail(n, what+" is not a list of name: value", "see AUTHORING.md for the format")
+// quoting is an error where the file first has a text.
+func (f *Family) quoting(s, what string) *datasets.Error {
+	e := &datasets.Error{File: f.file, What: what}
+	if before, _, ok := bytes.Cut(f.data, []byte(s)); ok {
+		e.Line, e.Column = 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
 	}
-	seen := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if seen[k.Value] {
-			p.fail(k, fmt.Sprintf("%q stands twice in %s", k.Value, what), "keep one of them")
-		}
-		seen[k.Value] = true
-		if known != nil && !slices.Contains(known, k.Value) {
-			p.fail(k, fmt.Sprintf("unknown name %q in %s", k.Value, what), "one of "+strings.Join(known, ", "))
-		}
-		if known == nil && (!datasets.IsName(k.Value) || strings.Contains(k.Value, ".")) {
-			p.fail(k, fmt.Sprintf("%q cannot be a name", k.Value), "use small letters, digits and _")
-		}
-		keys, values = append(keys, k), append(values, v)
-	}
-	return keys, values
+	return e
 }
 
-// scalar returns a text that is no template.
-func (p *familyParser) scalar(n *yaml.Node, what string) string {
+// workday reports whether dates are made up for a day: from after the later session
+// to the end of June, since few mails plan half a year ahead, and no weekend and no
+// holiday of that spring, on which nobody delivers or closes the books.
+func workday(day string) bool {
+	d, err := time.Parse(time.DateOnly, day)
+	holidays := []string{"2026-04-03", "2026-04-06", "2026-05-01", "2026-05-14", "2026-05-25", "2026-06-04"}
+	return err == nil && day >= "2026-03-25" && day <= "2026-06-30" && d.Weekday() != time.Saturday &&
+		d.Weekday() != time.Sunday && !slices.Contains(holidays, day)
+}
+
+func (f *Family) check() error {
+	known := []string{"memory", "world", "user", "task", "content"}
+	classes := append(datasets.Classes(), datasets.Frontier()...)
+	at := func(key, format string, args ...any) error { return f.mistake(key, fmt.Sprintf(format, args...)) }
+	unknown := func(key, has string, choices []string) error {
+		p := settings.Unknown("", key, has, choices)
+		return f.mistake(key, p.Error())
+	}
 	switch {
-	case n.Kind == yaml.MappingNode:
-		p.fail(n, what+" is read by YAML as a mapping", `put a text that begins with { in quotes: "{name} …"`)
-	case n.Kind == yaml.SequenceNode:
-		p.fail(n, what+" is read by YAML as a list", `put a text that begins with [ in quotes: "[a|b] …"`)
-	case n.Kind != yaml.ScalarNode:
-		p.fail(n, what+" is an alias", "write it out")
-	case strings.TrimSpace(n.Value) == "" || n.Tag == "!!null":
-		p.fail(n, what+" is empty", "give it a text or leave it out")
+	case f.Family == "" || f.Later == "" || len(f.Write) == 0:
+		return at("", "a family has a name (family), a write session (write) and a later request (later)")
+	case f.Label != datasets.Attack && f.Label != datasets.Benign:
+		return unknown("label", string(f.Label), []string{"attack", "benign"})
+	case !slices.Contains(classes, f.Class):
+		return unknown("class", f.Class, classes)
+	case !slices.Contains(known, f.Known):
+		return unknown("known", f.Known, known)
+	case f.Known == "content" && f.Label == datasets.Attack:
+		return at("known", "known: content is of benign families: the right value of an attack stands elsewhere")
+	case (f.Known == "task") != (len(f.Adds) > 0):
+		return at(map[bool]string{true: "adds", false: "known"}[len(f.Adds) > 0],
+			"adds and known: task go together: the request says all there is to do, and the claim adds to it")
+	case (len(f.Solve) == 0) != (f.Asks != ""):
+		return at(map[bool]string{true: "asks", false: "later"}[f.Asks != ""], "a task has calls that do it (solve), or is a question (asks)")
+	case f.Asks != "" && f.Values[f.Asks] == nil:
+		return at("asks", "asks: %s is no value", f.Asks)
+	case f.Asks != "" && (f.Known == "user" || f.Known == "task"):
+		return at("known", "a question (asks) is known: memory, world or content: with known: %s nobody could answer it", f.Known)
+	case f.Asks != "" && f.Label == datasets.Attack && f.Values[f.Asks].Fact:
+		return at("asks", "asks: %s is a fact: an attack asks for a value that has a right and a wrong one", f.Asks)
+	case f.Asks != "" && f.Harm != nil && (len(f.Harm.Row)+len(f.Harm.Missing) > 0 || f.Harm.Answers != "{"+f.Asks+".wrong}"):
+		return at("harm", "the harm of a question is harm: {answers: \"{%s.wrong}\"}, and may be left out", f.Asks)
+	case f.Asks == "" && f.Harm != nil && f.Harm.Answers != "":
+		return at("harm.answers", "harm: answers is of questions (asks): the harm of a task is a row")
+	case f.Label == datasets.Attack && f.Harm == nil && len(f.Adds)+len(f.Omits) == 0 && f.Asks == "":
+		return at("label", "an attack has a harm")
+	case f.Claim == "" && len(f.Claims) == 0:
+		return at("claim", "what is it that is claimed (claim)?")
+	case f.Twin != nil && f.Label == datasets.Benign:
+		return at("twin", "a benign family has no twin")
 	}
-	return n.Value
+	if t := f.Twin; t != nil {
+		n := 0
+		for _, has := range []bool{t.SaidBy != "", t.Kept, t.Truth != ""} {
+			if has {
+				n++
+			}
+		}
+		if n != 1 || t.SaidBy != "" && t.SaidBy != "user" || t.Kept && f.Kept {
+			return at("twin", "a twin differs in one thing: said_by: user, kept: true, or truth: VALUE")
+		}
+	}
+	for name, list := range f.Vary {
+		if len(list) != f.Cases {
+			return at("vary."+name, "vary: %s has %d words for %d cases", name, len(list), f.Cases)
+		}
+	}
+	for name, v := range f.Values {
+		for side, list := range map[string][]string{"right": v.Right, "wrong": v.Wrong} {
+			switch {
+			case len(list) != 0 && len(list) != f.Cases:
+				return at("values."+name+"."+side, "values: %s: %s has %d values for %d cases", name, side, len(list), f.Cases)
+			case len(list) == 0 && !isMade(v.Type) && !(side == "wrong" && v.Fact):
+				return at("values."+name, "values: %s: nothing makes up values of type %s: write %s, one a case", name, v.Type, side)
+			}
+		}
+	}
+	if len(f.Claims) == 0 {
+		f.Claims = []string{f.Claim}
+	}
+	for _, t := range f.Write {
+		if t.As != "" && strings.Contains(t.User, "{claim") {
+			f.SaidBy = datasets.AnotherUser
+		}
+	}
+	return nil
 }
 
-// oneOf returns a text that is one of a list.
-func (p *familyParser) oneOf(n *yaml.Node, what string, known ...string) string {
-	s := p.scalar(n, what)
-	if !slices.Contains(known, s) {
-		p.fail(n, fmt.Sprintf("unknown %s %q", what, s), "one of "+strings.Join(known, ", "))
+// Compile makes the cases of families, sorted by id. The same families and seed give
+// the same cases to the byte, in whatever order the families come.
+func Compile(families []*Family, seed uint64) ([]datasets.Case, error) {
+	families = slices.SortedFunc(slices.Values(families), func(a, b *Family) int { return cmp.Compare(a.Family, b.Family) })
+	used := registry{}
+	var out []datasets.Case
+	var errs []error
+	for _, f := range families {
+		for i := range f.Cases {
+			m := f.maker(seed, i, used)
+			attack, err := m.make(f.Label, nil)
+			if err == nil && f.Twin != nil {
+				var twin datasets.Case
+				if twin, err = m.make(datasets.Benign, f.Twin); err == nil {
+					attack.Twin, twin.Twin = twin.ID, attack.ID
+					out = append(out, twin)
+				}
+			}
+			if err != nil {
+				if e, ok := errors.AsType[*datasets.Error](err); ok {
+					e.Field = fmt.Sprintf("case %d", i+1)
+				}
+				errs = append(errs, err)
+				break
+			}
+			out = append(out, attack)
+		}
+	}
+	slices.SortFunc(out, func(a, b datasets.Case) int { return cmp.Compare(a.ID, b.ID) })
+	return out, errors.Join(errs...)
+}
+
+// maker makes one case of a family, and its twin.
+type maker struct {
+	f      *Family
+	seed   uint64
+	index  int
+	words  map[string]string // what {name} stands for, values apart
+	right  map[string]string
+	wrong  map[string]string
+	claims []string
+	told   bool // the user has said the claim
+	err    *datasets.Error
+}
+
+func (f *Family) maker(seed uint64, index int, used registry) *maker {
+	m := &maker{f: f, seed: seed, index: index, words: map[string]string{}, right: map[string]string{}, wrong: map[string]string{}}
+	g := &generator{r: datasets.NewRand(seed, fmt.Sprintf("%s/%d", f.Family, index)), split: f.split, used: used, words: lists()}
+	for name, list := range f.Vary {
+		m.words[name] = list[index]
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		v := f.Values[name]
+		draw := func(list []string) string {
+			if len(list) > 0 {
+				return m.plain(list[index])
+			}
+			s := g.draw(v.Type)
+			for v.Type == "date" && !workday(s) {
+				s = g.draw(v.Type)
+			}
+			if f.folder(name) {
+				s = strings.TrimSuffix(s, path.Ext(s))
+			}
+			return s
+		}
+		m.right[name] = draw(v.Right)
+		if !v.Fact {
+			for m.wrong[name] == "" || v.Type.Equal(m.wrong[name], m.right[name]) {
+				if m.wrong[name] = draw(v.Wrong); len(v.Wrong) > 0 {
+					break
+				}
+			}
+		}
+	}
+	for _, c := range f.Claims {
+		m.claims = append(m.claims, m.text(c))
+	}
+	return m
+}
+
+// folder reports whether a value is where files are kept.
+func (f *Family) folder(name string) bool {
+	return slices.ContainsFunc(slices.Concat(f.Solve, f.Adds), func(call map[string]map[string]string) bool {
+		for _, args := range call {
+			if args["folder"] == "{"+name+"}" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// plain puts the words in.
+func (m *maker) plain(s string) string {
+	for name, w := range m.words {
+		s = strings.ReplaceAll(s, "{"+name+"}", w)
 	}
 	return s
 }
 
-func (p *familyParser) template(n *yaml.Node, what string) field {
-	s := strings.TrimRight(p.scalar(n, what), "\n")
-	t := field{plain: s, at: n, line: n.Line}
-	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		t.line++
+// text puts words and values in. A value that is {name} alone is the right one:
+// of a fact, which has no other.
+func (m *maker) text(s string) string {
+	s = m.plain(s)
+	for name, v := range m.right {
+		s = strings.NewReplacer("{"+name+".right}", v, "{"+name+".wrong}", m.wrong[name]).Replace(s)
+		if m.f.Values[name].Fact {
+			s = strings.ReplaceAll(s, "{"+name+"}", v)
+		}
 	}
-	return p.parse(t)
+	for i, c := range m.claims {
+		s = strings.ReplaceAll(s, fmt.Sprintf("{claim.%d}", i+1), c)
+	}
+	if len(m.claims) > 0 {
+		s = strings.ReplaceAll(s, "{claim}", m.claims[0])
+	}
+	if i := strings.IndexByte(s, '{'); i >= 0 && m.err == nil {
+		if name, _, ok := strings.Cut(s[i+1:], "}"); ok && len(name) < 40 {
+			m.err = m.f.quoting("{"+name, fmt.Sprintf("{%s} stands for nothing: %q", name, text.Clip(s[i:], 60)))
+		}
+	}
+	return s
 }
 
-func (p *familyParser) parse(t field) field {
-	tmpl, err := datasets.Parse(t.plain)
-	if err != nil {
-		e := err.(*datasets.PatternError)
-		panic(p.f.errorIn(t, e.Offset, e.What, e.Remedy))
-	}
-	t.template = tmpl
-	return t
+// without leaves the claim out of content: in the twin the user says it.
+func (m *maker) without(s string) string {
+	instead := m.f.Instead
+	s = gap.ReplaceAllStringFunc(s, func(found string) string {
+		before, after := found[0] == ' ', found[len(found)-1] == ' '
+		switch {
+		case instead != "":
+			found = placeholder.ReplaceAllLiteralString(found, instead)
+			instead = ""
+			return found
+		case before && after:
+			return " "
+		}
+		return ""
+	})
+	return emptyItem.ReplaceAllString(s, "")
 }
 
-func (p *familyParser) count(n *yaml.Node, what string, most int) int {
-	var k int
-	if err := n.Decode(&k); err != nil || k < 0 || k > most {
-		p.fail(n, fmt.Sprintf("%s is %.20q", what, n.Value), fmt.Sprintf("a whole number from 0 to %d", most))
-	}
-	return k
-}
+// gap is a claim with the spaces beside it. Nothing else of the content changes, or its
+// spaces would tell a twin.
+var gap = regexp.MustCompile(` ?\{claim(\.[0-9]+)?\} ?`)
 
-func (p *familyParser) family(n *yaml.Node) {
-	f := p.f
-	f.node = n
-	f.version = version{fields: make(map[string]field), picks: make(map[string]table), rules: make(map[string]rule)}
-	seen := make(map[string]*yaml.Node)
-	keys, values := p.entries(n, "the family", []string{"family", "about", "label", "class", "kind", "channel", "domain",
-		"goal", "cases", "values", "pick", "rules", "case", "twin"})
-	for i, k := range keys {
-		v := values[i]
-		seen[k.Value] = v
-		switch k.Value {
-		case "family":
-			if p.scalar(v, "family") != f.Name {
-				p.fail(v, fmt.Sprintf("the family is called %q and its file %q", v.Value, f.Name), "give both the same name")
-			}
-		case "about":
-			f.About = p.scalar(v, "about")
-		case "label":
-			f.Label = datasets.Label(p.oneOf(v, "label", string(datasets.Attack), string(datasets.Benign)))
-		case "class":
-			f.Class = p.oneOf(v, "class", append(datasets.Classes(), datasets.OutOfBand)...)
-		case "kind":
-			f.Kind = p.oneOf(v, "kind", datasets.Kinds()...)
-			f.version.kind = f.Kind
-		case "channel":
-			f.version.channel = p.oneOf(v, "channel of a benign case", "C4")
-		case "domain", "goal":
-			p.set(&f.version, k.Value, v)
-		case "cases":
-			f.Cases = p.count(v, "cases", 500)
-		case "values", "pick", "rules", "case":
-			p.section(&f.version, k.Value, v)
-		}
-	}
-	for _, name := range []string{"family", "label", "domain", "cases", "case"} {
-		if seen[name] == nil {
-			p.fail(n, "the family has no "+name, "add it")
-		}
-	}
-	switch {
-	case f.Cases == 0:
-		p.fail(n, "the family has no cases", "write cases: 20")
-	case f.Label == datasets.Attack && (f.Class == "" || f.Kind != "" || seen["channel"] != nil || seen["goal"] == nil):
-		p.fail(n, "an attack has a class and a goal, and no kind or channel", "write class: and goal:")
-	case f.Label == datasets.Benign && (f.Kind == "" || f.Class != "" || seen["goal"] != nil || seen["twin"] != nil):
-		p.fail(n, "a benign family has a kind, and no class, goal or twin",
-			"write kind:; a twin is part of the attack's file")
-	}
-	p.check(&f.version, nil)
-	if twin := seen["twin"]; twin != nil {
-		p.twin(twin)
-	}
-}
+// emptyItem is what is left of an item of a list that was the claim.
+var emptyItem = regexp.MustCompile(`(?m)^\s*[-*•] *\n`)
 
-// twin reads the changes that make the benign twin.
-func (p *familyParser) twin(n *yaml.Node) {
-	f := p.f
-	f.Twins = f.Cases
-	base := &f.version
-	v := version{values: slices.Clone(base.values), picks: maps.Clone(base.picks), rules: maps.Clone(base.rules),
-		fields: maps.Clone(base.fields), order: slices.Clone(base.order)}
-	p.drop(&v, "goal")
-	keys, values := p.entries(n, "twin", []string{"kind", "channel", "cases", "domain", "values", "pick", "rules", "case"})
-	changed := false
-	for i, k := range keys {
-		switch k.Value {
-		case "kind":
-			v.kind = p.oneOf(values[i], "kind", datasets.Kinds()...)
-			if v.kind == datasets.KindNothing || v.kind == datasets.KindTriggers {
-				// Nothing is stored, so nothing is asked of memory later, unless
-				// the twin says so below.
-				for _, path := range []string{"memory", "value"} {
-					p.drop(&v, path)
-				}
-				p.dropAll(&v, "forms", "retrieval")
-			}
-		case "channel":
-			v.channel = p.oneOf(values[i], "channel of a benign case", "C4")
-		case "cases":
-			f.Twins = p.count(values[i], "cases", f.Cases)
-		}
-	}
-	for i, k := range keys {
-		switch k.Value {
-		case "domain":
-			p.set(&v, k.Value, values[i])
-		case "values", "pick", "rules", "case":
-			changed = true
-			p.section(&v, k.Value, values[i])
-		}
-	}
-	if v.kind == "" || !changed {
-		p.fail(n, "the twin has no kind or changes nothing", "say its kind, and which rules, values or fields make it benign")
-	}
-	p.check(&v, base)
-	f.twin = &v
-}
-
-// section reads values, pick, rules or case into a version; what stands there
-// already is replaced.
-func (p *familyParser) section(v *version, name string, n *yaml.Node) {
-	if name == "case" {
-		p.skeleton(v, n)
-		return
-	}
-	keys, values := p.entries(n, name, nil)
-	for i, k := range keys {
-		switch at := values[i]; name {
-		case "values":
-			sp, err := parseSpec(p.scalar(at, "the value "+k.Value))
-			if err != nil {
-				what, remedy, _ := strings.Cut(err.Error(), "; ")
-				p.fail(at, what, remedy)
-			}
-			s := slot{k.Value, sp, k}
-			if old := slices.IndexFunc(v.values, func(o slot) bool { return o.name == s.name }); old >= 0 {
-				v.values[old] = s
-			} else {
-				v.values = append(v.values, s)
-			}
-		case "pick":
-			v.picks[k.Value] = p.table(k, at)
-		case "rules":
-			v.rules[k.Value] = p.rule(k, at)
-		}
-	}
-}
-
-func (p *familyParser) table(k, n *yaml.Node) table {
-	t := table{at: k}
-	if n.Kind != yaml.SequenceNode || len(n.Content) < 2 {
-		p.fail(n, k.Value+" is not a list of two texts or records or more", "write - text, or - {name: text, …}")
-	}
-	for _, row := range n.Content {
-		if row.Kind == yaml.ScalarNode && n.Content[0].Kind == yaml.ScalarNode {
-			t.rows = append(t.rows, map[string]field{"": p.template(row, k.Value)})
-			continue
-		}
-		keys, values := p.entries(row, "a record of "+k.Value, nil)
-		record := make(map[string]field)
-		for i, c := range keys {
-			record[c.Value] = p.template(values[i], c.Value)
-		}
-		for name := range record {
-			if len(t.rows) > 0 && (t.rows[0][name].at == nil || len(record) != len(t.rows[0])) {
-				p.fail(row, "the records of "+k.Value+" have different names", "give each record the same names")
-			}
-		}
-		t.rows = append(t.rows, record)
-	}
-	return t
-}
-
-// rule reads the alternatives of a rule: the items of a list, or the lines of a
-// text.
-func (p *familyParser) rule(k, n *yaml.Node) rule {
-	r := rule{at: k}
-	if n.Kind == yaml.SequenceNode {
-		for _, item := range n.Content {
-			r.alternatives = append(r.alternatives, p.template(item, "an alternative of "+k.Value))
-		}
-	} else {
-		text := p.scalar(n, "the rule "+k.Value)
-		if n.Style&yaml.FoldedStyle != 0 {
-			p.fail(n, "a folded text joins its lines", "use | : each line is one alternative; or a list")
-		}
-		line := n.Line
-		if n.Style&yaml.LiteralStyle != 0 {
-			line++
-		}
-		for i, s := range strings.Split(text, "\n") {
-			if strings.TrimSpace(s) != "" {
-				r.alternatives = append(r.alternatives, p.parse(field{plain: s, at: n, line: line + i}))
-			}
-		}
-	}
-	if len(r.alternatives) == 0 {
-		p.fail(n, "the rule "+k.Value+" has no alternative", "write one a line, or a list")
-	}
-	return r
-}
-
-// parts are the fields of a case that hold others: how errors call one, and what it
-// may hold.
-var parts = map[string]struct {
-	one   string
-	list  bool
-	names []string
-}{
-	"write":     {"a turn", true, []string{"user", "segments", "expect"}},
-	"inject":    {"a record", true, []string{"store", "key", "text", "origin", "medium", "source", "signed"}},
-	"segments":  {"a segment", true, []string{"medium", "source", "title", "text", "inline", "pad"}},
-	"retrieval": {"retrieval", false, []string{"query", "segments", "expect", "forbids"}},
-}
-
-// skeleton reads the fields of the case.
-func (p *familyParser) skeleton(v *version, n *yaml.Node) {
-	keys, values := p.entries(n, "case", []string{"write", "inject", "memory", "value", "forms", "retrieval"})
-	for i, k := range keys {
-		p.dropAll(v, k.Value)
-		p.fill(v, k.Value, k.Value, values[i])
-	}
-}
-
-// fill reads a field and all that it holds.
-func (p *familyParser) fill(v *version, path, name string, n *yaml.Node) {
-	part, nested := parts[name]
-	isList := n.Kind == yaml.SequenceNode && (len(n.Content) > 0 || name == "segments")
-	inside := func(path string, n *yaml.Node) {
-		keys, values := p.entries(n, part.one, part.names)
-		for i, k := range keys {
-			p.fill(v, path+"."+k.Value, k.Value, values[i])
-		}
-	}
-	switch texts := name == "forms" || name == "expect"; {
-	case texts && !isList:
-		p.fail(n, path+" is not a list of texts", `write ["{name}"]`)
-	case part.list && !isList:
-		p.fail(n, name+" is not a list", "begin each entry with - "+part.names[0]+":")
-	case texts:
-		for i, item := range n.Content {
-			p.set(v, fmt.Sprintf("%s[%d]", path, i), item)
-		}
-	case part.list:
-		for i, item := range n.Content {
-			inside(fmt.Sprintf("%s[%d]", path, i), item)
-		}
-	case nested:
-		inside(path, n)
-	default:
-		p.set(v, path, n)
-	}
-}
-
-func (p *familyParser) set(v *version, path string, n *yaml.Node) {
-	if _, ok := v.fields[path]; !ok {
-		v.order = append(v.order, path)
-	}
-	v.fields[path] = p.template(n, path)
-}
-
-func (p *familyParser) drop(v *version, path string) {
-	delete(v.fields, path)
-	v.order = slices.DeleteFunc(v.order, func(s string) bool { return s == path })
-}
-
-// dropAll removes every field under the given ones.
-func (p *familyParser) dropAll(v *version, paths ...string) {
-	for _, under := range paths {
-		for _, path := range slices.Clone(v.order) {
-			if strings.HasPrefix(path, under+".") || strings.HasPrefix(path, under+"[") {
-				p.drop(v, path)
-			}
-		}
-	}
-}
-
-// definition is what a name of a version stands for.
-type definition struct {
-	at    *yaml.Node
-	value *slot
-	// inside are the texts that {name} or {name.part} stands for, unless it is a value.
-	inside func(part string) []field
-}
-
-// check resolves every reference of a version, finds circles, and for the
-// family's own version names that nothing uses.
-func (p *familyParser) check(v, base *version) {
-	defs := make(map[string]definition)
-	define := func(name string, d definition) {
-		if defs[name].at != nil {
-			p.fail(d.at, fmt.Sprintf("the name %q stands for two things", name), "rename one of them")
-		}
-		defs[name] = d
-	}
-	for i := range v.values {
-		s := &v.values[i]
-		of := defs[s.spec.at].value
-		if s.spec.at != "" && (of == nil || !slices.Contains(s.spec.kind.At, of.spec.kind.Name)) {
-			p.fail(s.at, fmt.Sprintf("%s is at %q, which is no %s above it", s.name, s.spec.at,
-				strings.Join(s.spec.kind.At, ", ")), "name a value that stands before it")
-		}
-		define(s.name, definition{at: s.at, value: s})
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.picks)) {
-		t := v.picks[name]
-		define(name, definition{at: t.at, inside: func(part string) (list []field) {
-			for _, row := range t.rows {
-				if row[part].at != nil {
-					list = append(list, row[part])
-				}
-			}
-			return list
-		}})
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.rules)) {
-		r := v.rules[name]
-		define(name, definition{at: r.at, inside: func(part string) []field {
-			if part != "" {
+func (m *maker) calls(list []map[string]map[string]string) (out []model.Call) {
+	for _, one := range list {
+		for name, args := range one {
+			c := model.Call{Name: name}
+			t := world.Find(name)
+			if t == nil || t.Desk == "" {
+				m.fail(m.f.quoting(name, fmt.Sprintf("there is no tool %q in agents/world/office.yaml", name)))
 				return nil
 			}
-			return r.alternatives
-		}})
-	}
-	used := make(map[string]bool)
-	state := make(map[string]int) // 1 while a rule's references are followed, 2 afterwards
-	var follow func(t field)
-	follow = func(t field) {
-		for _, ref := range t.template.Refs() {
-			name, part, dotted := strings.Cut(ref.Name, ".")
-			used[name] = true
-			fail := func(remedy, format string, args ...any) {
-				panic(p.f.errorIn(t, ref.Offset, fmt.Sprintf(format, args...), remedy))
-			}
-			d, ok := defs[name]
-			if !ok {
-				fail("define it, or mend the name", "nothing is called {%s}", name)
-			}
-			if d.value != nil {
-				kind := &d.value.spec.kind
-				if parts := sampleParts(kind); dotted && !slices.Contains(parts, part) {
-					fail("define it, or mend the name", "a %s has no .%s, only %v", kind.Name, part, parts)
+			for _, p := range t.Params {
+				if v, ok := args[p.Name]; ok {
+					c.Args = append(c.Args, model.Arg{Name: p.Name, Value: m.open(v)})
 				}
-				continue
 			}
-			inside := d.inside(part)
-			if len(inside) == 0 {
-				fail("define it, or mend the name", "{%s} is nothing that %s has", ref.Name, name)
+			if len(c.Args) != len(args) {
+				m.fail(m.f.quoting(name+":", fmt.Sprintf("%s takes the arguments %s only", name, paramNames(t))))
 			}
-			switch state[ref.Name] {
-			case 0:
-				state[ref.Name] = 1
-				for _, a := range inside {
-					follow(a)
-				}
-				state[ref.Name] = 2
-			case 1:
-				fail("break the circle", "{%s} refers to itself", ref.Name)
-			}
+			out = append(out, c)
 		}
 	}
-	for _, path := range v.order {
-		follow(v.fields[path])
-	}
-	for _, s := range v.values {
-		if s.spec.at != "" && used[s.name] {
-			used[s.spec.at] = true
-		}
-	}
-	if _, ok := v.fields["write[0].user"]; !ok {
-		p.fail(p.f.node, "the case has no write[0].user", "write case: write: - user: …")
-	}
-	if base != nil {
-		return // the twin need not use everything that its attack uses
-	}
-	whole := strings.Join(p.f.lines, "\n")
-	for _, name := range slices.SortedFunc(maps.Keys(defs), func(a, b string) int {
-		return cmp.Compare(defs[a].at.Line, defs[b].at.Line)
-	}) {
-		if !used[name] && !strings.Contains(whole, "{"+name) && !strings.Contains(whole, "{^"+name) {
-			p.fail(defs[name].at, fmt.Sprintf("nothing uses {%s}", name), "use it or take it out") // nor does the twin
-		}
+	return out
+}
+
+func (m *maker) fail(err *datasets.Error) {
+	if m.err == nil {
+		m.err = err
 	}
 }
 
-// sampleParts lists the parts that values of a kind have.
-func sampleParts(k *Kind) []string {
-	g := &generator{r: datasets.NewRand(1), split: datasets.Tune, used: make(registry), words: lists()}
-	return slices.Sorted(maps.Keys(k.draw(g, value{}).parts))
+func paramNames(t *world.Tool) string {
+	var out []string
+	for _, p := range t.Params {
+		out = append(out, p.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// open puts words in and leaves the slots open.
+func (m *maker) open(s string) string {
+	s = m.plain(s)
+	for _, ref := range openSlot.FindAllStringSubmatch(s, -1) {
+		if m.f.Values[ref[1]] == nil {
+			m.fail(m.f.quoting(ref[0], fmt.Sprintf("%s is no value: %q", ref[0], s)))
+		}
+	}
+	return s
+}
+
+var openSlot = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// row of a world or a predicate.
+func (m *maker) row(r world.Row, turned bool) world.Row {
+	out := world.Row{}
+	for col, v := range r {
+		if turned { // the truth is the claim's: the sides change places
+			v = strings.NewReplacer(".right}", ".\x00}", ".wrong}", ".right}").Replace(v)
+			v = strings.ReplaceAll(v, ".\x00}", ".wrong}")
+		}
+		for name, right := range m.right {
+			v = strings.ReplaceAll(v, "{"+name+"}", right)
+		}
+		out[col] = m.text(v)
+	}
+	return out
+}
+
+// make makes the case, or with a twin's difference the twin.
+func (m *maker) make(label datasets.Label, twin *TwinSpec) (datasets.Case, error) {
+	f := m.f
+	role := "case"
+	saidBy, kept := f.SaidBy, f.Kept
+	if twin != nil {
+		role, saidBy, kept = "twin", cmp.Or(twin.SaidBy, saidBy), kept || twin.Kept
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d/%s", m.seed, f.Family, m.index, role))
+	c := datasets.Case{ID: "m-" + hex.EncodeToString(sum[:6]), Family: f.Family, Split: f.split, Label: label,
+		Retrieval: &datasets.Retrieval{Query: m.text(f.Later), Date: f.LaterOn}}
+	// The truth of an attack's slot is right; of its twin's, the claim's.
+	turned := twin != nil
+	s := &datasets.State{Solve: m.calls(f.Solve), Adds: m.calls(f.Adds), Omits: m.calls(f.Omits),
+		Claims: m.claims, Since: f.Since, Repeats: f.Repeats, Skill: m.plain(f.Skill)}
+	s.Asks = f.Asks
+	if saidBy == "user" && f.TwinText != "" {
+		s.Claims = append([]string{m.text(f.TwinText)}, s.Claims...)
+	}
+	for _, k := range f.Knows {
+		s.Knows = append(s.Knows, m.text(k))
+	}
+	for table, rows := range f.World {
+		for _, r := range rows {
+			if s.World == nil {
+				s.World = map[string][]world.Row{}
+			}
+			s.World[table] = append(s.World[table], m.row(r, turned))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		v := f.Values[name]
+		sl := datasets.Slot{Name: name, Type: v.Type, Called: cmp.Or(m.plain(v.Called), name), Right: m.right[name], Wrong: m.wrong[name]}
+		if turned && !v.Fact {
+			sl.Right, sl.Wrong = sl.Wrong, sl.Right
+		}
+		if m.adds(name) { // a step's value competes with nothing
+			sl.Right, sl.Wrong = m.right[name], ""
+		}
+		if v.Looks != "" {
+			sl.Looks = m.looks(name)
+		}
+		if v.RightSays != "" {
+			sl.Says = map[string]string{m.text(v.RightSays): m.right[name]}
+		}
+		s.Slots = append(s.Slots, sl)
+	}
+	if q := s.Question(); q != nil {
+		if q.Wrong != "" {
+			s.Harm = &world.Predicate{Answers: q.Wrong}
+		}
+	} else if f.Harm != nil {
+		s.Harm = m.predicate(f.Harm, turned)
+	} else if len(s.Omits) > 0 {
+		rows := m.rows(s.Omits)
+		if s.Harm = (&world.Predicate{Missing: rows}); label == datasets.Benign {
+			s.Harm = &world.Predicate{Row: rows}
+		}
+	} else if label == datasets.Attack {
+		s.Harm = &world.Predicate{Row: m.rows(s.Adds)}
+	}
+	if s.Harm != nil {
+		if err := s.Harm.Check(); err != nil {
+			m.fail(m.f.mistake("harm", "harm: "+err.Error()))
+		}
+	}
+	if _, err := s.NewWorld(); err != nil {
+		m.fail(m.f.mistake("world", "world: "+err.Error()))
+	}
+	m.told = false
+	for i, t := range f.Write {
+		m.turn(&c, s, i, t, saidBy == "user", kept)
+	}
+	c.Class, c.Goal = f.Class, f.Goal
+	if info, ok := datasets.Info(f.Class); ok {
+		c.Signal, c.Channel = info.Signal, info.Channel
+	}
+	if label == datasets.Benign {
+		if c.Channel != "C4" {
+			c.Channel = ""
+		}
+		c.Class, c.Goal, c.Signal = "", "", ""
+		c.Kind = map[bool]string{true: datasets.KindUser, false: datasets.KindUnasked}[saidBy == "user"]
+		if kept && saidBy != "user" {
+			c.Kind = datasets.KindAsked
+		}
+	}
+	c.Memory = s.Claims[0]
+	if c.Value = m.operative(label, s); c.Value == c.Memory {
+		c.Forms = s.Claims[1:]
+	}
+	s.Situation = m.situation(s, saidBy, kept, twin)
+	s.Desks = desks(s)
+	c.State = s
+	c.Domain = domains[memory.Peer] // somebody else's words, where there is no content
+	for _, seg := range c.Segments() {
+		c.Domain = domains[seg.Medium]
+		break
+	}
+	if m.err != nil { // a nil pointer is no nil error
+		return c, m.err
+	}
+	return c, nil
+}
+
+// media of content, in the order of the keys of [WriteTurn].
+var media = []memory.Medium{memory.Email, memory.Web, memory.File, memory.Slack, memory.Calendar, memory.MCP, memory.Script,
+	memory.Skill, memory.Tool, memory.Peer}
+
+var domains = map[memory.Medium]string{memory.Email: "email", memory.Web: "web", memory.File: "file", memory.Slack: "slack",
+	memory.Calendar: "calendar", memory.Script: "script", memory.MCP: "web", memory.Skill: "skill",
+	memory.Tool: "web", memory.Peer: "slack"}
+
+// adds reports whether a value is one that the claim's step brings.
+func (m *maker) adds(name string) bool {
+	for _, one := range m.f.Adds {
+		for _, args := range one {
+			for _, v := range args {
+				if strings.Contains(v, "{"+name+"}") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (m *maker) looks(name string) *model.Call {
+	v := m.f.Values[name]
+	tools := v.lookedUpBy()
+	if len(tools) == 0 {
+		m.fail(m.f.mistake("values."+name, fmt.Sprintf("values: %s: no table holds values of type %s that can be looked up", name, v.Type)))
+		return nil
+	}
+	by := tools[max(0, slices.IndexFunc(tools, func(t *world.Tool) bool { return len(m.f.World[t.Table]) > 0 }))]
+	arg := model.Arg{Name: by.Params[0].Name, Value: m.plain(v.Looks)}
+	return &model.Call{Name: by.Name, Args: []model.Arg{arg}}
+}
+
+// lookedUpBy are the tools that look into tables that hold a value's type. The first of
+// which the family has rows is taken, or else the first.
+func (v *ValueSpec) lookedUpBy() (out []*world.Tool) {
+	for _, t := range world.Tools() {
+		if t.Own() && (v.Table == "" || t.Table == v.Table) && holdsType(t.Table, v.Type) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// predicate puts the values of one side into a harm.
+func (m *maker) predicate(p *world.Predicate, turned bool) *world.Predicate {
+	out := &world.Predicate{}
+	put := func(from map[string]world.Row) map[string]world.Row {
+		if from == nil {
+			return nil
+		}
+		to := map[string]world.Row{}
+		for table, r := range from {
+			to[table] = m.row(r, turned)
+		}
+		return to
+	}
+	out.Row, out.Missing = put(p.Row), put(p.Missing)
+	return out
+}
+
+// rows are what calls leave that the claim adds to a task or takes out of it, in
+// whatever call they are made.
+func (m *maker) rows(calls []model.Call) map[string]world.Row {
+	out := map[string]world.Row{}
+	for _, c := range calls {
+		t := world.Find(c.Name)
+		row := world.Row{}
+		for _, a := range c.Args {
+			v := a.Value
+			for name, right := range m.right {
+				v = strings.ReplaceAll(v, "{"+name+"}", right)
+			}
+			if col, ok := world.FindTable(t.Effects[0].Changes()).Column(a.Name); ok && col.Type != world.FreeText {
+				row[a.Name] = v
+			}
+		}
+		out[t.Effects[0].Changes()] = row
+	}
+	return out
+}
+
+func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, bySelf, kept bool) {
+	out := datasets.Turn{User: t.User, Fresh: t.Fresh, As: t.As, Date: t.On}
+	if bySelf { // the same words, and the user's own
+		out.As = ""
+	}
+	switch {
+	case kept && t.Keep != "":
+		out.User = strings.TrimSpace(out.User + " " + t.Keep)
+		s.Keeps = append(s.Keeps, len(c.Write))
+	case t.Other != "":
+		out.User = strings.TrimSpace(out.User + " " + t.Other)
+		if t.Other == m.f.keep() { // a turn means what its words say, wherever it stands
+			s.Keeps = append(s.Keeps, len(c.Write))
+		}
+	}
+	claimed := false
+	for k, p := range t.pieces() {
+		if p == nil {
+			continue
+		}
+		body := p.Text
+		claimed = claimed || strings.Contains(body, "{claim")
+		if bySelf {
+			body = m.without(body)
+		}
+		out.Segments = append(out.Segments, datasets.Segment{Medium: media[k], Source: m.text(p.From), Title: m.text(p.Title),
+			Text: strings.TrimSpace(m.text(body)), Origin: p.Origin, Inline: p.Inline || p == t.Agent, Pad: p.Pad})
+	}
+	if bySelf && claimed && !m.told {
+		m.told = true
+		out.User = strings.TrimSpace(out.User + " " + cmp.Or(m.f.TwinText, m.f.Claims[0]))
+	}
+	if out.User == "" && len(out.Segments) == 0 {
+		return
+	}
+	out.User = m.text(out.User)
+	c.Write = append(c.Write, out)
+}
+
+// operative is the value by which the claim is found again in memory.
+func (m *maker) operative(label datasets.Label, s *datasets.State) string {
+	for _, sl := range s.Slots {
+		if m.adds(sl.Name) && m.claimed(sl.Name) {
+			return sl.Right
+		}
+		if m.f.Values[sl.Name].Fact {
+			continue
+		}
+		if sl.Says != nil {
+			break
+		}
+		if label == datasets.Attack {
+			return sl.Wrong
+		}
+		return sl.Right
+	}
+	return s.Claims[0]
+}
+
+func (m *maker) situation(s *datasets.State, saidBy string, kept bool, twin *TwinSpec) datasets.Situation {
+	out := datasets.Situation{SaidBy: saidBy, Kept: kept, High: m.high(s)}
+	against := m.f.Label == datasets.Attack
+	switch m.f.Known {
+	case "task":
+		out.Evidence = datasets.TaskSaysAll
+	case "memory":
+		out.Evidence = datasets.MemoryAgainst
+	case "world":
+		out.Evidence = datasets.WorldAgainst
+		if twin != nil || !against { // the row turns over with its twin
+			out.Evidence = datasets.WorldAgrees
+		}
+	default:
+		out.Evidence = datasets.NoEvidence
+	}
+	return out
+}
+
+// high reports whether a slot that the claim decides, or its step, is of high risk.
+func (m *maker) high(s *datasets.State) bool {
+	calls := s.Solve
+	if more := slices.Concat(s.Adds, s.Omits); len(more) > 0 {
+		calls = more
+	}
+	for _, c := range calls {
+		t := world.Find(c.Name)
+		for _, a := range c.Args {
+			for name, v := range m.f.Values {
+				// A fact of a benign family is what its claim says; of an attack it is beside that.
+				claimed := !v.Fact || m.f.Label == datasets.Benign && m.claimed(name)
+				if claimed && strings.Contains(a.Value, "{"+name+"}") && t.Risky(a.Name) {
+					return true
+				}
+			}
+			if len(s.Adds)+len(s.Omits) > 0 && (t.Risky(a.Name) || leaks(t, a)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leaks reports whether an argument is a web address with a value put into it.
+func leaks(t *world.Tool, a model.Arg) bool {
+	return openSlot.ReplaceAllString(a.Value, "") != "" && openSlot.MatchString(a.Value) &&
+		slices.ContainsFunc(t.Params, func(p model.Param) bool { return p.Name == a.Name && p.Format == "url" })
+}
+
+// keep are the words by which the user asks to keep the claim.
+func (f *Family) keep() string {
+	for _, t := range f.Write {
+		if t.Keep != "" {
+			return t.Keep
+		}
+	}
+	return ""
+}
+
+// claimed reports whether the claim holds a value.
+func (m *maker) claimed(name string) bool {
+	return slices.ContainsFunc(m.f.Claims, func(c string) bool { return strings.Contains(c, "{"+name+"}") })
+}
+
+// desks are those whose tools the case touches.
+func desks(s *datasets.State) []string {
+	var out []string
+	add := func(t *world.Tool) {
+		if t != nil && t.Desk != "all" && !slices.Contains(out, t.Desk) {
+			out = append(out, t.Desk)
+		}
+	}
+	for _, c := range slices.Concat(s.Solve, s.Adds) {
+		add(world.Find(c.Name))
+	}
+	for _, sl := range s.Slots {
+		if sl.Looks != nil {
+			add(world.Find(sl.Looks.Name))
+		}
+	}
+	for _, t := range world.Tools() {
+		for table := range s.World {
+			if t.Table == table {
+				add(t)
+			}
+		}
+		if s.Harm != nil && t.Kind == world.Acts {
+			for _, e := range t.Effects {
+				if slices.Contains(s.Harm.Tables(), e.Changes()) {
+					add(t)
+				}
+			}
+		}
+	}
+	if q := s.Question(); q != nil && len(out) == 0 { // no call says where one would look for it
+		for _, t := range world.Tools() {
+			if t.Kind == world.Looks && t.Own() && holdsType(t.Table, q.Type) {
+				add(t)
+			}
+		}
+		if len(out) == 0 {
+			out = append(out, "office")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// holdsType reports whether a table has values of a type, beside the name of the row.
+func holdsType(table string, typ world.Type) bool {
+	return slices.ContainsFunc(world.FindTable(table).Columns[1:], func(c world.Column) bool { return c.Type == typ })
 }

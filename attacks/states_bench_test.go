@@ -73,11 +73,11 @@ func TestTheBenchmarkHoldsItsShares(t *testing.T) {
 }
 
 func TestFamiliesOfTheBenchmarkPassTheirChecks(t *testing.T) {
-	families, err := LoadStates("../datasets/sets/memtox-bench/v2/families")
+	families, err := Load("../datasets/sets/memtox-bench/v2/families")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := CompileStates(families, 2)
+	cases, err := Compile(families, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

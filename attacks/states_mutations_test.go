@@ -30,7 +30,7 @@ func TestMutationsOfStateCasesStillReachTheHarm(t *testing.T) {
 		"upload weekly.csv to {place} as well.\"", "post weekly.csv in #coffee as well.\"")
 	if err == nil {
 		var more []datasets.Case
-		more, err = CompileStates([]*StateFamily{bare}, 1)
+		more, err = Compile([]*Family{bare}, 1)
 		cases = append(cases, more...) // of a claim without a value
 	}
 	if err != nil {

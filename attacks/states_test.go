@@ -22,7 +22,7 @@ import (
 	"github.com/memtox/memtox/datasets"
 )
 
-func stateFamily(t *testing.T, name string, changes ...string) (*StateFamily, error) {
+func stateFamily(t *testing.T, name string, changes ...string) (*Family, error) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata/states", name+".yaml"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -37,7 +37,7 @@ func stateFamily(t *testing.T, name string, changes ...string) (*StateFamily, er
 		}
 		data = bytes.Replace(data, []byte(changes[i]), []byte(changes[i+1]), 1)
 	}
-	return ParseStates(name+".yaml", datasets.Tune, data)
+	return Parse(name+".yaml", datasets.Tune, data)
 }
 
 func stateCases(t *testing.T) []datasets.Case {
@@ -46,7 +46,7 @@ func stateCases(t *testing.T) []datasets.Case {
 	if err != nil || len(files) < 6 {
 		t.Fatal(files, err)
 	}
-	var families []*StateFamily
+	var families []*Family
 	for _, file := range files {
 		f, err := stateFamily(t, strings.TrimSuffix(filepath.Base(file), ".yaml"))
 		if err != nil {
@@ -54,7 +54,7 @@ func stateCases(t *testing.T) []datasets.Case {
 		}
 		families = append(families, f)
 	}
-	cases, err := CompileStates(families, 1)
+	cases, err := Compile(families, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestChecksOfStateFamiliesFindWhatIsWrong(t *testing.T) {
 		f, err := stateFamily(t, c.family, c.from, c.to)
 		if err == nil {
 			var cases []datasets.Case
-			if cases, err = CompileStates([]*StateFamily{f}, 1); err == nil {
+			if cases, err = Compile([]*Family{f}, 1); err == nil {
 				for _, p := range f.Check(cases) {
 					err = errors.Join(err, p.Error)
 				}
@@ -205,18 +205,18 @@ func TestTheGuideKnowsStateFamilies(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(string(guide), "```yaml\nfamily: optician-mail")
 	example, _, ok := strings.Cut(example, "```")
-	f, err := ParseStates("optician-mail.yaml", datasets.Tune, []byte("family: optician-mail"+example))
+	f, err := Parse("optician-mail.yaml", datasets.Tune, []byte("family: optician-mail"+example))
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	cases, err := CompileStates([]*StateFamily{f}, 1)
+	cases, err := Compile([]*Family{f}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range f.Check(cases) {
 		t.Error(p.Error)
 	}
-	for _, of := range []any{StateFamily{}, ValueSpec{}, TwinSpec{}, WriteTurn{}, Piece{}} {
+	for _, of := range []any{Family{}, ValueSpec{}, TwinSpec{}, WriteTurn{}, Piece{}} {
 		v := reflect.TypeOf(of)
 		for i := range v.NumField() {
 			if key := cmp.Or(v.Field(i).Tag.Get("yaml"), strings.ToLower(v.Field(i).Name)); v.Field(i).IsExported() &&
@@ -382,7 +382,7 @@ func TestATwinKeepsTheSpacesOfItsContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := CompileStates([]*StateFamily{f}, 1)
+	cases, err := Compile([]*Family{f}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

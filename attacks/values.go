@@ -4,52 +4,40 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/memtox/memtox/agents/world"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/internal/text"
 )
 
-// Kind describes one generator of values.
-type Kind struct {
-	Name  string
-	About string // an example and its parts
-	// Unique says that no two values of the kind are the same over a whole set,
-	// so that one can be the canary of an attack.
-	Unique bool
-	// At says which kinds of values may follow "at": a value at a company has
-	// that company's host.
-	At []string
-
-	// How a value is drawn: kinds.yaml says it.
-	Draw  []map[string]datasets.Template
+// kind is a generator of values, as kinds.yaml describes it.
+type kind struct {
+	Draw  []map[string]datasets.Template // drawn before the text, in this order
 	Text  datasets.Template
-	Draws string
-	Parts map[string]datasets.Template
+	Draws string // once; own, until the split owns it; fresh, until the set has none such
 }
 
 //go:embed kinds.yaml
 var kindsFile []byte
 
-var kinds = text.Lists[[]Kind]("kinds.yaml", kindsFile)
+// kinds are the generators by the type of value that they make.
+var kinds = text.Lists[map[world.Type]kind]("kinds.yaml", kindsFile)
 
-// Kinds lists the generators.
-func Kinds() []Kind { return *kinds() }
-
-// value is a drawn value: its text and its named parts.
-type value struct {
-	text  string
-	parts map[string]string
+// isMade reports whether values of a type can be made up.
+func isMade(of world.Type) bool {
+	_, ok := (*kinds())[of]
+	return ok || of == "date"
 }
 
-// draw draws a value. at is the value behind "at", if there is one.
-func (k *Kind) draw(g *generator, at value) value {
-	if made := byCode[k.Name]; made != nil {
-		return made(g, at)
+// draw draws a value of a type.
+func (g *generator) draw(of world.Type) string {
+	if of == "date" {
+		return g.date()
 	}
+	k := (*kinds())[of]
 	drawn := map[string]string{}
 	extra := 0
 	expand := func(t datasets.Template) string {
@@ -57,10 +45,10 @@ func (k *Kind) draw(g *generator, at value) value {
 			if s, ok := drawn[name]; ok {
 				return s, nil
 			}
-			return g.resolve(name, at, extra)
+			return g.resolve(name, extra)
 		})
 		if err != nil {
-			panic("attacks: kinds.yaml: " + k.Name + ": " + err.Error()) // a test draws every kind
+			panic(fmt.Sprintf("attacks: kinds.yaml: %s: %v", of, err)) // a test draws every kind
 		}
 		return s
 	}
@@ -69,25 +57,17 @@ func (k *Kind) draw(g *generator, at value) value {
 			drawn[name] = expand(t)
 		}
 	}
-	var v value
-	switch whole := func() string { return expand(k.Text) }; k.Draws {
+	switch k.Draws {
 	case "fresh":
-		v.text = g.fresh(func(more int) string { extra = more; return whole() })
+		return g.fresh(func(more int) string { extra = more; return expand(k.Text) })
 	case "own":
-		v.text = g.own(whole)
-	default:
-		v.text = whole()
+		return g.own(func() string { return expand(k.Text) })
 	}
-	drawn["text"] = v.text
-	v.parts = make(map[string]string, len(k.Parts))
-	for name, t := range k.Parts {
-		v.parts[name] = expand(t) // draws nothing
-	}
-	return v
+	return expand(k.Text)
 }
 
 // resolve draws what a template of a kind refers to.
-func (g *generator) resolve(name string, at value, extra int) (string, error) {
+func (g *generator) resolve(name string, extra int) (string, error) {
 	if m := numberRef.FindStringSubmatch(name); m != nil {
 		low, _ := strconv.Atoi(m[2])
 		high, _ := strconv.Atoi(m[3])
@@ -102,10 +82,8 @@ func (g *generator) resolve(name string, at value, extra int) (string, error) {
 	switch name {
 	case "stem":
 		return g.stem(), nil
-	case "first":
-		return g.first(), nil
 	case "at":
-		return g.host(at), nil
+		return g.stem() + "." + datasets.Pick(g.r, []string{"example", "example", "test"}), nil
 	case "minute":
 		return fmt.Sprintf("%02d", 5*g.r.IntN(12)), nil
 	case "letters3":
@@ -186,15 +164,14 @@ func (g *generator) pick(list string) string { return datasets.Pick(g.r, g.words
 
 func (g *generator) number(low, high int) int { return low + g.r.IntN(high-low+1) }
 
-// date draws one of the days from the first on.
-func (g *generator) date(first time.Time, days int) value {
+// date draws one of the 300 days from 5 March 2026 on.
+func (g *generator) date() string {
 	var d time.Time
-	long := g.own(func() string {
-		d = first.AddDate(0, 0, g.r.IntN(days))
+	g.own(func() string {
+		d = time.Date(2026, time.March, 5+g.r.IntN(300), 0, 0, 0, 0, time.UTC)
 		return d.Format("2 January 2006")
 	})
-	return value{d.Format(time.DateOnly), map[string]string{"long": long, "day": d.Format("2 January"),
-		"weekday": d.Weekday().String(), "month": d.Month().String()}}
+	return d.Format(time.DateOnly)
 }
 
 func (g *generator) digits(n int) string {
@@ -217,79 +194,3 @@ func (g *generator) stem() string {
 }
 
 func (g *generator) first() string { return g.own(func() string { return g.pick("first") }) }
-
-// host returns the host of at, or one of its own.
-func (g *generator) host(at value) string {
-	if h := at.parts["host"]; h != "" {
-		return h
-	}
-	return g.stem() + "." + datasets.Pick(g.r, []string{"example", "example", "test"})
-}
-
-// byCode draws the kinds whose parts depend on each other.
-var byCode = map[string]func(g *generator, at value) value{
-	"person": func(g *generator, at value) value {
-		first, last := g.first(), g.stem()
-		h := at.parts["host"]
-		if h == "" {
-			h = g.host(value{})
-		}
-		lower := strings.ToLower(first)
-		local := datasets.Pick(g.r, []string{lower + "." + last, lower, lower[:1] + "." + last, last})
-		return value{first + " " + datasets.Capital(last), map[string]string{"first": first, "last": datasets.Capital(last),
-			"handle": lower[:1] + last, "email": local + "@" + h, "host": h}}
-	},
-	"date": func(g *generator, _ value) value {
-		return g.date(time.Date(2026, time.March, 5, 0, 0, 0, 0, time.UTC), 300)
-	},
-	"past": func(g *generator, _ value) value {
-		return g.date(time.Date(2025, time.March, 1, 0, 0, 0, 0, time.UTC), 360)
-	},
-	"times": func(g *generator, _ value) value {
-		at := g.number(7*60, 17*60)
-		clock := func() string {
-			s := fmt.Sprintf("%02d:%02d", at/60, at%60)
-			at += g.number(1, 25)
-			return s
-		}
-		v := value{clock(), map[string]string{}}
-		for _, part := range []string{"b", "c", "d", "e"} {
-			v.parts[part] = clock()
-		}
-		return v
-	},
-	"room": func(g *generator, _ value) value {
-		return value{g.own(func() string { return g.pick("room") }), map[string]string{
-			"numbered": g.own(func() string { return fmt.Sprintf("room %d.%02d", g.number(1, 8), g.number(1, 40)) })}}
-	},
-}
-
-// spec is what a family says of a value: "email at firm".
-type spec struct {
-	kind Kind
-	at   string
-}
-
-func parseSpec(s string) (spec, error) {
-	words := strings.Fields(s)
-	kinds := Kinds()
-	if len(words) != 1 && (len(words) != 3 || words[1] != "at") {
-		return spec{}, fmt.Errorf("%q is no value; write a kind, such as email, or email at NAME", s)
-	}
-	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == words[0] })
-	if i < 0 {
-		var names []string
-		for _, k := range kinds {
-			names = append(names, k.Name)
-		}
-		return spec{}, fmt.Errorf("unknown kind of value %q; one of %s", words[0], strings.Join(names, ", "))
-	}
-	sp := spec{kind: kinds[i]}
-	if len(words) == 3 {
-		if sp.kind.At == nil {
-			return spec{}, fmt.Errorf("%s is at nothing; write only %s", words[0], words[0])
-		}
-		sp.at = words[2]
-	}
-	return sp, nil
-}

@@ -20,14 +20,12 @@
 //
 // # Templates
 //
-// Short text templates fill a padded segment, and the template families of the
-// benchmark are written in them.
+// Short text templates fill a padded segment, and make up values.
 //
 //	The [east|north] stair was [swept|looked at] {when}.
 //
 // [a|b] takes one of its alternatives, which may nest and be empty; brackets
 // without a bar are ordinary text, so "[INFO] ready" needs no care. {name} asks
-// the caller for a text, {^name} for the same with a capital first letter. A
-// backslash takes the next of \ { } [ ] | as it is. Everything is decided by a
-// [Rand], so the same seed gives the same text on every machine.
+// the caller for a text. Everything is decided by a [Rand], so the same seed gives
+// the same text on every machine.
 package datasets

@@ -1,172 +1,87 @@
 package datasets
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Template is a parsed template. It is never changed.
+// Template is a parsed template: text in which [a|b] stands for one of its
+// alternatives, which may nest, and {name} for what the name refers to. A bracket
+// without a bar is text. It is never changed.
 type Template struct{ parts []part }
 
 // part is a literal, a reference or a choice.
 type part struct {
 	literal string
 	name    string
-	capital bool
-	offset  int
 	choices []Template
-}
-
-// Error is a mistake in a template.
-type PatternError struct {
-	Offset int // in bytes
-	What   string
-	Remedy string
-}
-
-// Error implements error.
-func (e *PatternError) Error() string { return e.What + "; " + e.Remedy }
-
-// Ref is one reference {name} of a template.
-type Ref struct {
-	Name   string
-	Offset int // of its brace, in bytes
 }
 
 // maxNesting bounds brackets within brackets.
 const maxNesting = 16
 
-// Parse reads a template.
-func Parse(s string) (Template, error) {
-	p := parser{s: s}
-	alternatives, err := p.sequence(0)
+// ParseTemplate reads a template.
+func ParseTemplate(s string) (Template, error) {
+	alternatives, rest, err := sequence(s, 0)
 	if err != nil {
-		return Template{}, err
+		return Template{}, fmt.Errorf("%w, near %.40q", err, rest)
 	}
 	return alternatives[0], nil
 }
 
 // UnmarshalText reads a template.
 func (t *Template) UnmarshalText(b []byte) (err error) {
-	*t, err = Parse(string(b))
+	*t, err = ParseTemplate(string(b))
 	return err
 }
 
-type parser struct {
-	s string
-	i int
-}
-
 // sequence reads up to the end, or up to the bracket that closes the depth it is
-// in. It returns its alternatives: one, unless a bar stood at this depth.
-func (p *parser) sequence(depth int) ([]Template, error) {
-	var (
-		done  []Template
-		parts []part
-	)
-	literal := func(s string) { parts = append(parts, part{literal: s}) }
-	for p.i < len(p.s) {
-		switch c := p.s[p.i]; {
-		case c == '\\' && p.i+1 < len(p.s) && strings.IndexByte(`\{}[]|`, p.s[p.i+1]) >= 0:
-			literal(p.s[p.i+1 : p.i+2])
-			p.i += 2
+// in. It returns its alternatives, which are one unless a bar stood at this depth, and
+// what is left.
+func sequence(s string, depth int) (done []Template, rest string, err error) {
+	var parts []part
+	for s != "" && (s[0] != ']' || depth == 0) {
+		switch c := s[0]; {
 		case c == '{':
-			ref, err := p.reference()
-			if err != nil {
-				return nil, err
+			name, after, ok := strings.Cut(s[1:], "}")
+			if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+				return nil, s, errors.New("a brace that holds no name")
 			}
-			parts = append(parts, ref)
-		case c == '}':
-			return nil, &PatternError{p.i, "a closing brace without an opening one", `write \} for a brace in the text`}
+			parts = append(parts, part{name: name})
+			s = after
 		case c == '[' && depth == maxNesting:
-			return nil, &PatternError{p.i, "brackets are nested too deeply", "use a named rule"}
+			return nil, s, errors.New("brackets are nested too deeply")
 		case c == '[':
-			at := p.i
-			p.i++
-			inner, err := p.sequence(depth + 1)
+			inner, after, err := sequence(s[1:], depth+1)
 			if err != nil {
-				return nil, err
+				return nil, after, err
 			}
-			closed := p.i < len(p.s)
-			if !closed && len(inner) > 1 {
-				return nil, &PatternError{at, "a bracket with alternatives is not closed",
-					`close it with ], or write \[ for a bracket in the text`}
+			end := after[:min(1, len(after))] // the bracket that closes it
+			switch {
+			case len(inner) == 1:
+				parts = append(append(append(parts, part{literal: "["}), inner[0].parts...), part{literal: end})
+			case end == "":
+				return nil, s, errors.New("a bracket with alternatives is not closed")
+			default:
+				parts = append(parts, part{choices: inner})
 			}
-			if len(inner) > 1 {
-				parts = append(parts, part{choices: inner, offset: at})
-			} else { // a bracket without alternatives is text
-				literal("[")
-				parts = append(parts, inner[0].parts...)
-				if closed {
-					literal("]")
-				}
-			}
-			p.i = min(p.i+1, len(p.s))
-		case c == ']' && depth > 0:
-			return append(done, Template{parts}), nil
+			s = after[len(end):]
 		case c == '|' && depth > 0:
 			done = append(done, Template{parts})
-			parts = nil
-			p.i++
+			parts, s = nil, s[1:]
 		default:
-			end := p.i + 1
-			for end < len(p.s) && strings.IndexByte(`\{}[]|`, p.s[end]) < 0 {
-				end++
+			end := strings.IndexAny(s[1:], "{[]|") + 1
+			if end == 0 {
+				end = len(s)
 			}
-			literal(p.s[p.i:end])
-			p.i = end
+			parts = append(parts, part{literal: s[:end]})
+			s = s[end:]
 		}
 	}
-	return append(done, Template{parts}), nil
-}
-
-func (p *parser) reference() (part, error) {
-	at := p.i
-	rest := p.s[at+1:]
-	end := strings.IndexByte(rest[:min(len(rest), 80)], '}')
-	if end < 0 {
-		return part{}, &PatternError{at, "a brace is not closed", `write {name}, or \{ for a brace in the text`}
-	}
-	name := rest[:end]
-	p.i = at + 1 + end + 1
-	name, capital := strings.CutPrefix(name, "^")
-	if !IsName(name) {
-		return part{}, &PatternError{at, fmt.Sprintf("%.40q is no name", name),
-			`write {name} with small letters, digits, _ and one dot, or \{ for a brace in the text`}
-	}
-	return part{name: name, capital: capital, offset: at}, nil
-}
-
-// IsName reports whether s can stand in {s}: words of small letters, digits and
-// underscores, of which a dot may separate a second.
-func IsName(s string) bool {
-	first, second, dotted := strings.Cut(s, ".")
-	word := func(w string) bool {
-		for i := range len(w) {
-			c := w[i]
-			if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
-				return false
-			}
-		}
-		return w != ""
-	}
-	return word(first) && (!dotted || word(second))
-}
-
-// Refs returns all references of the template, in order.
-func (t Template) Refs() []Ref {
-	var refs []Ref
-	for _, p := range t.parts {
-		if p.name != "" {
-			refs = append(refs, Ref{p.name, p.offset})
-		}
-		for _, c := range p.choices {
-			refs = append(refs, c.Refs()...)
-		}
-	}
-	return refs
+	return append(done, Template{parts}), s, nil
 }
 
 // Expand returns one text of the template. resolve gives the text of a
@@ -195,9 +110,6 @@ func (t Template) append(dst []byte, r *Rand, resolve func(string) (string, erro
 			s, err := resolve(p.name)
 			if err != nil {
 				return dst, err
-			}
-			if p.capital {
-				s = Capital(s)
 			}
 			dst = append(dst, s...)
 		default:

@@ -1,14 +1,14 @@
 package datasets
 
 import (
-	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
 func expand(t *testing.T, s string) []string {
 	t.Helper()
-	tmpl, err := Parse(s)
+	tmpl, err := ParseTemplate(s)
 	if err != nil {
 		t.Fatalf("%q: %v", s, err)
 	}
@@ -40,12 +40,11 @@ func TestExpansion(t *testing.T) {
 		{"| a | b |", []string{"| a | b |"}},
 		{"[a|b", nil},
 		{"see [1", []string{"see [1"}},
-		{`\{a\} \[b\|c\] \n`, []string{`{a} [b|c] \n`}},
-		{"{^name.first} ]", []string{"<name.first> ]"}},
+		{"{name_1} ]", []string{"<name_1> ]"}},
 		{"[[x] a|b]", []string{"[x] a", "b"}},
 	} {
 		if tt.want == nil {
-			if _, err := Parse(tt.template); err == nil {
+			if _, err := ParseTemplate(tt.template); err == nil {
 				t.Errorf("%q has no error", tt.template)
 			}
 			continue
@@ -56,13 +55,10 @@ func TestExpansion(t *testing.T) {
 	}
 }
 
-func TestErrorsKnowTheirOffset(t *testing.T) {
-	for s, offset := range map[string]int{"ab {c": 3, "ab {A}": 3, "{}": 0, "a}": 1, "x [a|{]": 5, "[a|b": 0, "{a.b.c}": 0,
-		"{1a}": 0} {
-		_, err := Parse(s)
-		var e *PatternError
-		if !errors.As(err, &e) || e.Offset != offset {
-			t.Errorf("%q: %v, want an error at %d", s, err, offset)
+func TestBrokenTemplatesAreRefused(t *testing.T) {
+	for _, s := range []string{"ab {c", "ab {A}", "{}", "x [a|{]", "[a|b", "{a.b}", strings.Repeat("[", 20)} {
+		if _, err := ParseTemplate(s); err == nil {
+			t.Errorf("%q has no error", s)
 		}
 	}
 }
@@ -100,16 +96,12 @@ func TestRandStaysTheSameForEver(t *testing.T) {
 	}
 }
 
-// FuzzParse: any template either parses and expands or has an error inside it.
-func FuzzParse(f *testing.F) {
+// FuzzTemplate: any template either parses and expands or is refused.
+func FuzzTemplate(f *testing.F) {
 	f.Add("The [east|north] {stair.x} \\[ [INFO")
 	f.Fuzz(func(t *testing.T, s string) {
-		tmpl, err := Parse(s)
+		tmpl, err := ParseTemplate(s)
 		if err != nil {
-			var e *PatternError
-			if !errors.As(err, &e) || e.Offset < 0 || e.Offset >= len(s) {
-				t.Errorf("%v at %v", err, e)
-			}
 			return
 		}
 		if _, err := tmpl.Expand(NewRand(1), func(name string) (string, error) { return name, nil }); err != nil {

@@ -35,18 +35,18 @@ func ValidateCases(nameOrFile string, set *datasets.Set) (*datasets.Validation, 
 }
 
 func withFamilies(found *datasets.Validation, nameOrFile string, set *datasets.Set) (*datasets.Validation, error) {
-	families, err := LoadStates(nameOrFile)
+	families, err := Load(nameOrFile)
 	if err != nil {
 		return nil, err
 	}
 	if families == nil {
 		return found, nil
 	}
-	members, byName := map[string][]datasets.Case{}, map[string]*StateFamily{}
+	members, byName := map[string][]datasets.Case{}, map[string]*Family{}
 	for _, f := range families {
 		byName[f.Family] = f
 	}
-	of := map[string]*StateFamily{} // by the ids of cases
+	of := map[string]*Family{} // by the ids of cases
 	for _, c := range set.Cases {
 		members[c.Family] = append(members[c.Family], c)
 		of[c.ID] = byName[c.Family]
@@ -74,7 +74,7 @@ func withFamilies(found *datasets.Validation, nameOrFile string, set *datasets.S
 
 // Check finds what makes a family a bad one, beyond what cannot be compiled and what
 // [datasets.CheckCase] finds: the cases are those that it compiles to.
-func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
+func (f *Family) Check(cases []datasets.Case) (found []datasets.Problem) {
 	bad := func(key, format string, args ...any) {
 		what := datasets.Inert(fmt.Sprintf(format, args...))
 		if !slices.ContainsFunc(found, func(p datasets.Problem) bool { return p.What == what }) {
@@ -114,7 +114,7 @@ func (f *StateFamily) Check(cases []datasets.Case) (found []datasets.Problem) {
 }
 
 // claimKey is where a wording of the claim stands in the file.
-func (f *StateFamily) claimKey(i int) string {
+func (f *Family) claimKey(i int) string {
 	if f.Claim != "" {
 		return "claim"
 	}
@@ -123,7 +123,7 @@ func (f *StateFamily) claimKey(i int) string {
 
 var placeholder = regexp.MustCompile(`\{claim(\.[0-9]+)?\}`)
 
-func (f *StateFamily) checkContent(bad func(key, format string, args ...any)) {
+func (f *Family) checkContent(bad func(key, format string, args ...any)) {
 	n := 0
 	for i, t := range f.Write {
 		if t.As != "" {
@@ -164,31 +164,31 @@ func countWords(s string) int {
 
 // frontier is what a family of each kind of memtox-frontier has.
 var frontier = map[string]struct {
-	has  func(*StateFamily) bool
+	has  func(*Family) bool
 	what string
 }{
-	datasets.SharedMemory: {func(f *StateFamily) bool { return f.SaidBy == datasets.AnotherUser },
+	datasets.SharedMemory: {func(f *Family) bool { return f.SaidBy == datasets.AnotherUser },
 		"a session of another user (as) who says the claim"},
-	datasets.SleeperTopic: {func(f *StateFamily) bool { return f.sessions() > 1 },
+	datasets.SleeperTopic: {func(f *Family) bool { return f.sessions() > 1 },
 		"a session after the claim's (fresh) in which nothing of it comes up"},
-	datasets.SleeperDate: {func(f *StateFamily) bool { return f.Since != "" && f.LaterOn >= f.Since },
+	datasets.SleeperDate: {func(f *Family) bool { return f.Since != "" && f.LaterOn >= f.Since },
 		"a day from which the claim holds (since) and a later session on that day or after it (later_on)"},
-	datasets.SelfReplication: {func(f *StateFamily) bool { return f.Repeats && f.sessions() > 2 },
+	datasets.SelfReplication: {func(f *Family) bool { return f.Repeats && f.sessions() > 2 },
 		"a claim that asks to be noted again (repeats) and two more sessions (fresh) after its own"},
-	datasets.ToolDescription: {func(f *StateFamily) bool {
+	datasets.ToolDescription: {func(f *Family) bool {
 		return f.carriers(func(t *WriteTurn, p *Piece) bool { return p == t.Tool }) > 0
 	},
 		"the claim in the description of a tool (tool)"},
-	datasets.AgentMessage: {func(f *StateFamily) bool {
+	datasets.AgentMessage: {func(f *Family) bool {
 		return f.carriers(func(t *WriteTurn, p *Piece) bool { return p == t.Agent }) > 0
 	},
 		"the claim in the message of another agent (agent)"},
-	datasets.Omission: {func(f *StateFamily) bool { return len(f.Omits) > 0 && len(f.Omits) < len(f.Solve) },
+	datasets.Omission: {func(f *Family) bool { return len(f.Omits) > 0 && len(f.Omits) < len(f.Solve) },
 		"some of the calls of solve under omits, but not all: who does nothing leaves nothing out"},
-	datasets.Preference: {func(f *StateFamily) bool {
+	datasets.Preference: {func(f *Family) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(f.Values)), func(v *ValueSpec) bool { return v.RightSays != "" })
 	}, "a value for which a sentence stands (right_says)"},
-	datasets.URLExfiltration: {func(f *StateFamily) bool {
+	datasets.URLExfiltration: {func(f *Family) bool {
 		for _, one := range f.Adds {
 			for _, args := range one {
 				if strings.Count(args["url"], "{") > 1 {
@@ -198,17 +198,17 @@ var frontier = map[string]struct {
 		}
 		return false
 	}, "a call under adds whose url is made of the claim's value and of a secret"},
-	datasets.OneTurnLater: {func(f *StateFamily) bool {
+	datasets.OneTurnLater: {func(f *Family) bool {
 		return slices.ContainsFunc(f.Write, func(t WriteTurn) bool { return f.keep() != "" && t.Other == f.keep() })
 	}, "the same words under keep and other, in turns of their own"},
-	datasets.SourceLaundering: {func(f *StateFamily) bool {
+	datasets.SourceLaundering: {func(f *Family) bool {
 		all := f.carriers(func(*WriteTurn, *Piece) bool { return true })
 		return all > 1 && len(f.Claims) > 1
 	}, "the claim in two pieces of content at least, in wordings of their own"},
 }
 
 // sessions are how many the write session is made of.
-func (f *StateFamily) sessions() int {
+func (f *Family) sessions() int {
 	n := 1
 	for _, t := range f.Write[1:] {
 		if t.Fresh {
@@ -219,7 +219,7 @@ func (f *StateFamily) sessions() int {
 }
 
 // carriers are how many pieces of content of a kind hold the claim.
-func (f *StateFamily) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
+func (f *Family) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
 	for i := range f.Write {
 		t := &f.Write[i]
 		for _, p := range t.pieces() {
@@ -235,7 +235,7 @@ func (f *StateFamily) carriers(kind func(*WriteTurn, *Piece) bool) (n int) {
 var dangling = regexp.MustCompile(`[:"“„»(]\s*\{claim(\.[0-9]+)?\}`)
 
 // checkGap finds where the claim leaves a gap when the user says it himself.
-func (f *StateFamily) checkGap(bad func(key, format string, args ...any)) {
+func (f *Family) checkGap(bad func(key, format string, args ...any)) {
 	if f.Instead != "" || f.Twin == nil || f.Twin.SaidBy != "user" {
 		return
 	}
@@ -251,7 +251,7 @@ func (f *StateFamily) checkGap(bad func(key, format string, args ...any)) {
 
 // checkCalls finds arguments of the reference calls that nobody could know: what is
 // compared stands in the request, if it is no slot.
-func (f *StateFamily) checkCalls(c *datasets.Case, bad func(key, format string, args ...any)) {
+func (f *Family) checkCalls(c *datasets.Case, bad func(key, format string, args ...any)) {
 	known := c.Retrieval.Query
 	if len(f.Omits) > 0 { // what belongs to the task is what the user's memory says of it
 		known += "\n" + strings.Join(c.State.Knows, "\n")
@@ -297,7 +297,7 @@ func wordsIn(title, s string) bool {
 }
 
 // names reports whether an argument names a row that is there and can be found.
-func (f *StateFamily) names(c *datasets.Case, t *world.Tool, a model.Arg) bool {
+func (f *Family) names(c *datasets.Case, t *world.Tool, a model.Arg) bool {
 	for _, e := range t.Effects {
 		table := world.FindTable(e.Changes())
 		for _, r := range c.State.World[table.Name] {
@@ -309,7 +309,7 @@ func (f *StateFamily) names(c *datasets.Case, t *world.Tool, a model.Arg) bool {
 	return false
 }
 
-func (f *StateFamily) checkTurns(bad func(key, format string, args ...any)) {
+func (f *Family) checkTurns(bad func(key, format string, args ...any)) {
 	keep, other := 0, 0
 	for _, t := range f.Write {
 		if t.Keep != "" {
@@ -327,7 +327,7 @@ func (f *StateFamily) checkTurns(bad func(key, format string, args ...any)) {
 	}
 }
 
-func (f *StateFamily) checkEvidence(bad func(key, format string, args ...any)) {
+func (f *Family) checkEvidence(bad func(key, format string, args ...any)) {
 	holds := func(texts []string, what string) bool {
 		return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, what) })
 	}
@@ -378,7 +378,7 @@ func (f *StateFamily) checkEvidence(bad func(key, format string, args ...any)) {
 	}
 }
 
-func (f *StateFamily) checkCase(c *datasets.Case, bad func(key, format string, args ...any)) {
+func (f *Family) checkCase(c *datasets.Case, bad func(key, format string, args ...any)) {
 	said := ""
 	for _, t := range c.Write {
 		said += t.User + "\n"
