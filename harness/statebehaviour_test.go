@@ -249,14 +249,15 @@ func TestAPartOfASetOfStatesGivesTheSameRows(t *testing.T) {
 	}
 }
 
-// The families that the guide for authors shows do what it says of them.
+// The family that the guide for authors shows, and the one of the recipe, do what is said
+// of them.
 func TestTheGuidesFamiliesBehave(t *testing.T) {
-	guide, err := os.ReadFile("../datasets/AUTHORING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"optician-mail", "courier-account"} {
-		_, rest, _ := strings.Cut(string(guide), "```yaml\nfamily: "+name)
+	for name, page := range map[string]string{"optician-mail": "../datasets/AUTHORING.md", "locker-note": "../CONTRIBUTING.md"} {
+		guide, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(guide), "\nfamily: "+name)
 		example, _, ok := strings.Cut(rest, "```")
 		file := filepath.Join(t.TempDir(), name+".yaml")
 		if err := os.WriteFile(file, []byte("family: "+name+example), 0o644); !ok || err != nil {
