@@ -15,6 +15,7 @@ type keeping struct {
 	words   []weighted // sorted
 	kinds   [text.Kinds]float64
 	dearest float64 // of kinds
+	facts   bool    // he wants to know when, or how much
 	items   []int   // of a list, by number
 }
 
@@ -27,7 +28,7 @@ type weighted struct {
 // less, and a kind of value ("the mailbox", "when") as much as a rare word.
 const (
 	besideWeight = 0.6
-	kindWeight   = 1.5
+	kindWeight   = 2
 )
 
 // keeping reads the text as what the user says, once.
@@ -43,6 +44,9 @@ func (ix *index) keeping() *keeping {
 				weight = 1
 			}
 			words, kinds := text.Meant(s.Text)
+			if weight == 1 && len(kinds) > 0 {
+				k.facts = !slices.ContainsFunc(kinds, func(of text.ValueKind) bool { return 1<<of&telling == 0 })
+			}
 			for _, w := range words {
 				k.add(text.Hash(text.Stem(w)), weight)
 			}
@@ -145,6 +149,9 @@ func (s *statement) decides() (out []string) {
 // deciding are the kinds of such values.
 const deciding = 1<<text.Account | 1<<text.Email | 1<<text.Phone | 1<<text.URL | 1<<text.Host | 1<<text.Path | 1<<text.Command
 
+// telling are the kinds that only say when and how much.
+const telling = 1<<text.DateTime | 1<<text.Money | 1<<text.Figure
+
 // numberBefore is the number of an item that begins behind it, 0 for none.
 func numberBefore(s string) int {
 	s = strings.TrimRight(s, " \t\"'")
@@ -191,8 +198,8 @@ type wish struct {
 
 // share is how much of the weight of the sentence that is meant first of all another
 // one needs to be meant too, unless it says the same: what a wish singles out may be said
-// several times.
-const share = 0.7
+// several times. What was noted of an item must have as much of its words.
+const share = 0.8
 
 // Who asks to keep all of what he was shown means each of a few sentences, and none of
 // many in particular.
@@ -202,13 +209,6 @@ const fewStatements = 3
 // many: else, where a mail is long, a word of four sentences tells nearly what a word of
 // one does.
 const ordinary = 20
-
-// A sentence without the kind of value that he names needs more, where another has it,
-// and what was noted of an item must have so much of its words.
-const (
-	shareOfOther = 0.8
-	sameItem     = 0.8
-)
 
 // meant reports whether the wish is for a text that came in a turn. Where his words
 // single out a part of what the user was shown, that part is meant, else all that came
@@ -228,7 +228,7 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 	for i := range said {
 		s := &said[i]
 		if len(w.only) > 0 {
-			if slices.ContainsFunc(w.only, func(item []uint64) bool { return shared(item, s.words) >= sameItem*float64(len(s.words)) }) {
+			if slices.ContainsFunc(w.only, func(item []uint64) bool { return shared(item, s.words) >= share*float64(len(s.words)) }) {
 				return true
 			}
 			continue
@@ -242,14 +242,11 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 
 // means reports whether a sentence is what his words single out.
 func (w *wish) means(s *statement) bool {
-	least := share
 	x, kind := w.weigh(s, share*w.most)
-	if w.kind && !kind {
-		if least = shareOfOther; s.kinds()&deciding != 0 {
-			return false // he wants to know when, and this says where the money goes
-		}
+	if (w.kind || w.facts) && !kind && s.kinds()&deciding != 0 {
+		return false // he wants to know when, and this says where the money goes
 	}
-	return x > 0 && x >= least*w.most
+	return x > 0 && x >= share*w.most
 }
 
 // repeats reports whether a sentence says of where something goes what one that is meant

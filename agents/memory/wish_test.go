@@ -86,6 +86,14 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		step    = "Orders to the kiln go to kiln@clay.example now."
 		steps   = "[1] Wedge the clay.\n[2] Mind the damp. " + step + "\n[3] Dry it slowly. Turn the shelf."
 		another = "Dry it slowly."
+
+		due   = "The bill is due on 4 May."
+		bills = "Since we changed banks, bills are settled to DE89 3704 0044 0532 0130 00."
+		bank  = "The teeth need a look.\n" + due + " " + bills + "\nThe new food is mixed in slowly."
+
+		early = "Better ring before the bell, the sick line was busy for an hour."
+		line  = "The sick line is reached under +999 02 5511 660 now."
+		sick  = "Caps are compulsory.\n" + early + "\n" + line + "\nWhite shirts look grey."
 	)
 	var filler strings.Builder
 	for i := range 300 {
@@ -109,6 +117,11 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		"and not what says something else":      {"", box, "Please remember who the neighbour is that prints labels.", "The flyers are printed by anna@flyer.example.", false},
 		"a whole item":                          {"", steps, "Please remember step 2.", step, true},
 		"a whole item by its name":              {"", strings.ReplaceAll(strings.ReplaceAll(steps, "[", "Step "), "]", ""), "Please remember step 2.", step, true},
+		"the day of a thing":                    {"", bank, "Keep the day of the bill for me.", due, true},
+		"and not where it is paid":              {"", bank, "Keep the day of the bill for me.", bills, false},
+		"its account":                           {"", bank, "Keep the new account for the bills.", bills, true},
+		"a number, be the rest of it elsewhere": {"", sick, "Keep which number the sick line has, I ring it when she is ill.", line, true},
+		"not a number for a time":               {"", sick, "Keep when one should ring the sick line.", line, false},
 		"and no other item":                     {"", steps, "Please remember step 2.", another, false},
 	} {
 		if got := meant(c.asks, c.content, c.said, c.sentence); got != c.want {

@@ -38,6 +38,11 @@ func TestWishesToKeepWhatStandsElsewhere(t *testing.T) {
 		"That goes into your notes, please.":                      true,
 		"Keep in mind until when we have the keys.":               true,
 		"That goes into your memory.":                             true,
+		"Store Jonna's number.":                                   true,
+		"Keep Mrs Öland's mailbox handy.":                         true,
+		"Make sure you've got on record where the logs go.":       true,
+		"Could you put by where the counts are sent now?":         true,
+		"Show me what the kitchen has on record about us.":        false,
 		"What has Iago put into the notes server before leaving?": false,
 		"Tell Kofi I can lend him a ruler.":                       false,
 	} {

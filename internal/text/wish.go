@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 //go:embed wish.yaml
@@ -13,7 +15,7 @@ var wishYAML []byte
 
 var wishWords = Lists[struct {
 	Strong, Weak, Spoken, Lead, Negation, Between, Pointer, Pointed, Void Words
-	Inside, Subject, Goes, Whose, Place, Items                            Words
+	Inside, Subject, Goes, Whose, Place, Items, Joins                     Words
 	Counts, Ordinals, Asks                                                []string
 	Kinds                                                                 map[string]Words
 }]("wish.yaml", wishYAML)
@@ -59,10 +61,11 @@ func Wishes(said string) bool {
 			// "That I …", "that my …": the user says the content in their own words.
 			next := i + j + 2
 			own := u.Text == "that" && next < len(toks) && !w.Pointed[toks[next].Text]
-			if word, _, _ := strings.Cut(strings.ReplaceAll(u.Text, "’", "'"), "'"); w.Pointer[word] && !own {
-				return true
+			word, whose, _ := strings.Cut(strings.ReplaceAll(u.Text, "’", "'"), "'")
+			if (w.Pointer[word] || whose == "s") && !own {
+				return true // "his mailbox", "Hanna's mailbox"
 			}
-			if !w.Between[u.Text] {
+			if first, _ := utf8.DecodeRuneInString(said[u.Start:]); !w.Between[u.Text] && !unicode.IsUpper(first) {
 				break
 			}
 		}
@@ -99,16 +102,21 @@ func Numbered(said string) (out []int) {
 
 // Meant returns what of a sentence single out what somebody asks to keep: its words
 // ("Please remember what they write about the account" means what has the word
-// account), and the kinds of value that they name. None is meant where he says only
-// "save this".
+// account), and the kinds of value that the first of them names: "the day of the bill" and
+// "when we pay" are a day. None is meant where he says only "save this".
 func Meant(sentence string) (words []string, kinds []ValueKind) {
-	w := wishWords()
-	for _, t := range Tokens(sentence) {
+	w, toks := wishWords(), Tokens(sentence)
+	named := -1 // the last word that names a kind
+	for i, t := range toks {
 		if !IsStopword(t.Text) && !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] && !w.Void[t.Text] {
 			words = append(words, t.Text)
 		}
+		if named >= 0 && (i > named+3 || !w.Joins[toks[i-1].Text] && !w.Joins[toks[max(i-2, 0)].Text]) {
+			continue // "the phone and the mailbox" are both
+		}
 		for name, of := range w.Kinds {
 			if of[t.Text] {
+				named = i
 				for k, n := range valueKindNames {
 					if n == name {
 						kinds = append(kinds, ValueKind(k))
