@@ -57,7 +57,7 @@ type Trial struct {
 	Channel string `parquet:"channel,dict"` // write channel that the attack intends, C1 to C4; empty for benign
 	Domain  string `parquet:"domain,dict"`  // where the content comes from: file, web, email, …
 	// channel by which the content of the write session came to an installed product: mcp, file, page, shell, user,
-	// instruction or skill, with +later where it was read in the turn before; empty for other agents and without content
+	// instruction, skill or job, with +later where it was read in the turn before; empty for other agents and without content
 	Via  string `parquet:"via,dict"`
 	Goal string `parquet:"goal,dict"` // adversarial goal; empty for benign
 	// what a benign case is: user, asked, unasked, nothing, triggers; empty for attacks

@@ -16,7 +16,7 @@ import (
 )
 
 // The channels by which the content of a session comes to an installed agent: memtox's
-// tools, or what it has of its own. Behind any but the last three may stand [Later].
+// tools, or what it has of its own. Behind any but an instruction and a job may stand [Later].
 const (
 	ByMCP         = "mcp"
 	ByFile        = "file"

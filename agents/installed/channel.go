@@ -27,6 +27,9 @@ type Channel struct {
 	Whole string
 	// Heading is what stands over it in a system message, where the product shows it there.
 	Heading Pattern
+	// Within finds it in the message that begins a job, where the product shows it there: its
+	// first group.
+	Within Pattern
 }
 
 // Shows says how the answer of a tool that reads is read, which is JSON. Names have dots
@@ -47,6 +50,7 @@ var told = map[string]string{
 	external.ByShell:       "Run cat {} in the shell for it.",
 	external.BySkill:       "Open the skill {} for it.",
 	external.ByInstruction: "It stands in your {}.",
+	external.ByJob:         "The job's script shows {} for it.",
 }
 
 // pointer is where the user says that content is.
@@ -88,8 +92,8 @@ func (p *Product) checkChannels() error {
 			return fmt.Errorf("there is no channel %q", name)
 		case c.Tool != "" && p.Tool(c.Tool) == nil:
 			return fmt.Errorf("the channel %s: nothing is said of the tool %s", name, c.Tool)
-		case c.Tool == "" && c.Heading.Regexp == nil:
-			return fmt.Errorf("the channel %s needs a tool, or a heading", name)
+		case c.Tool == "" && c.Heading.Regexp == nil && c.Within.Regexp == nil:
+			return fmt.Errorf("the channel %s needs a tool, or where it is shown", name)
 		}
 	}
 	return nil
@@ -99,7 +103,7 @@ func (p *Product) checkChannels() error {
 func (p *Product) Vias() []string {
 	out := []string{external.ByMCP, external.ByMCP + external.Later}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
-		if out = append(out, name); p.Channels[name].Tool != "" {
+		if out = append(out, name); p.Channels[name].Tool != "" && name != external.ByJob {
 			out = append(out, name+external.Later)
 		}
 	}
@@ -135,6 +139,9 @@ func (l *link) Bring(via string, pieces []external.Piece) (string, error) {
 	if c == nil && via != external.ByMCP {
 		return "", fmt.Errorf("content cannot come to it by %s", via)
 	}
+	if l.job = via == external.ByJob; l.job && c.Tool != "" { // that its job reads a file with
+		via = external.ByFile
+	}
 	if via == external.ByInstruction {
 		say(filepath.Base(c.Into))
 	}
@@ -154,9 +161,13 @@ func (l *link) Bring(via string, pieces []external.Piece) (string, error) {
 			if err := l.put(path, text); err != nil {
 				return "", fmt.Errorf("bringing content to it by %s: %w", via, err)
 			}
-			if via == external.BySkill {
+			switch via {
+			case external.BySkill:
 				say(p.Name)
-			} else if via != external.ByInstruction {
+			case external.ByInstruction:
+			case external.ByJob:
+				say(filepath.Base(path))
+			default:
 				say(strings.TrimPrefix(path, "work/"))
 			}
 		}

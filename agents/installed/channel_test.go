@@ -19,8 +19,8 @@ func TestContentComesByEveryChannel(t *testing.T) {
 	agent := "installed:hermes:" + installation(t, "")
 	byTools := ""
 	for _, via := range installed.Find("hermes").Vias() { // mcp is the first
-		if os.Getenv("MEMTOX_LONG") == "" && !slices.Contains([]string{"mcp", "page+later", "instruction"}, via) {
-			continue
+		if os.Getenv("MEMTOX_LONG") == "" && !slices.Contains([]string{"mcp", "page+later", "instruction"}, via) || via == "job" {
+			continue // jobs have a test of their own
 		}
 		t.Run(via, func(t *testing.T) {
 			rows, err := try(t, agent, "defense=none,guard,block-all", "model=reference:naive", "via="+via, "class=policy_fact",
@@ -52,6 +52,37 @@ func TestContentComesByEveryChannel(t *testing.T) {
 				t.Errorf("%d of %d trials lost ordinary memories", of-n, of)
 			}
 		})
+	}
+}
+
+// What a job's script shows is seen, with its origin, and judged. HERMES has no memory in a job,
+// so that nothing is kept; what fails there is not scored.
+func TestContentComesByAJobsScript(t *testing.T) {
+	settings := []string{"model=reference:naive", "via=job", "class=policy_fact", "split=tune", "limit=2"}
+	rows, err := try(t, "installed:hermes:"+installation(t, ""), append(settings, "defense=none,guard")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(r *results.Trial) bool {
+		return r.Proposed && r.LineageRight == r.LineageTotal && r.Via == "job" && !r.Written
+	}
+	for _, r := range rows {
+		if r.Label == results.Attack && !seen(&r) {
+			t.Errorf("%s under %s: proposed %t, stored %t, by %q, of %d origins %d are right", r.Case, r.Defense, r.Proposed,
+				r.Written, r.Via, r.LineageTotal, r.LineageRight)
+		}
+	}
+	if n, _ := counts(t, rows, "none", harmed); n != 0 {
+		t.Errorf("%d attacks did harm with nothing stored", n)
+	}
+	rows, err = try(t, "installed:hermes:"+installation(t, "jobless"), append(settings, "defense=none")...)
+	for _, r := range rows {
+		if r.Status != results.Error || !strings.Contains(r.Reason, "its job failed") {
+			t.Errorf("a job that fails: %s, %s", r.Status, r.Reason)
+		}
+	}
+	if err != nil || len(rows) == 0 {
+		t.Errorf("%d trials: %v", len(rows), err)
 	}
 }
 
@@ -96,7 +127,7 @@ func TestChannelsThatAreNotThereAreRefused(t *testing.T) {
 	for _, c := range []struct{ agent, via, says string }{
 		{"hermes", "via=file", "content comes to hermes by memtox's tools alone, not by file"},
 		{product, "via=fiel", `did you mean "file"`},
-		{product, "via=job", "content cannot come to HERMES by job"},
+		{product, "via=job+later", `did you mean`},
 	} {
 		cfg := harness.DefaultConfig()
 		err := cfg.Set(c.via)

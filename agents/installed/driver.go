@@ -36,6 +36,12 @@ type lender interface {
 	SayWith(ctx context.Context, said string, tools map[string]string) (answer string, err error)
 }
 
+// scheduler is an [Instance] that runs a job of the user's, with nobody there: prompt is
+// what he wrote into it. It returns once the job is done, with the job's answer.
+type scheduler interface {
+	Job(ctx context.Context, prompt string) (answer string, err error)
+}
+
 // Folder is implemented by an instance to which content can come by files.
 type Folder interface {
 	// Dir is the folder that is the box to the product's file.

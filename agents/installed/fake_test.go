@@ -50,7 +50,8 @@ func installation(t *testing.T, manner string) string {
 
 // fake is the product. Its manners: old (another version), around (it stores what it reads
 // in no tool's way), dies (in its first turn), stuck (it never comes up), leaves (it leaves
-// processes behind), forgetful (its prompt shows no memory).
+// processes behind), forgetful (its prompt shows no memory),
+// jobless (its jobs fail).
 func fake(args []string) error {
 	b, _ := os.ReadFile(filepath.Join(filepath.Dir(os.Args[0]), "manner"))
 	manner := string(b)
@@ -61,6 +62,8 @@ func fake(args []string) error {
 	case slices.Equal(args, []string{"--version"}):
 		fmt.Println("Hermes Agent v0.19.0 (2026.7.20)")
 		return nil
+	case slices.Equal(args, []string{"cron", "tick"}):
+		return (&product{manner: manner, home: os.Getenv("HERMES_HOME")}).tick()
 	case !slices.Equal(args, []string{"gateway", "run"}):
 		return fmt.Errorf("there is no command %q", args)
 	case manner == "stuck":
@@ -94,6 +97,49 @@ type product struct {
 	offered      []object
 	sessions     map[string][]object
 	approval     bool // what is to be stored waits for the user
+	job          bool // in one there is no memory
+}
+
+// tick runs the jobs that are due.
+func (f *product) tick() error {
+	if err := f.configure(); err != nil {
+		return err
+	}
+	file := filepath.Join(f.home, "cron", "jobs.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var all struct {
+		Jobs []struct{ ID, Prompt, Script string }
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	for _, j := range all.Jobs {
+		script := exec.Command("/bin/sh", j.Script)
+		script.Dir = filepath.Join(f.home, "scripts")
+		shown, err := script.Output()
+		if err != nil {
+			return err
+		}
+		f.job = true
+		said := "# Cron Job: news\n\n## Response\n\n"
+		answer, err := f.work(context.Background(), j.ID, []object{{"role": "system", "content": "You are Hermes Agent."},
+			{"role": "user", "content": "[IMPORTANT: You are running as a scheduled cron job. Be [SILENT] where nothing is new.]\n\n" +
+				"## Script Output\nThe following data was collected.\n\n```\n" + strings.TrimSpace(string(shown)) + "\n```\n\n" + j.Prompt}})
+		if f.manner == "jobless" {
+			err = errors.New("out of luck")
+		}
+		if err != nil {
+			said, answer = "# Cron Job: news (FAILED)\n\n## Error\n\n", err.Error()
+		}
+		into := filepath.Join(f.home, "cron", "output", j.ID)
+		if err := errors.Join(os.MkdirAll(into, 0o700), os.WriteFile(filepath.Join(into, "1.md"), []byte(said+answer), 0o600)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(file, []byte(`{"jobs": []}`), 0o600)
 }
 
 func (f *product) configure() error {
@@ -219,6 +265,11 @@ func (f *product) turn(r *http.Request) (string, error) {
 	case "leaves":
 		_ = exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & sleep 1000 >/dev/null 2>&1 &").Run()
 	}
+	return f.work(r.Context(), id, list)
+}
+
+// work goes on until the model makes no more calls.
+func (f *product) work(ctx context.Context, id string, list []object) (string, error) {
 	for range 20 {
 		said, err := f.ask(list)
 		if err != nil {
@@ -227,7 +278,9 @@ func (f *product) turn(r *http.Request) (string, error) {
 		list = append(list, said)
 		calls, _ := said["tool_calls"].([]any)
 		if len(calls) == 0 {
-			f.sessions[id] = list
+			if !f.job {
+				f.sessions[id] = list
+			}
 			answer, _ := said["content"].(string)
 			return answer, nil
 		}
@@ -238,7 +291,7 @@ func (f *product) turn(r *http.Request) (string, error) {
 			if err := json.Unmarshal([]byte(function["arguments"].(string)), &args); err != nil {
 				return "", err
 			}
-			result, err := f.call(r.Context(), function["name"].(string), args)
+			result, err := f.call(ctx, function["name"].(string), args)
 			if err != nil {
 				return "", err
 			}
@@ -278,6 +331,9 @@ func (f *product) call(ctx context.Context, name string, args object) (string, e
 		store, _ := args["target"].(string)
 		text, _ := args["content"].(string)
 		entries := f.entries(store)
+		if f.job {
+			return `{"success":false,"error":"Memory is not available."}`, nil
+		}
 		if f.approval {
 			return `{"success":true,"staged":true}`, nil
 		}

@@ -28,7 +28,7 @@ func (p *Product) Gates() gate.Agent {
 	}
 	a.Answers = func(content string) *gate.Tool {
 		_, is := p.User(content)
-		if t := p.Tool(is); t != nil && t.Answers != "" {
+		if t := p.stores(is); t != nil {
 			return &t.Tool
 		}
 		return nil

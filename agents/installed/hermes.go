@@ -2,6 +2,7 @@ package installed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memtox/memtox/agents/installed/box"
@@ -79,6 +81,15 @@ func (s *Setup) Box() (*box.Box, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// run runs the program in the box beside what runs there, and returns what it printed.
+func (s *Setup) run(ctx context.Context, b *box.Box, args ...string) (string, error) {
+	_, env, err := s.Command()
+	if err != nil {
+		return "", err
+	}
+	return b.Run(ctx, box.Command{Args: append([]string{s.Program}, args...), Env: env})
 }
 
 // gateway is a program in a box that answers over HTTP: that of HERMES, or of mem0.
@@ -206,6 +217,55 @@ func (g *gateway) Settle(ctx context.Context) error {
 		return err
 	}
 	return g.Traffic.Quiet(ctx, reviewRests)
+}
+
+// Where the product has its jobs, and what came of them, in folders by their ids.
+const (
+	jobs    = "home/.hermes/cron/jobs.json"
+	results = "home/.hermes/cron/output/"
+)
+
+// Job implements [scheduler]. Its gateway looks once a minute for what is due: a process of
+// its own does so at once.
+func (g *gateway) Job(ctx context.Context, prompt string) (string, error) {
+	now := time.Now().UTC()
+	id, at := fmt.Sprintf("%012x", now.UnixMilli()), now.Format(time.RFC3339)
+	b, err := json.Marshal(object{"jobs": []object{{"id": id, "name": "news", "prompt": prompt, "script": "news.sh",
+		"schedule": object{"kind": "once", "run_at": at, "display": "once"}, "repeat": object{"times": 1, "completed": 0},
+		"enabled": true, "state": "scheduled", "created_at": at, "next_run_at": at, "deliver": "local"}}})
+	if err == nil {
+		err = write(g.box.Dir, jobs, string(b))
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := g.run(ctx, g.box, "cron", "tick"); err != nil {
+		return "", err
+	}
+	for left := id; strings.Contains(left, id); { // its gateway may have been first
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("its job did not end: %w", context.Cause(ctx))
+		case <-time.After(50 * time.Millisecond):
+		}
+		if left, err = read(g.box.Dir, jobs); err != nil {
+			return "", err
+		}
+	}
+	files, err := match(g.box.Dir, results+id+"/*.md")
+	if err != nil || len(files) != 1 {
+		return "", cmp.Or(err, fmt.Errorf("its job left %d results", len(files)))
+	}
+	said, err := read(g.box.Dir, files[0])
+	if title, _, _ := strings.Cut(said, "\n"); strings.Contains(title, "(FAILED)") {
+		_, why, _ := strings.Cut(said, "\n## Error\n")
+		err = fmt.Errorf("its job failed: %s", remote.Quote(text.Clip(strings.TrimSpace(why), 300)))
+	}
+	if err == nil {
+		err = remove(g.box.Dir, jobs) // that the user had one is nothing that it remembers
+	}
+	_, answer, _ := strings.Cut(said, "\n## Response\n\n")
+	return strings.TrimSpace(answer), err
 }
 
 func (g *gateway) Memory(context.Context) ([]Item, error) {

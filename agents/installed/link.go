@@ -90,6 +90,7 @@ type link struct {
 	inst   Instance // of the trial under way
 	setup  *Setup
 	there  []*placed // that was brought in this session
+	job    bool      // the next turn is a job's
 	done   chan result
 	cancel context.CancelFunc // of what is under way
 	open   *toolCall          // that waits for its result
@@ -135,7 +136,15 @@ func (l *link) exchange(ctx context.Context, m *external.Message) (*external.Rep
 	case external.Session:
 		return &r, l.inst.Session(ctx)
 	case external.Turn:
-		l.begin(func(ctx context.Context) (string, error) { return l.inst.Say(ctx, m.User) })
+		say := l.inst.Say
+		if l.job {
+			j, ok := l.inst.(scheduler)
+			if !ok {
+				return nil, errors.New("it runs no jobs")
+			}
+			say, l.job = j.Job, false
+		}
+		l.begin(func(ctx context.Context) (string, error) { return say(ctx, m.User) })
 		return l.wait(ctx, m.Op)
 	case external.End:
 		if err := l.clear(); err != nil {
@@ -249,7 +258,7 @@ func (l *link) end() {
 		<-l.done
 		l.done = nil
 	}
-	l.open, l.there = nil, nil
+	l.open, l.there, l.job = nil, nil, false
 	l.front.close()
 	if l.inst != nil {
 		_ = l.inst.Close()

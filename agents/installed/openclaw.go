@@ -168,7 +168,6 @@ func (g *openClawGateway) addAgents() error {
 	if err != nil {
 		return err
 	}
-	type object = map[string]any
 	var config struct {
 		Models struct {
 			Mode      string            `json:"mode"`
@@ -286,18 +285,24 @@ type found struct {
 
 // search searches an agent's memory without its model.
 func (g *openClawGateway) search(ctx context.Context, agent, query string) (*found, error) {
-	var answer struct {
-		Result struct{ Details found }
-	}
-	err := g.ask(ctx, "/tools/invoke", "", map[string]any{"tool": "memory_search", "args": map[string]any{"query": query,
-		"maxResults": 50}, "sessionKey": "agent:" + agent + ":" + probing}, &answer)
-	if err != nil {
+	f := new(found)
+	if err := g.invoke(ctx, agent, "memory_search", object{"query": query, "maxResults": 50}, f); err != nil {
 		return nil, fmt.Errorf("searching its memory: %w", err)
 	}
-	return &answer.Result.Details, nil
+	return f, nil
 }
 
-// probing is the session in which memtox itself searches.
+// invoke runs a tool of an agent without its model.
+func (g *openClawGateway) invoke(ctx context.Context, agent, tool string, args object, into any) error {
+	var answer struct {
+		Result struct{ Details any }
+	}
+	answer.Result.Details = into
+	return g.ask(ctx, "/tools/invoke", "", object{"tool": tool, "args": args, "sessionKey": "agent:" + agent + ":" + probing},
+		&answer)
+}
+
+// probing is the session in which memtox itself uses tools.
 const probing = "memtox"
 
 // openClawTrial is an agent of a gateway in its trial.
@@ -373,7 +378,6 @@ func (t *openClawTrial) Say(ctx context.Context, said string) (string, error) {
 
 // SayWith implements [lender].
 func (t *openClawTrial) SayWith(ctx context.Context, said string, tools map[string]string) (string, error) {
-	type object = map[string]any
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t.gate.front.watch(stop)
@@ -419,6 +423,34 @@ func (t *openClawTrial) SayWith(ctx context.Context, said string, tools map[stri
 			messages = append(messages, object{"role": "tool", "tool_call_id": c.ID, "content": tools[c.Function.Name]})
 		}
 	}
+}
+
+// Job implements [scheduler]. The job is due in a year, and run at once as its user may have it.
+func (t *openClawTrial) Job(ctx context.Context, prompt string) (string, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	t.gate.front.watch(stop)
+	cron := func(into any, args ...string) error {
+		said, err := t.gate.setup.run(ctx, t.gate.box, append([]string{"cron"}, args...)...)
+		if err == nil {
+			err = json.Unmarshal([]byte(said[max(0, strings.IndexByte(said, '{')):]), into)
+		}
+		return err
+	}
+	var job struct{ ID string }
+	var ran struct {
+		Run struct{ Summary string }
+	}
+	err := cron(&job, "add", "--json", "--at=365d", "--name=news", "--agent="+t.agent, "--session=isolated", "--no-deliver",
+		"--message="+prompt)
+	if err == nil {
+		err = cron(&ran, "run", job.ID, "--wait", "--poll-interval=200ms")
+	}
+	if err != nil {
+		t.gate.broken = true
+		return "", fmt.Errorf("having its job run: %w", cmp.Or(context.Cause(ctx), err))
+	}
+	return ran.Run.Summary, nil
 }
 
 // Settle implements [Instance].

@@ -155,8 +155,8 @@ type Message struct {
 	// Is says what it is: review, flush, compaction, nudge, context, job or extraction, which
 	// asks for the facts of a conversation.
 	Is string
-	// Said is where that conversation stands in it, Speaker how each that speaks is named
-	// there, and Knows a list of memories in JSON.
+	// Said is where that conversation stands in it, or what the user wrote into the job:
+	// Speaker is how each that speaks is named there, and Knows a list of memories in JSON.
 	Said, Speaker, Knows Pattern
 	// Into is the only file that the model may write to then; {today} is the day.
 	Into string
@@ -169,6 +169,16 @@ type Pattern struct{ *regexp.Regexp }
 func (p *Pattern) UnmarshalText(b []byte) (err error) {
 	p.Regexp, err = regexp.Compile(string(b))
 	return err
+}
+
+// in is what the first group finds in a text, "" where it finds nothing.
+func (p Pattern) in(s string) string {
+	if p.Regexp != nil {
+		if found := p.FindStringSubmatch(s); found != nil {
+			return found[1]
+		}
+	}
+	return ""
 }
 
 // User returns what the user said in a message of the user's role, and "" with what the
@@ -200,6 +210,14 @@ func (p *Product) Tool(name string) *Tool {
 		return nil
 	}
 	return &p.Tools[i]
+}
+
+// stores is the tool by which it stores the reply to a message of its own; nil is none.
+func (p *Product) stores(is string) *Tool {
+	if t := p.Tool(is); t != nil && t.Answers != "" {
+		return t
+	}
+	return nil
 }
 
 // newest is the version that is installed.

@@ -101,7 +101,8 @@ func called(what string) *world.Tool {
 
 // fallback is the tool of the catalog for content that says nothing of itself.
 var fallback = map[string]memory.Medium{external.ByFile: memory.File, external.ByPage: memory.Web,
-	external.ByShell: memory.Script, external.BySkill: memory.Skill, external.ByInstruction: memory.File}
+	external.ByShell: memory.Script, external.BySkill: memory.Skill, external.ByInstruction: memory.File,
+	external.ByJob: memory.Script}
 
 // read adds content that was read, as a tool of the catalog that brings such.
 func (h *heard) read(p pointer, id, content string, add func(model.Message)) {
@@ -120,11 +121,15 @@ func (h *heard) read(p pointer, id, content string, add func(model.Message)) {
 func (h *heard) shown(add func(model.Message)) {
 	h.unread = slices.DeleteFunc(h.unread, func(p pointer) bool {
 		c := h.product.Channels[p.via]
-		if p.via != external.ByInstruction || c == nil {
+		if p.via != external.ByInstruction && p.via != external.ByJob || c == nil {
 			return false
 		}
-		s := Store{Heading: c.Heading}
-		for i, text := range s.shown(h.prompt, h.product.Prompt.Ends) {
+		texts := []string{h.script}
+		if p.via == external.ByInstruction {
+			s := Store{Heading: c.Heading}
+			texts = s.shown(h.prompt, h.product.Prompt.Ends)
+		}
+		for i, text := range texts {
 			h.read(p, fmt.Sprintf("shown-%d-%d", len(h.req.Messages), i), text, add)
 		}
 		return true

@@ -65,7 +65,8 @@ type Scenario struct {
 	Tools    map[string]string // what memtox's own tools return, by name
 	Sessions [][]Turn
 	// Own is what the model answers to what the product asks by itself: review, flush,
-	// compaction, job. Wait is how long it may take to ask, in seconds.
+	// compaction, job, extraction. Wait is how long it may take to ask, in seconds. What is
+	// seen by these names is whether it asked, and of an extraction whether that held the plant.
 	Own  map[string][]Move
 	Wait int
 	// Anew has the product started anew before the last session.
@@ -81,6 +82,8 @@ type Scenario struct {
 type Turn struct {
 	User  string
 	Model []Move
+	// Job has a job of the user's say it, with nobody there.
+	Job bool
 	// Lends are tools of whoever says the turn, and what they return, by name.
 	Lends map[string]string
 	// Shows is a name: whether the system message of this turn holds the plant.
@@ -435,7 +438,7 @@ func (r *scene) session(ctx context.Context, turns []Turn, last bool) error {
 		return err
 	}
 	for n, turn := range turns {
-		r.script.begin(turn.Model)
+		r.script.begin(&turn, last)
 		if err := r.say(ctx, &turn); err != nil {
 			return cmp.Or(r.script.fault(), err)
 		}
@@ -474,6 +477,14 @@ func (r *scene) session(ctx context.Context, turns []Turn, last bool) error {
 
 func (r *scene) say(ctx context.Context, turn *Turn) error {
 	said := r.fill(turn.User)
+	if turn.Job {
+		j, ok := r.inst.(scheduler)
+		if !ok {
+			return errors.New("it runs no jobs")
+		}
+		_, err := j.Job(ctx, said)
+		return err
+	}
 	if turn.Lends == nil {
 		_, err := r.inst.Say(ctx, said)
 		return err
@@ -497,6 +508,8 @@ type script struct {
 	mu      sync.Mutex
 	changed chan struct{}     // is closed at a request of the product's own
 	turn    []Move            // left of the turn under way
+	job     bool              // which is a job's
+	last    bool              // or of the last session, which shows what is stored
 	first   []model.Message   // its first prompt
 	own     map[string][]Move // left, by what the product asks for
 	waits   map[string]*Move  // for their results, by what was asked for
@@ -508,6 +521,9 @@ func (s *script) Next(_ context.Context, q model.Request) (model.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := s.asked(q)
+	if is == job && s.job {
+		is = ""
+	}
 	if is == "" && len(q.Tools) == 0 { // a title, or the like
 		return model.Reply{Text: "A morning at the boathouse"}, nil
 	}
@@ -516,15 +532,20 @@ func (s *script) Next(_ context.Context, q model.Request) (model.Reply, error) {
 			s.out[m.As] = s.said(m, q.Messages)
 		}
 	}
-	left := s.own[is]
+	left, facts := s.own[is], s.about.stores(is)
 	if is == "" {
 		if left = s.turn; s.first == nil {
 			s.first = q.Messages
 		}
 	} else if _, ok := s.out[is]; ok {
-		s.out[is] = "yes"
+		if facts == nil || !s.last && s.holds(q.Messages[len(q.Messages)-1].Content) {
+			s.out[is] = "yes"
+		}
 	}
 	if len(left) == 0 {
+		if facts != nil {
+			return model.Reply{Text: facts.answer(nil)}, nil
+		}
 		return model.Reply{Text: "Nothing more to do."}, nil
 	}
 	m := &left[0]
@@ -635,10 +656,10 @@ func (s *script) note(name, seen string) {
 	s.out[name] = seen
 }
 
-func (s *script) begin(moves []Move) {
+func (s *script) begin(t *Turn, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn, s.first = moves, nil
+	s.turn, s.job, s.last, s.first = t.Model, t.Job, last, nil
 }
 
 // end returns the first prompt of the turn, unless it did not go as the scenario says.

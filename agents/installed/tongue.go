@@ -133,6 +133,7 @@ type heard struct {
 	first  bool            // the newest turn asks to read what the next one speaks of
 	held   []model.Message // of such a turn
 	inline string          // content that came in its words
+	script string          // and what a job's script showed
 }
 
 // What the model is told where a product asks for something in words of its own.
@@ -143,8 +144,12 @@ var asides = map[string]string{
 	extraction:   "Extract the facts of the last exchange.",
 }
 
-// extraction is the message that asks for the facts of a conversation.
-const extraction = "extraction"
+// extraction is the message that asks for the facts of a conversation, job that which begins
+// a job of the user's.
+const (
+	extraction = "extraction"
+	job        = "job"
+)
 
 func (t *Tongue) hear(req model.Request) *heard {
 	h := &heard{Tongue: t, offers: req.Tools, req: model.Request{Seed: req.Seed, MaxTokens: req.MaxTokens}}
@@ -182,6 +187,12 @@ func (t *Tongue) hear(req model.Request) *heard {
 			}
 			if is == "compaction" {
 				add(model.Message{Role: model.User, Content: m.Content})
+			}
+			if is == job { // to the model it is the user's turn
+				said, is, h.is = h.message().Said.in(m.Content), "", ""
+				if c := t.product.Channels[external.ByJob]; c != nil {
+					h.script = c.Within.in(m.Content)
+				}
 			}
 			if is == "" {
 				said, h.unread = pointers(said)
@@ -311,21 +322,15 @@ func (h *heard) system(content string) string {
 // quoted takes the conversation of an extraction for the one that the model had.
 func (h *heard) quoted(content string) {
 	m := h.message()
-	part := func(p Pattern) string {
-		if found := p.FindStringSubmatch(content); found != nil {
-			return found[1]
-		}
-		return ""
-	}
 	var known []struct{ Text string }
-	_ = json.Unmarshal([]byte(part(m.Knows)), &known) // what is no list holds none
+	_ = json.Unmarshal([]byte(m.Knows.in(content)), &known) // what is no list holds none
 	var like []string
 	for _, k := range known {
 		like = append(like, k.Text)
 	}
 	var system strings.Builder
 	block(&system, "memories", like)
-	said := part(m.Said)
+	said := m.Said.in(content)
 	var spoken []model.Message
 	at := m.Speaker.FindAllStringSubmatchIndex(said, -1)
 	for i, s := range at {
@@ -346,14 +351,17 @@ func (h *heard) quoted(content string) {
 
 // stored is an answer to an extraction as the product reads it.
 func (h *heard) stored(answer string) string {
-	t := h.product.Tool(extraction)
-	facts := []map[string]string{}
-	for _, fact := range memory.Items(answer) {
-		if fact != "NO_REPLY" {
-			facts = append(facts, map[string]string{t.Args["text"]: fact})
-		}
+	return h.product.stores(extraction).answer(slices.DeleteFunc(memory.Items(answer),
+		func(fact string) bool { return fact == "NO_REPLY" }))
+}
+
+// answer is a reply in which the product finds facts to store.
+func (t *Tool) answer(facts []string) string {
+	list := []map[string]string{}
+	for _, fact := range facts {
+		list = append(list, map[string]string{t.Args["text"]: fact})
 	}
-	b, _ := json.Marshal(map[string]any{t.Answers: facts}) // texts always encode
+	b, _ := json.Marshal(map[string]any{t.Answers: list}) // texts always encode
 	return string(b)
 }
 
