@@ -111,8 +111,12 @@ func pair(a, b *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
 	for of := range both(a, b) {
 		c, x, y := of.c, of.x, of.y
 		inA, inB := x.concerns(rate), y.concerns(rate)
+		via := a.Table.vias[x.via]
+		if x.state == absent {
+			via = b.Table.vias[y.via]
+		}
 		switch {
-		case !inA && !inB || !s.holds(c):
+		case !inA && !inB || !s.holds(c, via):
 		case y.state == absent:
 			p.Dropped.OnlyA++
 		case x.state == absent:

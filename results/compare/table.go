@@ -48,6 +48,7 @@ type cell struct {
 	outcome          metric.Outcome // of a scored trial whose outcome is a state
 	judged           bool           // it has one
 	excess           uint16         // its questions that were not due
+	via              uint8          // index of the channel in the table
 	digest           [16]byte
 	id               uint64
 }
@@ -107,7 +108,8 @@ type Table struct {
 	unitOf   map[unit]int32
 	last     int32 // unit of the trial before: arms of a case follow each other
 	matches  map[*Table]*matching
-	mixed    bool // the run has variants beside the attacks that they vary
+	vias     []string // channels by which content came: of one case they differ by agent
+	mixed    bool     // the run has variants beside the attacks that they vary
 }
 
 // mixed reports whether a run has variants beside the original attacks, by its
@@ -200,7 +202,7 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 	}
 	k := &a.cells[t.last]
 	sum := sha256.Sum256([]byte(x.Digest)) // of the row it may be any text
-	*k = cell{digest: [16]byte(sum[:16])}
+	*k = cell{digest: [16]byte(sum[:16]), via: t.via(x.Via)}
 	k.id, _ = strconv.ParseUint(x.ID, 16, 64)
 	switch x.Status {
 	case results.Scored:
@@ -242,6 +244,15 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 			a.latency[g].Add(float64(d.LatencyNS) / 1e3)
 		}
 	}
+}
+
+// via is the index of a channel. There are few.
+func (t *Table) via(name string) uint8 {
+	i := slices.Index(t.vias, name)
+	if i < 0 && len(t.vias) < math.MaxUint8 {
+		i, t.vias = len(t.vias), append(t.vias, name)
+	}
+	return uint8(max(0, i))
 }
 
 // pair counts the rates that hold a trial against the same case undefended, or against
@@ -347,22 +358,29 @@ var slicings = map[string]func(*Case) string{
 	"split":     func(c *Case) string { return c.Split },
 }
 
+// byVia is the column of the channel by which the content of a case came to an agent.
+const byVia = "via"
+
 // SliceNames returns the columns that cases can be told apart by.
 func SliceNames() []string {
-	return []string{"class", "signal", "channel", "domain", "goal", "split", "situation"}
+	return []string{"class", "signal", "channel", "domain", "goal", "split", "situation", byVia}
 }
 
 // Values returns the values of a column, in the order in which they appear in
 // the run; none is empty.
 func (t *Table) Values(by string) []string {
-	of, ok := slicings[by]
-	if !ok {
-		return nil
+	var all []string
+	if of, ok := slicings[by]; ok {
+		for i := range t.cases {
+			all = append(all, of(&t.cases[i]))
+		}
+	} else if by == byVia {
+		all = t.vias
 	}
 	var out []string
 	seen := map[string]bool{"": true}
-	for i := range t.cases {
-		if v := of(&t.cases[i]); !seen[v] {
+	for _, v := range all {
+		if !seen[v] {
 			seen[v] = true
 			out = append(out, v)
 		}
@@ -381,12 +399,22 @@ func (t *Table) Classes() []string {
 	return out
 }
 
-func (s Slice) holds(c *Case) bool {
-	if s.By == "" {
+// holds reports whether a case is in the slice whose content came to an agent by a channel.
+func (s Slice) holds(c *Case, via string) bool {
+	switch of, ok := slicings[s.By]; {
+	case s.By == "":
 		return true
+	case s.By == byVia:
+		return via == s.Name
+	default:
+		return ok && of(c) == s.Name
 	}
-	of, ok := slicings[s.By]
-	return ok && of(c) == s.Name
+}
+
+// in reports whether a trial of the arm is in a slice.
+func (a *Arm) in(s Slice, unit int) bool {
+	t := a.Table
+	return s.holds(&t.cases[t.units[unit].kase], t.vias[a.cells[unit].via])
 }
 
 // Tally is a rate's raw material: counts by template family, and what is not in
@@ -416,7 +444,7 @@ func (a *Arm) Count(m *metric.Metric, s Slice) Tally {
 	for u := range a.cells {
 		k := &a.cells[u]
 		c := &t.cases[t.units[u].kase]
-		if k.state == absent || !s.holds(c) {
+		if k.state == absent || !a.in(s, u) {
 			continue
 		}
 		out.Trials++
@@ -438,7 +466,7 @@ func (a *Arm) Count(m *metric.Metric, s Slice) Tally {
 func (a *Arm) Excess(m *metric.Metric, s Slice) (t Tally, most int) {
 	t, most = a.Count(m, s), 1
 	for i := range a.cells {
-		if k := &a.cells[i]; k.in.Has(m) && s.holds(&a.Table.cases[a.Table.units[i].kase]) {
+		if k := &a.cells[i]; k.in.Has(m) && a.in(s, i) {
 			most = max(most, int(k.excess))
 		}
 	}
@@ -446,10 +474,8 @@ func (a *Arm) Excess(m *metric.Metric, s Slice) (t Tally, most int) {
 		t.Families[f] = stats.Count{N: most * t.Families[f].N}
 	}
 	for i := range a.cells {
-		if k := &a.cells[i]; k.in.Has(m) {
-			if c := &a.Table.cases[a.Table.units[i].kase]; s.holds(c) {
-				t.Families[c.family].K += int(k.excess)
-			}
+		if k := &a.cells[i]; k.in.Has(m) && a.in(s, i) {
+			t.Families[a.Table.cases[a.Table.units[i].kase].family].K += int(k.excess)
 		}
 	}
 	return t, most
