@@ -22,7 +22,7 @@ func (d *mem0) Start(ctx context.Context, s *Setup) (_ Instance, err error) {
 	if d.gate == nil {
 		own := *s // it outlives the trial, and remembers nothing
 		own.Memory = nil
-		if d.gate, err = startGateway(ctx, &own, "/"); err != nil {
+		if d.gate, err = startGateway(ctx, &own, nil, answers("/")); err != nil {
 			d.gate = nil
 			return nil, err
 		}

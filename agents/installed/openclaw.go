@@ -23,7 +23,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/memtox/memtox/agents/installed/box"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
@@ -79,81 +78,36 @@ func (d *openClaw) Close() error {
 	return err
 }
 
-// openClawGateway is a gateway in a box.
+// openClawGateway is a gateway that serves trials.
 type openClawGateway struct {
-	setup   *Setup // it was started with
-	box     *box.Box
-	process *box.Process
-	client  *http.Client
-	front   *openClawFront
-	used    int  // agents that had a trial
-	broken  bool // a trial failed: what it began may go on
+	*gateway
+	front  *openClawFront
+	used   int  // agents that had a trial
+	broken bool // a trial failed: what it began may go on
 }
 
-func startOpenClaw(ctx context.Context, s *Setup) (_ *openClawGateway, err error) {
+func startOpenClaw(ctx context.Context, s *Setup) (*openClawGateway, error) {
 	front, err := newOpenClawFront()
 	if err != nil {
 		return nil, err
 	}
-	own := *s
-	g := &openClawGateway{setup: &own, front: front}
-	defer func() {
-		if err != nil {
-			_ = g.close()
+	own := *s // it outlives the trial, and remembers nothing
+	own.Ports, own.ToolsURL, own.ModelURL, own.Memory = []int{front.port}, front.toolsURL(), front.url("v1"), nil
+	g := &openClawGateway{front: front}
+	ready := answers("/readyz")
+	g.gateway, err = startGateway(ctx, &own, g.addAgents, func(ctx context.Context, of *gateway) bool {
+		is := ready(ctx, of)
+		if is && own.Own != memory.ProductOff { // without its memory plugin nothing can be searched
+			_, err := g.search(ctx, agentName(0), "anything")
+			is = err == nil
 		}
-	}()
-	own.Ports, own.ToolsURL, own.ModelURL = []int{front.port}, front.toolsURL(), front.url("v1")
-	if g.box, err = own.Box(); err != nil {
-		return nil, err
-	}
-	if err := own.Write(g.box.Dir); err != nil {
-		return nil, err
-	}
-	if err := g.addAgents(); err != nil {
-		return nil, fmt.Errorf("writing its agents: %w", err)
-	}
-	args, env, err := own.Command()
+		return is
+	})
 	if err != nil {
+		front.stop()
 		return nil, err
 	}
-	if g.process, err = g.box.Start(box.Command{Args: args, Env: env}); err != nil {
-		return nil, err
-	}
-	g.client = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return g.box.Dial(ctx, own.Port) }}}
-	for {
-		if g.ready(ctx) {
-			return g, nil
-		}
-		select {
-		case <-g.process.Done():
-			return nil, fmt.Errorf("its gateway did not start: %w; its last words: %s", g.process.Err(),
-				g.process.LastWords())
-		case <-ctx.Done():
-			return nil, fmt.Errorf("its gateway does not answer: %w; its last words: %s", context.Cause(ctx),
-				g.process.LastWords())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// ready reports whether the gateway works: without its memory plugin nothing can be
-// searched.
-func (g *openClawGateway) ready(ctx context.Context) bool {
-	if g.setup.Own != memory.ProductOff {
-		_, err := g.search(ctx, agentName(0), "anything")
-		return err == nil
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", g.setup.Port), nil)
-	if err != nil {
-		return false
-	}
-	resp, err := g.client.Do(r)
-	if err != nil {
-		return false
-	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	return g, nil
 }
 
 // agentName is what an agent of a gateway is called.
@@ -162,9 +116,10 @@ func agentName(n int) string { return fmt.Sprintf("a%d", n) }
 // addAgents writes the agents into the configuration: each with a workspace of its own,
 // and with a model of its own, so that what an agent still asks after its trial is not
 // taken for another's.
-func (g *openClawGateway) addAgents() error {
+func (g *openClawGateway) addAgents(of *gateway) error {
+	g.gateway = of
 	const path = ".openclaw/openclaw.json"
-	content, err := read(g.setup.Home, path)
+	content, err := read(g.Home, path)
 	if err != nil {
 		return err
 	}
@@ -191,7 +146,7 @@ func (g *openClawGateway) addAgents() error {
 		provider["baseUrl"] = g.front.modelURL(n)
 		config.Models.Providers[name] = provider
 		config.Agents.Entries[name] = object{"workspace": filepath.Join(g.dir(n), "work"),
-			"model": object{"primary": name + "/" + g.setup.ModelName}}
+			"model": object{"primary": name + "/" + g.ModelName}}
 		if err := os.MkdirAll(filepath.Join(g.dir(n), "work"), 0o700); err != nil {
 			return err
 		}
@@ -201,11 +156,11 @@ func (g *openClawGateway) addAgents() error {
 	if err != nil {
 		return err
 	}
-	return write(g.setup.Home, path, string(b))
+	return write(g.Home, path, string(b))
 }
 
 // dir is the folder of an agent, which to the product's file is the box.
-func (g *openClawGateway) dir(n int) string { return filepath.Join(g.setup.Work, agentName(n)) }
+func (g *openClawGateway) dir(n int) string { return filepath.Join(g.Work, agentName(n)) }
 
 func (g *openClawGateway) over() bool {
 	select {
@@ -217,46 +172,22 @@ func (g *openClawGateway) over() bool {
 }
 
 func (g *openClawGateway) close() error {
-	if g.client != nil {
-		g.client.CloseIdleConnections()
-	}
-	var err error
-	if g.box != nil {
-		err = g.box.Close()
-	}
+	err := g.gateway.Close()
 	g.front.stop()
 	return err
 }
 
 // ask sends the gateway a request and reads its answer.
 func (g *openClawGateway) ask(ctx context.Context, path, session string, body, into any) error {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return err
+	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + g.Secret}}
+	if session != "" {
+		header.Set("X-Openclaw-Session-Key", session)
 	}
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d%s", g.setup.Port, path),
-			bytes.NewReader(b))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+g.setup.Secret)
-		if session != "" {
-			r.Header.Set("X-Openclaw-Session-Key", session)
-		}
-		resp, err := g.client.Do(r)
-		if err != nil {
-			if g.over() {
-				return fmt.Errorf("its gateway is gone: %w; its last words: %s", g.process.Err(), g.process.LastWords())
-			}
-			return fmt.Errorf("its gateway: %w", err)
-		}
-		said, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-		resp.Body.Close()
+		said, resp, err := g.post(ctx, path, body, header)
 		switch {
 		case err != nil:
-			return fmt.Errorf("its gateway: %w", err)
+			return err
 		case resp.StatusCode == http.StatusServiceUnavailable: // it is still coming up
 			select {
 			case <-ctx.Done():
@@ -431,7 +362,7 @@ func (t *openClawTrial) Job(ctx context.Context, prompt string) (string, error) 
 	defer stop(nil)
 	t.gate.front.watch(stop)
 	cron := func(into any, args ...string) error {
-		said, err := t.gate.setup.run(ctx, t.gate.box, append([]string{"cron"}, args...)...)
+		said, err := t.gate.run(ctx, append([]string{"cron"}, args...)...)
 		if err == nil {
 			err = json.Unmarshal([]byte(said[max(0, strings.IndexByte(said, '{')):]), into)
 		}

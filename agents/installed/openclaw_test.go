@@ -164,6 +164,7 @@ func (c *claw) run() error {
 			_ = json.NewEncoder(w).Encode(out)
 		}
 	}
+	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/tools/invoke", answer(func(_ *http.Request, in object) (any, error) {
 		agent := strings.Split(in["sessionKey"].(string), ":")[1]
 		if c.config.Agents.Entries[agent].Workspace == "" {

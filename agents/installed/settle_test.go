@@ -10,7 +10,7 @@ import (
 // A review begins after the answer, and asks more than once: its writes are waited for.
 func TestAReviewIsWaitedFor(t *testing.T) {
 	traffic := &Traffic{changed: make(chan struct{})}
-	g := &gateway{Setup: &Setup{Traffic: traffic}, turns: reviewed}
+	g := &hermesTrial{gateway: &gateway{Setup: &Setup{Traffic: traffic}}, turns: reviewed}
 	wrote := make(chan struct{})
 	go func() {
 		for range 3 {
@@ -34,7 +34,7 @@ func TestAReviewIsWaitedFor(t *testing.T) {
 // After a short session only what is under way is waited for, and not for ever.
 func TestAShortSessionSettlesAtOnce(t *testing.T) {
 	traffic := &Traffic{changed: make(chan struct{})}
-	g := &gateway{Setup: &Setup{Traffic: traffic}, turns: 1}
+	g := &hermesTrial{gateway: &gateway{Setup: &Setup{Traffic: traffic}}, turns: 1}
 	if err := g.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
