@@ -51,26 +51,28 @@ type toolCall struct {
 
 func secret() string { return strings.ToLower(rand.Text()) }
 
-// listen opens a port.
-func listen() (*front, error) {
-	ctx, stop := context.WithCancel(context.Background())
+// open serves a handler at a port of this machine, until it is stopped.
+func open(h http.Handler) (port int, stop func(), err error) {
+	ctx, end := context.WithCancel(context.Background())
 	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
 	if err != nil {
-		stop()
-		return nil, fmt.Errorf("making a port for the product: %w", err)
+		end()
+		return 0, nil, fmt.Errorf("making a port for the product: %w", err)
 	}
-	f := &front{port: l.Addr().(*net.TCPAddr).Port, calls: make(chan *toolCall)}
 	served := make(chan struct{})
-	f.stop = func() {
-		f.close()
-		stop()
-		<-served
-	}
 	go func() {
 		defer close(served)
-		_ = remote.Serve(ctx, l, &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}, 0)
+		_ = remote.Serve(ctx, l, &http.Server{Handler: h}, 0)
 	}()
-	return f, nil
+	return l.Addr().(*net.TCPAddr).Port, func() { end(); <-served }, nil
+}
+
+// listen opens a port.
+func listen() (*front, error) {
+	f := &front{calls: make(chan *toolCall)}
+	port, stop, err := open(f)
+	f.port, f.stop = port, func() { f.close(); stop() }
+	return f, err
 }
 
 // ServeHTTP implements [http.Handler]. What asks for anything else than its trial's model

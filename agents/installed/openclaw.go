@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"log"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -286,9 +285,7 @@ func (g *openClawGateway) trial(ctx context.Context, s *Setup) (*openClawTrial, 
 			return nil, err
 		}
 	}
-	if err := g.front.serve(n, s); err != nil {
-		return nil, err
-	}
+	g.front.serve(n, s)
 	var err error
 	if t.begun, err = s.Product.Look(t.dir, nil); err != nil {
 		return nil, err
@@ -558,27 +555,13 @@ type openClawStand struct {
 	ends    context.CancelCauseFunc // the turn under way
 }
 
-func newOpenClawFront() (*openClawFront, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	l, err := remote.Listen(ctx, "127.0.0.1:0", false)
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("making a port for the gateway: %w", err)
-	}
-	f := &openClawFront{port: l.Addr().(*net.TCPAddr).Port, secret: secret()}
+func newOpenClawFront() (_ *openClawFront, err error) {
+	f := &openClawFront{secret: secret()}
 	for range agentsOf {
 		f.agents = append(f.agents, secret())
 	}
-	served := make(chan struct{})
-	f.stop = func() {
-		stop()
-		<-served
-	}
-	go func() {
-		defer close(served)
-		_ = remote.Serve(ctx, l, &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}, 0)
-	}()
-	return f, nil
+	f.port, f.stop, err = open(f)
+	return f, err
 }
 
 func (f *openClawFront) url(path string) string {
@@ -590,22 +573,10 @@ func (f *openClawFront) modelURL(n int) string { return f.url(f.agents[n] + "/v1
 func (f *openClawFront) toolsURL() string      { return f.url(f.secret + "/mcp") }
 
 // serve begins the trial of an agent, and says where that has the trial's pages.
-func (f *openClawFront) serve(n int, of *Setup) error {
-	m, err := url.Parse(of.ModelURL)
-	if err != nil {
-		return fmt.Errorf("the address of the model: %w", err)
-	}
-	t, err := url.Parse(of.ToolsURL)
-	if err != nil {
-		return fmt.Errorf("the address of the tools: %w", err)
-	}
-	p, err := url.Parse(of.PagesURL)
-	if err != nil {
-		return fmt.Errorf("the address of the pages: %w", err)
-	}
+func (f *openClawFront) serve(n int, of *Setup) {
 	s := &openClawStand{agent: f.agents[n], session: secret(), offers: len(of.Tools) > 0, paged: secret()}
-	s.pages, of.PagesURL = leading(p, "/"+s.paged), f.url(s.paged)
-	lead, served := leading(m, "/"+s.agent+"/v1"), leading(t, "/"+f.secret+"/mcp")
+	lead, served := leading(of.ModelURL, "/"+s.agent+"/v1"), leading(of.ToolsURL, "/"+f.secret+"/mcp")
+	s.pages, of.PagesURL = leading(of.PagesURL, "/"+s.paged), f.url(s.paged)
 	lead.ModifyResponse = func(r *http.Response) error {
 		if r.StatusCode >= 500 { // it would ask again for minutes
 			f.fail(errors.New("its model failed"))
@@ -620,7 +591,6 @@ func (f *openClawFront) serve(n int, of *Setup) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.trial = s
-	return nil
 }
 
 // mcpSession is the header that names a session of the tools' protocol.
@@ -643,8 +613,9 @@ func (f *openClawFront) fail(err error) {
 	}
 }
 
-// leading leads requests below a path to another address.
-func leading(to *url.URL, from string) *httputil.ReverseProxy {
+// leading leads requests below a path to another address of memtox's own.
+func leading(address, from string) *httputil.ReverseProxy {
+	to, _ := url.Parse(address)
 	return &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -175,14 +174,12 @@ type Surface struct {
 // its own, and hands each on as it ends.
 func (s *Surfaces) Try(ctx context.Context, p *Product, i *Installation, list []*Scenario, each func(Surface)) error {
 	t := &trier{set: s, found: i}
-	pages, err := net.Listen("tcp", "127.0.0.1:0")
+	port, stop, err := open(http.HandlerFunc(t.page))
 	if err != nil {
-		return fmt.Errorf("making a port for pages: %w", err)
+		return err
 	}
-	t.port = pages.Addr().(*net.TCPAddr).Port
-	serving := &http.Server{Handler: http.HandlerFunc(t.page), ReadHeaderTimeout: time.Minute}
-	go func() { _ = serving.Serve(pages) }()
-	defer serving.Close()
+	t.port = port
+	defer stop()
 	if t.relay, err = proxy.NewRelay(nil); err != nil {
 		return err
 	}
