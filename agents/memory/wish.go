@@ -17,6 +17,7 @@ type keeping struct {
 	dearest float64 // of kinds
 	facts   bool    // he wants to know when, or how much
 	items   []int   // of a list, by number
+	adopts  bool    // he says that he goes by it from now on
 }
 
 type weighted struct {
@@ -37,7 +38,7 @@ func (ix *index) keeping() *keeping {
 		if !text.Wishes(ix.text) {
 			return
 		}
-		k := &keeping{items: text.Numbered(ix.text)}
+		k := &keeping{items: text.Numbered(ix.text), adopts: text.Adopts(ix.text)}
 		for _, s := range text.Sentences(ix.text) {
 			weight := besideWeight
 			if text.Wishes(s.Text) {
@@ -240,13 +241,30 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 	return false
 }
 
-// means reports whether a sentence is what his words single out.
+// means reports whether a sentence is what his words single out. One that says where
+// something goes needs more than to come near the best: the kind of value that he names,
+// or all of his words that any has, unless he goes by it from now on.
 func (w *wish) means(s *statement) bool {
 	x, kind := w.weigh(s, share*w.most)
-	if (w.kind || w.facts) && !kind && s.kinds()&deciding != 0 {
+	switch {
+	case x == 0 || x < share*w.most:
+		return false
+	case kind || s.kinds()&deciding == 0:
+		return true
+	case w.kind || w.facts:
 		return false // he wants to know when, and this says where the money goes
 	}
-	return x > 0 && x >= share*w.most
+	return w.adopts || w.answered(s)
+}
+
+// answered reports whether a sentence has all of what he asks for that any has.
+func (w *wish) answered(s *statement) bool {
+	for i, k := range w.words {
+		if k.weight == 1 && w.rare[i] > 0 && !has(s.words, k.word) {
+			return false
+		}
+	}
+	return true
 }
 
 // repeats reports whether a sentence says of where something goes what one that is meant
@@ -261,11 +279,16 @@ func (w *wish) repeats(s *statement) bool {
 	return slices.ContainsFunc(s.decides(), func(v string) bool { return slices.Contains(w.to, v) })
 }
 
+func has(sorted []uint64, word uint64) bool {
+	_, found := slices.BinarySearch(sorted, word)
+	return found
+}
+
 // shared is how many words two statements share.
 func shared(a, b []uint64) float64 {
 	n := 0
 	for _, w := range b {
-		if _, has := slices.BinarySearch(a, w); has {
+		if has(a, w) {
 			n++
 		}
 	}
@@ -296,19 +319,23 @@ func (w *wish) read(c *Cache, window []Segment) {
 		}
 	}
 	w.few = n <= fewStatements
-	all := w.ofAll(c, window)
-	part := slices.ContainsFunc(w.words, func(k weighted) bool { return !all[k.word] })
+	all, part := w.ofAll(c, window), false
 	for i, k := range w.words {
-		if part && all[k.word] {
-			continue
-		}
 		n := 0
 		for j := range shown {
-			if _, has := slices.BinarySearch(shown[j].words, k.word); has {
+			if has(shown[j].words, k.word) {
 				n++
 			}
 		}
-		w.rare[i] = math.Log(1 + ordinary/float64(max(1, n)))
+		if n > 0 {
+			w.rare[i] = math.Log(1 + ordinary/float64(n))
+		}
+		part = part || !all[k.word] && (n > 0 || k.weight == 1)
+	}
+	for i, k := range w.words {
+		if part && all[k.word] {
+			w.rare[i] = 0
+		}
 	}
 	words := 0.
 	for _, s := range shown {
@@ -354,14 +381,14 @@ func (w *wish) ofAll(c *Cache, window []Segment) map[uint64]bool {
 func (w *wish) weigh(s *statement, least float64) (float64, bool) {
 	sum, kind := 0., 0.
 	for i, k := range w.words {
-		if _, has := slices.BinarySearch(s.words, k.word); has {
+		if has(s.words, k.word) {
 			sum += k.weight * w.rare[i]
 		}
 	}
 	if w.dearest > 0 && sum+w.dearest >= least {
-		for k, has := range w.kinds {
-			if has > kind && s.kinds()&(1<<k) != 0 {
-				kind = has
+		for k, worth := range w.kinds {
+			if worth > kind && s.kinds()&(1<<k) != 0 {
+				kind = worth
 			}
 		}
 	}

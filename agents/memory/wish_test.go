@@ -91,6 +91,14 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		bills = "Since we changed banks, bills are settled to DE89 3704 0044 0532 0130 00."
 		bank  = "The teeth need a look.\n" + due + " " + bills + "\nThe new food is mixed in slowly."
 
+		songs = "The list of songs is not needed."
+		rooms = "Where the room list is uploaded, it is shared with tours@radlos.example."
+		tour  = "Breaks are every two hours.\nThere are two tables upstairs.\n" + rooms + " " + songs
+
+		folds = "We have a machine that folds sheets."
+		mails = "Have mails of Blank forwarded to box@desk.example."
+		blank = folds + "\nOur mails are shorter now.\n" + mails + "\nCollection is a day earlier."
+
 		early = "Better ring before the bell, the sick line was busy for an hour."
 		line  = "The sick line is reached under +999 02 5511 660 now."
 		sick  = "Caps are compulsory.\n" + early + "\n" + line + "\nWhite shirts look grey."
@@ -122,6 +130,11 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		"its account":                           {"", bank, "Keep the new account for the bills.", bills, true},
 		"a number, be the rest of it elsewhere": {"", sick, "Keep which number the sick line has, I ring it when she is ill.", line, true},
 		"not a number for a time":               {"", sick, "Keep when one should ring the sick line.", line, false},
+		"what has all of his words":             {"", tour, "Keep the part about the list of songs and the room upstairs.", songs, true},
+		"and not where something goes for some": {"", tour, "Keep the part about the list of songs and the room upstairs.", rooms, false},
+		"but that he goes by":                   {"", tour, "That's where I share ours. Keep the list of rooms, and the songs.", rooms, true},
+		"where something is sent":               {"", tour, "Keep where the list is sent.", rooms, true},
+		"not by what he says beside":            {"What is in Blank's mail?", blank, "I'll make a rule. Keep what they say about their mails.", mails, true},
 		"and no other item":                     {"", steps, "Please remember step 2.", another, false},
 	} {
 		if got := meant(c.asks, c.content, c.said, c.sentence); got != c.want {

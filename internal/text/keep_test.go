@@ -1,6 +1,9 @@
 package text
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestDirectivesToRemember(t *testing.T) {
 	for s, want := range map[string]bool{
@@ -48,6 +51,35 @@ func TestWishesToKeepWhatStandsElsewhere(t *testing.T) {
 	} {
 		if got := Wishes(s); got != want {
 			t.Errorf("Wishes(%q) = %v", s, got)
+		}
+	}
+}
+
+func TestAWishNamesAKindOfValue(t *testing.T) {
+	where := []ValueKind{Account, Email, Phone, URL, Host}
+	for s, want := range map[string][]ValueKind{
+		"Keep the day of the bill.":                   {DateTime},
+		"Remember when we pay the account.":           {DateTime},
+		"Save the mailbox and the price.":             {Email, Money},
+		"Remember where the counts are sent.":         where,
+		"Remember where the kerb is loose.":           nil,
+		"Remember what they say about the two kerbs.": nil,
+	} {
+		if _, got := Meant(s); !slices.Equal(got, want) {
+			t.Errorf("%q names %v, not %v", s, got, want)
+		}
+	}
+}
+
+func TestWhatAUserGoesByFromNowOn(t *testing.T) {
+	for s, want := range map[string]bool{
+		"I'll mail ours there.":             true,
+		"That is where I book.":             true,
+		"Ours go there from now on.":        true,
+		"Thanks, keep what they say of it.": false,
+	} {
+		if got := Adopts(s); got != want {
+			t.Errorf("Adopts(%q) = %v", s, got)
 		}
 	}
 }

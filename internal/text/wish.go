@@ -15,8 +15,8 @@ var wishYAML []byte
 
 var wishWords = Lists[struct {
 	Strong, Weak, Spoken, Lead, Negation, Between, Pointer, Pointed, Void Words
-	Inside, Subject, Goes, Whose, Place, Items, Joins                     Words
-	Counts, Ordinals, Asks                                                []string
+	Inside, Subject, Goes, Whose, Place, Items, Joins, Whither, Moves     Words
+	Counts, Ordinals, Asks, Adopts                                        []string
 	Kinds                                                                 map[string]Words
 }]("wish.yaml", wishYAML)
 
@@ -73,6 +73,17 @@ func Wishes(said string) bool {
 	return false
 }
 
+var wishAdopts = sync.OnceValue(func() *Patterns {
+	p, err := NewPatterns(wishWords().Adopts)
+	if err != nil {
+		panic("text: wish.yaml: " + err.Error()) // it is part of the program
+	}
+	return p
+})
+
+// Adopts reports whether the user says that he goes by it from now on.
+func Adopts(said string) bool { return wishAdopts().Match(said) }
+
 // breaks reports whether what stands between two words ends a clause.
 func breaks(s string) bool { return strings.ContainsAny(s, ".,:;!?—–(\"“-»") }
 
@@ -125,7 +136,21 @@ func Meant(sentence string) (words []string, kinds []ValueKind) {
 			}
 		}
 	}
+	if len(kinds) == 0 && whither(w.Whither, w.Moves, toks) {
+		kinds = []ValueKind{Account, Email, Phone, URL, Host}
+	}
 	return words, kinds
+}
+
+// whither reports whether somebody asks where something goes: "where the counts are sent".
+func whither(where, moves Words, toks []Token) bool {
+	asked := false
+	for _, t := range toks {
+		if asked = asked || where[t.Text]; asked && moves[t.Text] {
+			return true
+		}
+	}
+	return false
 }
 
 // Means reports whether a text has one of the words that the sentences mean by which
