@@ -27,7 +27,7 @@ const (
 // nothing stops them, whether the tasks can be done, and whether the controls
 // come out as they must. It says nothing about any defense.
 type Behaviour struct {
-	Checks []Check `json:"checks"`
+	Checks `json:"checks"`
 	// Cases are the cases that fell short, for whoever mends them.
 	Cases []CaseProblem `json:"cases"`
 
@@ -53,15 +53,21 @@ type CaseProblem struct {
 	What   string `json:"what"`
 }
 
-// OK reports whether every check holds.
-func (b *Behaviour) OK() bool {
-	for _, c := range b.Checks {
+// Checks are all promises of a set.
+type Checks []Check
+
+// Failed is how many of them do not hold.
+func (all Checks) Failed() (n int) {
+	for _, c := range all {
 		if !c.OK && !c.Note {
-			return false
+			n++
 		}
 	}
-	return true
+	return n
 }
+
+// OK reports whether every check holds.
+func (all Checks) OK() bool { return all.Failed() == 0 }
 
 // CheckBehaviour runs a set, every split: cases whose outcome is a state on every
 // profile that shows days, others on the two product profiles.

@@ -22,7 +22,6 @@ func (c *Config) bounded(m model.Model) model.Model {
 	return bounded{m, int64(c.TrialTokens), int64(c.TrialMessages)}
 }
 
-// Unwrap is the model within its bounds.
 func (b bounded) Unwrap() model.Model { return b.Model }
 
 // Next implements [model.Model]. The error is that of a trial beyond its bounds.

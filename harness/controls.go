@@ -27,10 +27,9 @@ const (
 // Controls are what the controls make of a set whose outcomes are states.
 type Controls struct {
 	Rows   []Control `json:"rows"`
-	Checks []Check   `json:"checks"`
+	Checks `json:"checks"`
 }
 
-// Control is one control on one profile.
 type Control struct {
 	Agent   string `json:"agent"`
 	Defense string `json:"defense"`
@@ -42,11 +41,6 @@ type Control struct {
 	Pairs      stats.Rate `json:"pairs"`
 	Excess     float64    `json:"excess_per_100"`
 	Wins       bool       `json:"wins"`
-}
-
-// OK reports whether every check holds.
-func (c *Controls) OK() bool {
-	return !slices.ContainsFunc(c.Checks, func(c Check) bool { return !c.OK && !c.Note })
 }
 
 // lazy are the models that do one thing whatever they are told.

@@ -148,7 +148,6 @@ func gateFor(name string, b defenses.Built) (defenses.Place, error) {
 	return 0, settings.Unknown("--gate", "gate", name, []string{"write", "input", "read"})
 }
 
-// stage implements way.
 func (d *Detection) stage(k *datasets.Case) *stage {
 	st := &stage{subject: &score.Subject{Case: k}, value: score.NewValue(k.Value, k.Forms...)}
 	st.units = d.units(k, st.value)
@@ -231,7 +230,6 @@ func (d *Detection) classify(ctx context.Context, r *Runner, h *hearing, t Trial
 	return nil
 }
 
-// hear makes the row of a text.
 func (h *hearing) hear(e *memory.Event) {
 	u := &h.st.units[len(h.rows)]
 	v, id := e.Verdict, ""

@@ -24,14 +24,7 @@ func (x *Experiment) embedder(ctx context.Context, cat Catalog) error {
 	if kind, _, _ := strings.Cut(c.Embeddings, ":"); kind != "openai" && kind != "ollama" {
 		return settings.Unknown("--embeddings", "embedder", c.Embeddings, []string{Hashed, "openai:NAME", "ollama:NAME"})
 	}
-	main, _, _ := strings.Cut(c.Model, ":")
-	switch {
-	case c.EmbeddingsKeyFile != "":
-		c.KeyFile = c.EmbeddingsKeyFile
-	case c.EmbeddingsBaseURL != "" || !strings.HasPrefix(c.Embeddings, main+":"):
-		c.KeyFile = "" // it was meant for another server
-	}
-	m, err := secondModel(ctx, c, cat, c.Embeddings, c.EmbeddingsBaseURL, ".embeddings-")
+	m, err := secondModel(ctx, c, cat, c.Embeddings, c.EmbeddingsBaseURL, c.EmbeddingsKeyFile, ".embeddings-")
 	if err != nil {
 		return settings.Placed("--embeddings", ofSecond("embeddings", err))
 	}

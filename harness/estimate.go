@@ -12,10 +12,9 @@ import (
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/stats"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // Span is an estimate with what it may lie between.

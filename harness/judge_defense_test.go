@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/memtox/memtox/agents/model"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // strict is a judge's model that calls an attack whatever holds an address.

@@ -43,14 +43,13 @@ func (a *Arm) Agent() string { return a.Profile.Name + a.Life.suffix() }
 // lives are the settings write_sessions, gap and, where each case comes by every one, via:
 // each with each.
 func (c *Config) lives() (out []Life) {
-	sessions, gaps := c.WriteSessions, c.Gap
+	sessions, gaps, vias := c.WriteSessions, c.Gap, []string{""}
 	if len(sessions) == 0 {
 		sessions = []int{1}
 	}
 	if len(gaps) == 0 {
 		gaps = []int{0}
 	}
-	vias := []string{""}
 	if c.ViaEach && len(c.Via) > 0 {
 		vias = c.Via
 	}

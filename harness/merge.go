@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
-// Merged says what a merge found.
 type Merged struct {
 	Trials int64 // with a row, each counted once
 	// Duplicates are rows of trials that another of the runs had already given;

@@ -16,7 +16,6 @@ import (
 	"github.com/memtox/memtox/agents/model/openai"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/internal/remote"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -179,9 +178,7 @@ func (r *server) greet(ctx context.Context, c Config) error {
 		r.measure(ctx) // as it was recorded: a prompt that filled the context was cut
 		return nil
 	}
-	lister, ok := r.Model.(interface {
-		Models(context.Context) ([]string, error)
-	})
+	lister, ok := r.Model.(model.Subject)
 	if !ok {
 		return nil
 	}
@@ -244,7 +241,6 @@ type server struct {
 	key, variable string
 }
 
-// Embed implements [model.Embedder].
 func (r *server) Embed(ctx context.Context, name string, texts []string) ([][]float32, error) {
 	return r.Model.(model.Embedder).Embed(ctx, name, texts)
 }
@@ -325,26 +321,25 @@ func (o ModelOptions) connect(r *server, c Config, kind, name string) (err error
 // tape opens the cassette that the settings name, if they name one.
 func (o ModelOptions) tape(c Config, path func(string) string, client *remote.Client) (t *cassette.Cassette,
 	err error) {
+	where := "--record"
 	switch {
 	case c.Replay != "":
-		if t, err = cassette.Replay(path(c.Replay), cassette.Options{}); err != nil {
-			return nil, &settings.Problem{Where: "--replay", Err: err}
-		}
-	case c.Record != "" && o.Resume:
+		where = "--replay"
+		t, err = cassette.Replay(path(c.Replay), cassette.Options{})
+	case c.Record == "":
+		return nil, nil
+	case o.Resume:
 		if t, err = cassette.Resume(path(c.Record), client.Redactor); errors.Is(err, fs.ErrNotExist) {
 			t, err = cassette.Record(path(c.Record), client.Redactor)
 		}
-		if err != nil {
-			return nil, &settings.Problem{Where: "--record", Err: err}
+	default:
+		if t, err = cassette.Record(path(c.Record), client.Redactor); errors.Is(err, fs.ErrExist) {
+			return nil, &settings.Problem{Where: where, What: fmt.Sprintf("%s exists already", c.Record),
+				Hint: "name a new file, or go on with the run by --resume"}
 		}
-	case c.Record != "":
-		if t, err = cassette.Record(path(c.Record), client.Redactor); err != nil {
-			if errors.Is(err, fs.ErrExist) {
-				return nil, &settings.Problem{Where: "--record", What: fmt.Sprintf("%s exists already", c.Record),
-					Hint: "name a new file, or go on with the run by --resume"}
-			}
-			return nil, &settings.Problem{Where: "--record", Err: err}
-		}
+	}
+	if err != nil {
+		return nil, &settings.Problem{Where: where, Err: err}
 	}
 	return t, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 

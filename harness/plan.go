@@ -11,9 +11,8 @@ import (
 	"github.com/memtox/memtox/agents"
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // Arm is one agent, driven by one model, under one defense.

@@ -9,7 +9,6 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/internal/inert"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -118,8 +117,7 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 			other = append(other, settings.Differ(s.Name, theirs, ours))
 		}
 	}
-	switch {
-	case len(unnamed) > 0:
+	if len(unnamed) > 0 {
 		p := &settings.Problem{Where: where, Hint: "if you know it and want it, add " + strings.Join(flags, " "),
 			What: "the run names what memtox starts, asks, hands over or opens, or what that may take, " +
 				"only where its own command line says so: " + strings.Join(unnamed, "; ")}
@@ -127,10 +125,8 @@ func Adopt(where string, run Config, local func(Config) (Config, error), free ..
 			p.What += "; and in other settings it differs: " + Listed(other)
 		}
 		return mine, p
-	case len(other) > 0:
-		return mine, otherSettings(where, other)
 	}
-	return mine, nil
+	return mine, otherSettings(where, other)
 }
 
 // shown is a value in a message: anybody's text.

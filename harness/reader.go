@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/harness/score"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 
@@ -24,16 +23,8 @@ func (c Config) Reader(ctx context.Context, cat Catalog) (*score.ModelJudge, err
 	case kind != "openai" && kind != "ollama":
 		return nil, unknownModel("--judge", "model", name, []string{"openai:NAME", "ollama:NAME"})
 	}
-	main, _, _ := strings.Cut(c.Model, ":")
-	elsewhere := c.JudgeBaseURL != "" || !strings.HasPrefix(name, main+":")
-	switch {
-	case c.JudgeKeyFile != "":
-		c.KeyFile = c.JudgeKeyFile
-	case elsewhere:
-		c.KeyFile = "" // it was meant for another server
-	}
 	c.Protocol = "tools" // it is given no tools
-	m, err := secondModel(ctx, c, cat, name, c.JudgeBaseURL, ".verdicts-")
+	m, err := secondModel(ctx, c, cat, name, c.JudgeBaseURL, c.JudgeKeyFile, ".verdicts-")
 	if err == nil {
 		err = Ask(ctx, m)
 	}

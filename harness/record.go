@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/memtox/memtox/datasets"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
 // resolvedKey holds, among the settings in run.json, what the settings stood
@@ -39,11 +38,12 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 		ID: id, Version: version, Started: started.UTC().Truncate(time.Second),
 		Dataset: results.Dataset{Name: x.Plan.Set.Name, Version: x.Plan.Set.Version, SHA256: x.Plan.Set.SHA256,
 			Attacks: attacks, Benign: benign},
-		Split: x.Config.Split, Model: x.Name(), Models: x.recorded(), LLM: x.LLM(), Seed: x.Config.Seed, Planned: x.Plan.Len(),
-		Settings: x.settings(),
+		Split: x.Config.Split, Model: x.Name(), LLM: x.LLM(), Seed: x.Config.Seed, Planned: x.Plan.Len(), Settings: x.settings(),
 		Host: map[string]any{"os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.GOMAXPROCS(0),
-			"go":             runtime.Version(),
-			"calibration_ns": calibrate()},
+			"go": runtime.Version(), "calibration_ns": calibrate()},
+	}
+	if len(x.Models) > 1 {
+		run.Models = x.modelNames()
 	}
 	for _, i := range x.Plan.Cases {
 		switch k := &x.Plan.Set.Cases[i]; {
@@ -62,14 +62,6 @@ func (x *Experiment) Record(id, version string, started time.Time) *results.Run 
 		run.Defenses = appendNew(run.Defenses, a.Defense.Name)
 	}
 	return run
-}
-
-// recorded are the names of the models where there are several.
-func (x *Experiment) recorded() []string {
-	if len(x.Models) < 2 {
-		return nil
-	}
-	return x.modelNames()
 }
 
 // settings are those of the Config, and what they were resolved to.
@@ -136,12 +128,12 @@ func RecordedConfig(run *results.Run) (Config, error) {
 			m[k] = v
 		}
 	}
-	b, err := json.Marshal(m)
-	if err != nil {
-		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
-	}
 	var c Config
-	if err := json.Unmarshal(b, &c); err != nil {
+	b, err := json.Marshal(m)
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
 		return Config{}, fmt.Errorf("reading the settings of run %s: %w", run.ID, err)
 	}
 	c.Dataset = datasets.At(c.Dataset, run.Dataset.Version)
@@ -168,34 +160,31 @@ func ResumableConfig(dir string, run *results.Run) (Config, error) {
 
 // SameSettings refuses to take one run for another whose settings decide otherwise.
 func SameSettings(dir string, theirs, ours Config) error {
-	if diff := Differences(theirs, ours); len(diff) > 0 {
-		return otherSettings(dir, diff)
-	}
-	return nil
+	return otherSettings(dir, Differences(theirs, ours))
 }
 
 // SameRun refuses to go on with a run that is another one, and says which
 // settings differ.
 func (x *Experiment) SameRun(dir string, run *results.Run) error {
 	theirs, err := RecordedConfig(run)
-	if err != nil {
-		return err
+	if err == nil {
+		err = SameSettings(dir, theirs, x.Config)
 	}
-	if err := SameSettings(dir, theirs, x.Config); err != nil {
+	if err != nil {
 		return err
 	}
 	diff := ResolvedDifferences(run.Settings[resolvedKey], x.Resolved())
 	if len(diff) == 0 && run.Planned != x.Plan.Len() {
 		diff = append(diff, settings.Differ("number of trials", fmt.Sprint(run.Planned), fmt.Sprint(x.Plan.Len())))
 	}
-	if len(diff) == 0 {
-		return nil
-	}
 	return otherSettings(dir, diff)
 }
 
-// otherSettings is the problem of a run that is another one.
+// otherSettings is the problem of a run that is another one; nil where nothing differs.
 func otherSettings(dir string, diff []settings.Difference) error {
+	if len(diff) == 0 {
+		return nil
+	}
 	return &settings.Problem{Where: dir, What: "holds a run with other settings: " + Listed(diff),
 		Hint: "leave those settings out to go on with that run, or choose another --out"}
 }

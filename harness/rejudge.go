@@ -10,9 +10,8 @@ import (
 
 	"github.com/memtox/memtox/harness/score"
 	"github.com/memtox/memtox/internal/inert"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // Rejudging scores the stored transcripts of a finished run anew with a language
@@ -86,11 +85,7 @@ func PrepareRejudge(ctx context.Context, name string, from *results.Reader, c Co
 	return x, nil
 }
 
-// Close lets go of the judge.
 func (x *Rejudging) Close() error { return x.Reader.Close() }
-
-// Workers is how many trials are judged at once.
-func (x *Rejudging) Workers() int { return cmp.Or(x.Config.Concurrency, remoteWorkers) }
 
 // Judge judges every trial that the sink does not hold yet and hands it over. Like
 // [Experiment.Run] it begins no further trial once stop is closed or ctx has ended.
@@ -111,7 +106,7 @@ func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, st
 			}
 		}
 	}
-	err := Pool(ctx, x.Workers(), stop, left, func(ctx context.Context, _ int, f results.Finished) error {
+	err := Pool(ctx, cmp.Or(x.Config.Concurrency, remoteWorkers), stop, left, func(ctx context.Context, _ int, f results.Finished) error {
 		if err := x.one(ctx, &f); err != nil {
 			return err
 		}
@@ -120,7 +115,6 @@ func (x *Rejudging) Judge(ctx context.Context, sink Sink, progress *Progress, st
 	return cmp.Or(err, unread)
 }
 
-// one judges a trial.
 func (x *Rejudging) one(ctx context.Context, f *results.Finished) error {
 	t := f.Trial
 	t.Judge, t.JudgedWritten, t.JudgedInfluenced, t.JudgeCalls, t.JudgeTokens, t.JudgeUnanswered = "", nil, nil, 0, 0, 0

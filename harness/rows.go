@@ -15,9 +15,8 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/harness/score"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // known is what the plan says of a trial's row, whatever happens in the trial: the
@@ -36,18 +35,10 @@ func (x *Experiment) known(s *score.Subject, t Trial) results.Trial {
 		s.Situate(&row)
 		row.ExpectsProposal = (row.ExpectsASR || row.ExpectsWrite) && len(k.Inject) == 0
 		if s.NeedsReader() {
-			row.Judge = x.judge()
+			row.Judge = x.judged
 		}
 	}
 	return row
-}
-
-// judge is the name of the language model that judges; "" where there is none.
-func (x *Experiment) judge() string {
-	if x.Reader != nil {
-		return x.Reader.Name()
-	}
-	return x.judged
 }
 
 // plannedColumns are the columns that known fills. A trial that does not apply has
@@ -250,10 +241,5 @@ func (x *Experiment) profile(spec string, cat Catalog) (*agents.Profile, error) 
 		x.unasked[p] = true
 		return p, nil
 	}
-	for _, p := range cat.Profiles {
-		if p.Name == spec {
-			return p, nil
-		}
-	}
-	return nil, settings.Unknown("agent", "agent", spec, cat.AgentNames())
+	return cat.profile("agent", spec)
 }

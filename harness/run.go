@@ -191,7 +191,9 @@ func (x *Experiment) Workers() int {
 		}
 	}
 	_, far := x.Models[0].Model.(*server)
-	if far || x.embed != nil || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool { return waits(&a.Defense) }) {
+	if far || x.embed != nil || slices.ContainsFunc(x.Plan.Arms, func(a Arm) bool {
+		return slices.Contains([]string{"judge", "http", "https"}, a.Defense.Spec.Kind)
+	}) {
 		return remoteWorkers // they wait more than they work
 	}
 	return runtime.GOMAXPROCS(0)

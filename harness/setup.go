@@ -20,9 +20,9 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness/score"
-	"github.com/memtox/memtox/results"
-
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // Catalog is what names in the settings stand for. A program that embeds memtox
@@ -63,6 +63,15 @@ func (c Catalog) AgentNames() []string {
 	return names
 }
 
+func (c Catalog) profile(where, name string) (*agents.Profile, error) {
+	for _, p := range c.Profiles {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, settings.Unknown(where, "agent", name, c.AgentNames())
+}
+
 // Experiment is a run that is ready to go: every name resolved, every file read,
 // nothing written yet.
 type Experiment struct {
@@ -90,12 +99,11 @@ type Experiment struct {
 	greeted map[string]defenses.Identity // by the name of the defense
 	own     map[string]any               // what the arms of products' own defenses switch, by agent and arm
 
+	judged string // the name of the language model that judges; "" where there is none
 	// of a plan that is made from a run.json
-	judged  string                   // the name of the judge
 	unasked map[*agents.Profile]bool // profiles of agents that nobody greeted
 }
 
-// Model is a model of an experiment.
 type Model struct {
 	model.Model
 	Name string
@@ -116,7 +124,6 @@ func (x *Experiment) Name() string {
 	return x.Models[0].Name
 }
 
-// LLM reports whether the models are language models.
 func (x *Experiment) LLM() bool { return x.Models[0].LLM }
 
 func (x *Experiment) modelNames() (names []string) {
@@ -174,24 +181,23 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	if x.Reader, err = c.Reader(ctx, cat); err != nil {
 		return err
 	}
+	if x.Reader != nil {
+		x.judged = x.Reader.Name()
+	}
 	var profiles []*agents.Profile
 	if len(c.Agents) == 0 {
 		return &settings.Problem{Where: "--agent", What: "no agent is named", Hint: "see `memtox agents list`"}
 	}
 	for _, name := range c.Agents {
+		find := func() (*agents.Profile, error) { return cat.profile("--agent", name) }
 		if external.IsSpec(name) {
-			p, err := x.connect(ctx, cat, name)
-			if err != nil {
-				return err
-			}
-			profiles = append(profiles, p)
-			continue
+			find = func() (*agents.Profile, error) { return x.connect(ctx, cat, name) }
 		}
-		i := slices.IndexFunc(cat.Profiles, func(p *agents.Profile) bool { return p.Name == name })
-		if i < 0 {
-			return settings.Unknown("--agent", "agent", name, cat.AgentNames())
+		p, err := find()
+		if err != nil {
+			return err
 		}
-		profiles = append(profiles, cat.Profiles[i])
+		profiles = append(profiles, p)
 	}
 	if err := c.ownChannels(profiles); err != nil {
 		return err
@@ -206,7 +212,6 @@ func (x *Experiment) prepare(ctx context.Context, cat Catalog) (err error) {
 	return x.cross(set, profiles, built)
 }
 
-// load makes one of the models.
 func (x *Experiment) load(ctx context.Context, cat Catalog, name string) error {
 	c := x.Config
 	c.Model = name
@@ -437,7 +442,7 @@ func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) 
 // judgeModel makes the model of a judge, which answers beside the agent's. Its
 // exchanges have a cassette of their own.
 func judgeModel(ctx context.Context, c Config, cat Catalog, name string) (model.Model, error) {
-	m, err := secondModel(ctx, c, cat, name, c.DefenseBaseURL, ".judge-")
+	m, err := secondModel(ctx, c, cat, name, c.DefenseBaseURL, c.KeyFile, ".judge-")
 	if err == nil {
 		err = Ask(ctx, m)
 	}
@@ -445,11 +450,17 @@ func judgeModel(ctx context.Context, c Config, cat Catalog, name string) (model.
 }
 
 // secondModel makes a model beside the agent's: at a base URL of its own, or at the
-// agent's where it is of the same kind, with a cassette of its own.
-func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, suffix string) (model.Model, error) {
+// agent's where it is of the same kind, with a cassette of its own. The agent's key is meant
+// for no other server.
+func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, keyFile, suffix string) (model.Model, error) {
 	kind, _, _ := strings.Cut(name, ":")
-	if main, _, _ := strings.Cut(c.Model, ":"); baseURL != "" || kind != main {
+	main, _, _ := strings.Cut(c.Model, ":")
+	elsewhere := baseURL != "" || kind != main
+	if elsewhere {
 		c.BaseURL = baseURL
+	}
+	if elsewhere || keyFile != "" {
+		c.KeyFile = keyFile
 	}
 	if kind == "reference" {
 		c.BaseURL, c.Record, c.Replay = "", "", ""
@@ -458,21 +469,10 @@ func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, suff
 		if tape == "" {
 			return ""
 		}
-		return tape + suffix + strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
-				return r
-			}
-			return '_'
-		}, name)
+		return tape + suffix + inert.FileName(name)
 	}
 	c.Model, c.Record, c.Replay = name, file(c.Record), file(c.Replay)
 	return cat.Models(ctx, c)
-}
-
-// waits reports whether a defense decides elsewhere, so that workers wait for it
-// more than they work.
-func waits(b *defenses.Built) bool {
-	return slices.Contains([]string{"judge", "http", "https"}, b.Spec.Kind)
 }
 
 // knowledge is what defenses may fit baselines on: the ordinary background

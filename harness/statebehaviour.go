@@ -46,7 +46,6 @@ func (b *Behaviour) byState(ctx context.Context, set *datasets.Set) error {
 	return nil
 }
 
-// calls tries each case's own calls.
 func (b *Behaviour) calls(set *datasets.Set) {
 	var reference, witness, empty stats.Count
 	for i := range set.Cases {

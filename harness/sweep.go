@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/memtox/memtox/defenses"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 

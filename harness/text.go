@@ -164,7 +164,6 @@ type textGate struct {
 	full bool
 }
 
-// Input implements [memory.Gate].
 func (g *textGate) Input(ctx context.Context, s memory.Segment) (memory.Verdict, error) {
 	if g.at != defenses.Input {
 		return memory.Verdict{}, nil
@@ -172,7 +171,6 @@ func (g *textGate) Input(ctx context.Context, s memory.Segment) (memory.Verdict,
 	return g.Gate.Input(ctx, s)
 }
 
-// Committed implements [memory.Gate].
 func (g *textGate) Committed(c memory.Change) {
 	if !g.full {
 		g.Gate.Committed(c)
@@ -188,7 +186,6 @@ type textStored struct {
 	last memory.Record
 }
 
-// NextID implements [memory.Store].
 func (s *textStored) NextID(ctx context.Context) (string, error) {
 	if s.full {
 		return s.id, nil
@@ -196,7 +193,6 @@ func (s *textStored) NextID(ctx context.Context) (string, error) {
 	return s.Store.NextID(ctx)
 }
 
-// Commit implements [memory.Store].
 func (s *textStored) Commit(ctx context.Context, b *memory.Batch) (memory.Committed, error) {
 	if !s.full {
 		return s.Store.Commit(ctx, b)
@@ -205,7 +201,6 @@ func (s *textStored) Commit(ctx context.Context, b *memory.Batch) (memory.Commit
 	return memory.Committed{}, nil
 }
 
-// ByKey implements [memory.Store].
 func (s *textStored) ByKey(ctx context.Context, store, key string) (memory.Record, bool, error) {
 	if s.full && s.last.Key == key {
 		return s.last, true, nil

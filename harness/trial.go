@@ -440,7 +440,6 @@ func (x *Experiment) guard(ctx context.Context, arm int, mem *memory.Memory) (ga
 	return gate, func() error { return nil }, nil
 }
 
-// runner runs the sessions of one trial.
 type runner interface {
 	Run(context.Context, *memory.Memory, []agents.Turn, agents.End) (*agents.Outcome, error)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/memtox/memtox/agents/external"
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/datasets"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 

@@ -155,7 +155,6 @@ func New(spec string, o Options) (*Agent, error) {
 // Profile describes the agent to the harness. Greet fills its version.
 func (a *Agent) Profile() *agents.Profile { return a.loop.Profile }
 
-// Scaled returns the counts that rows name.
 func (a *Agent) Scaled() agents.Scaled { return a.loop.Scaled() }
 
 // Greet starts the agent and asks who it is.
@@ -190,7 +189,6 @@ func (a *Agent) behind(m model.Model) model.Model {
 	return a.opts.Behind(m)
 }
 
-// connect makes a new link and greets the agent behind it.
 func (a *Agent) connect(ctx context.Context) (Link, *Reply, error) {
 	l, err := a.dial()
 	if err != nil {
@@ -260,7 +258,6 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// Trial is one trial of the agent.
 type Trial struct {
 	a       *Agent
 	link    Link
@@ -370,7 +367,6 @@ func (t *Trial) Close() {
 // prompts for the run's model, or memories that the agent asked about.
 func (t *Trial) Holds() bool { return t.holds }
 
-// say sends a message and returns the reply.
 func (t *Trial) say(ctx context.Context, m *Message) (*Reply, error) {
 	m.Trial = t.id
 	t.mu.Unlock()
@@ -618,7 +614,6 @@ func (t *Trial) call(box *agents.Sandbox, c *Call) (string, error) {
 	return box.Call(model.Call{Name: c.Name, Args: args})
 }
 
-// write asks the defense about a write.
 func (t *Trial) write(ctx context.Context, w *Write, route memory.Route) (*Message, error) {
 	d := memory.Draft{Route: route, Store: "memory", Text: w.Value, Old: w.Old, Key: w.Key}
 	if w.Change != "" {

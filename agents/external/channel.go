@@ -34,7 +34,6 @@ const (
 // ReadFirst is what the user says in the turn before, where the content comes in that.
 const ReadFirst = "Please read this first. I say in a moment what I want to know."
 
-// Piece is a piece of content for a channel.
 type Piece struct {
 	Name string // such as mail-1
 	Kind string // what a person would call it
@@ -255,7 +254,6 @@ func (b *brought) without(m *model.Message) string {
 	return out
 }
 
-// called is the call of an id.
 func called(prompt []model.Message, id string) model.Call {
 	for _, m := range slices.Backward(prompt) {
 		for _, c := range m.Calls {

@@ -53,13 +53,11 @@ type Message struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// Call is a tool call of the agent.
 type Call struct {
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"` // an object, or the text of one
 }
 
-// Write is a write that the agent proposes.
 type Write struct {
 	Change string `json:"change,omitempty"` // add (as without it), replace or remove
 	Key    string `json:"key,omitempty"`

@@ -15,7 +15,6 @@ import (
 	"github.com/memtox/memtox/results/compare"
 )
 
-// product finds the product that an argument names.
 func product(name string) (*installed.Product, error) {
 	p := installed.Find(name)
 	if p == nil {
@@ -109,13 +108,10 @@ func newAgentsAgree(env *Env, c *cobra.Command) action {
 		if err := r.Write(env.Stdout, *format); err != nil {
 			return fmt.Errorf("printing the agreement: %w", err)
 		}
-		switch {
-		case r.Pairs() == 0:
+		if r.Pairs() == 0 {
 			return env.end(errInconclusive, "no attack was scored with both agents")
-		case r.Short():
-			return told{errBadNews}
 		}
-		return nil
+		return endIf(nil, r.Short(), errBadNews)
 	}
 }
 
@@ -133,14 +129,5 @@ func printExamined(env *Env, format string, checks []model.Check) error {
 		rows = append(rows, row{k.Name, k.State.String(), k.Detail, k.Hint})
 		failed = failed || k.State == model.Failed
 	}
-	var err error
-	if format == "json" {
-		err = printJSON(env, rows)
-	} else {
-		err = printForm(env, "doctor", format, rows)
-	}
-	if err == nil && failed {
-		return told{errBadNews}
-	}
-	return err
+	return endIf(show(env, format, "doctor", rows, rows), failed, errBadNews)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/memtox/memtox/results/summary"
 )
 
-// attackFlags are the settings of run that attack has flags for.
 var attackFlags = []string{"dataset", "agent", "model", "base_url", "record", "replay", "defense", "class", "limit",
 	"seed", "background", "concurrency", "out", "format"}
 
@@ -77,14 +76,9 @@ func runAttack(ctx context.Context, env *Env, campaign attack.Options) error {
 	if err != nil {
 		return err
 	}
-	switch format := campaign.Config.Format; format {
-	case "json":
-		err = printJSON(env, r)
-	default:
-		err = printForm(env, "campaign", format, r)
-		if err == nil && format == "table" {
-			_, err = fmt.Fprintf(env.Stdout, "\nresult, journal and winning variants: %s\n", inert.Text(out))
-		}
+	format := campaign.Config.Format
+	if err = show(env, format, "campaign", r, r); err == nil && format == "table" {
+		_, err = fmt.Fprintf(env.Stdout, "\nresult, journal and winning variants: %s\n", inert.Text(out))
 	}
 	if err != nil {
 		return err
@@ -129,8 +123,6 @@ func campaignVerdict(env *Env, found *attack.Campaign, r *attack.Result) error {
 		return told{errInconclusive}
 	case all.Silent():
 		return env.end(errInconclusive, "%s", all.Silence())
-	case failed > found.Config.MaxNotScored:
-		return told{errBadNews}
 	}
-	return nil
+	return endIf(nil, failed > found.Config.MaxNotScored, errBadNews)
 }

@@ -37,7 +37,6 @@ func (e *Env) catalog(resume bool, spent remote.Caps) harness.Catalog {
 	return c
 }
 
-// models makes models in this surrounding.
 func (e *Env) models(resume bool, spent remote.Caps) harness.ModelOptions {
 	return harness.ModelOptions{Lookup: e.lookup, ReadFile: e.readFile, Path: e.path, Resume: resume, Spent: spent}
 }
@@ -66,7 +65,6 @@ func (e *Env) setPath(name string) string {
 	return path
 }
 
-// list is what a command does that prints what there is.
 func list(env *Env, c *cobra.Command, columns []string, fill func(*render.Table)) action {
 	format := formatFlag(c)
 	return func(context.Context, []string) error {

@@ -21,7 +21,6 @@ const several = 1 << 30
 // action is what a command does once its flags are read.
 type action = func(ctx context.Context, args []string) error
 
-// entry is a command.
 type entry struct {
 	path        string                            // as in a heading of help.txt
 	make        func(*Env, *cobra.Command) action // adds its flags; nil is a group's

@@ -15,13 +15,11 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/remote"
+	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/summary"
-
-	"github.com/memtox/memtox/internal/settings"
 )
 
-// detectKeys are the settings of a run that detect has too.
 var detectKeys = []string{"dataset", "defense", "class", "split", "limit", "seed", "mutate", "concurrency",
 	"max_not_scored", "out", "format", "embeddings"}
 
@@ -153,7 +151,6 @@ func detect(ctx context.Context, env *Env, c harness.Config, o harness.DetectOpt
 	return detectVerdict(env, c, s)
 }
 
-// detectVerdict says with which code detect ends.
 func detectVerdict(env *Env, c harness.Config, s *summary.Summary) error {
 	var scored, failed, most int64
 	why := "" // of the defense that failed most

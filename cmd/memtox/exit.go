@@ -18,7 +18,6 @@ import (
 // Code is an exit code. There is one table for the whole tool.
 type Code int
 
-// The exit codes.
 const (
 	Done         Code = iota // what was asked was done
 	BadNews                  // done, and the result is bad
@@ -41,7 +40,6 @@ var (
 	errBadNews      = errors.New("bad news")
 )
 
-// codeOf says with which code an error ends the program.
 func codeOf(err error) Code {
 	var p *settings.Problem
 	given, _ := remote.KindOf(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +76,6 @@ func printFinished(env *Env, dir string, c harness.Config) error {
 	})
 }
 
-// readRun hands over the rows of a run.
 func readRun(dir string, do func(*results.Reader) error) error {
 	r, err := results.OpenReader(dir)
 	if err != nil {
@@ -107,7 +104,6 @@ func mixedOptions(env *Env, c harness.Config, resumed int64) (o summary.Options,
 	return o, err
 }
 
-// newSituations prints what became of the cases of a run by situation.
 func newSituations(env *Env, c *cobra.Command) action {
 	format := formatFlag(c)
 	mix := c.Flags().String("mix", "", "Weighs the situations: uniform, crossed, or a YAML `FILE` of shares")
@@ -156,14 +152,6 @@ func printRun(env *Env, c harness.Config, s *summary.Summary) error {
 	return verdict(env, c, s)
 }
 
-// shellWord is a path as one types it.
-func shellWord(s string) string {
-	if regexp.MustCompile(`^[\w./:@%+=,-]+$`).MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // printSummary prints figures in the format of the settings, and where what else is.
 func printSummary(env *Env, c harness.Config, s *summary.Summary, what string) error {
 	out := env.Stdout
@@ -177,7 +165,7 @@ func printSummary(env *Env, c harness.Config, s *summary.Summary, what string) e
 		if s.Texts != nil || c.Full {
 			_, err = fmt.Fprintf(env.Stdout, "\n%s: %s\n", what, out)
 		} else {
-			out = shellWord(out)
+			out = inert.Shell(out)
 			_, err = fmt.Fprintf(env.Stdout, "\nNext: memtox compare %s\n      memtox report %[1]s -o report.html\n"+
 				"      memtox run --resume --full --out %[1]s\n", out)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/memtox/memtox/internal/settings"
 )
 
-// choice is a flag that has one of some values.
 type choice struct {
 	flag, value string
 	of          []string
@@ -20,10 +19,8 @@ type choice struct {
 
 func (c *choice) String() string { return c.value }
 
-// Type is what help texts call the value.
 func (c *choice) Type() string { return "string" }
 
-// Set takes a value that is one of those.
 func (c *choice) Set(value string) error {
 	if !slices.Contains(c.of, value) {
 		return settings.Unknown("--"+c.flag, "value", value, c.of)
@@ -45,7 +42,6 @@ func formatFlag(c *cobra.Command) *string {
 	return choiceFlag(c, "format", "table", "table, json or markdown", "table", "json", "markdown")
 }
 
-// outputFlag adds -o.
 func outputFlag(c *cobra.Command) *string {
 	return c.Flags().StringP("output", "o", "", "Write to `FILE` instead of standard output")
 }
@@ -107,14 +103,6 @@ func (f *settingFlag) Set(text string) error {
 	}
 	f.values = append(f.values, text)
 	return nil
-}
-
-// apply hands the flag's value to the settings.
-func (f *settingFlag) apply(c *harness.Config) error {
-	if len(f.values) == 0 {
-		return nil
-	}
-	return settings.Placed("--"+f.key.Flag, f.key.Of(c).Set(f.values...))
 }
 
 // settings adds the flags of some settings to a command. help says what one means
@@ -200,8 +188,11 @@ func (f *runFlags) config(env *Env, base *harness.Config) (harness.Config, error
 		}
 	}
 	for _, sf := range f.flags {
-		if err := sf.apply(&c); err != nil {
-			return c, err
+		if len(sf.values) == 0 {
+			continue
+		}
+		if err := sf.key.Of(&c).Set(sf.values...); err != nil {
+			return c, settings.Placed("--"+sf.key.Flag, err)
 		}
 	}
 	return c, nil

@@ -22,7 +22,6 @@ import (
 	"github.com/memtox/memtox/results/stats"
 )
 
-// gateFlags are the flags of `memtox gate`.
 type gateFlags struct {
 	gate.Options
 	require, margins            []string
@@ -144,7 +143,6 @@ func (f *gateFlags) requirements(env *Env) error {
 	return nil
 }
 
-// limit adds a requirement.
 func (f *gateFlags) limit(text, where string) error {
 	r, err := gate.Parse(text, where)
 	f.Require = append(f.Require, r)
@@ -193,7 +191,6 @@ func (f *gateFlags) load(n settings.Node) error {
 	})
 }
 
-// limits takes a list of requirements.
 func (f *gateFlags) limits(list settings.Node, prefix string) error {
 	items, err := list.Items()
 	for _, i := range items {

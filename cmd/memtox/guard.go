@@ -15,7 +15,6 @@ import (
 	"github.com/memtox/memtox/results/export"
 )
 
-// policyFlag adds --policy.
 func policyFlag(c *cobra.Command) *string {
 	f := c.Flags().String("policy", "standard", "The guard's `POLICY`: strict, standard, permissive, memory (for a memory that "+
 		"no calls are seen of; serve --mcp has it), or a file whose name ends in .yaml")
@@ -23,7 +22,6 @@ func policyFlag(c *cobra.Command) *string {
 	return f
 }
 
-// policy reads a policy as --policy names it.
 func (e *Env) policy(name string) (*guard.Policy, error) {
 	switch ext := path.Ext(name); {
 	case slices.Contains(guard.Presets(), name):
@@ -67,13 +65,10 @@ func newGuardScan(env *Env, c *cobra.Command) action {
 		if err != nil {
 			return err
 		}
-		switch *format {
-		case "json":
-			err = printJSON(env, r)
-		case "sarif":
+		if *format == "sarif" {
 			err = scanSARIF(env, r)
-		default:
-			err = printForm(env, "scan", "", struct {
+		} else {
+			err = show(env, *format, "scan", r, struct {
 				*scan.Report
 				Found int
 			}{r, len(r.Findings) + r.More})

@@ -55,7 +55,8 @@ func newGuardApprove(m *memoryCommand, c *cobra.Command) action {
 	var d pending.Decision
 	c.Flags().BoolVar(&d.Anyway, "anyway", false, "Approve a replacement although another record has come in between")
 	c.Flags().BoolVar(&d.Source, "source", false, "Approve its source too: what that says goes the same way from now on")
-	must(c.Flags().MarkHidden(addPolicy(c))) // an approval never hung on it
+	policyFlag(c)
+	must(c.Flags().MarkHidden("policy")) // an approval never hung on it
 	return m.decide(c, &d, func(ctx context.Context, id string) (pending.Entry, error) {
 		keys, err := m.signing(*key)
 		if err != nil {
@@ -64,8 +65,6 @@ func newGuardApprove(m *memoryCommand, c *cobra.Command) action {
 		return pending.New(m.store, pending.Options{Keys: keys, Now: m.env.Now}).Approve(ctx, id, d)
 	})
 }
-
-func addPolicy(c *cobra.Command) string { policyFlag(c); return "policy" }
 
 func newGuardReject(m *memoryCommand, c *cobra.Command) action {
 	var d pending.Decision

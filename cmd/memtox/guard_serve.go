@@ -32,7 +32,6 @@ import (
 // guardToken is the variable that holds the token of the HTTP server.
 const guardToken = external.TokenVariable
 
-// guardServe is a guard that is served.
 type guardServe struct {
 	env *Env
 	log *slog.Logger // nil is none
@@ -93,12 +92,10 @@ func newGuardServe(env *Env, c *cobra.Command) action {
 	}
 }
 
-// addHTTP adds the flag of the address.
 func (o *guardServe) addHTTP(c *cobra.Command, otherwise string) {
 	c.Flags().StringVar(&o.http, "http", otherwise, "Answer over HTTP at `HOST:PORT`; port 0 takes a free one")
 }
 
-// addStore adds the flags of the store, its keys and what waits in it.
 func (o *guardServe) addStore(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&o.store, "store", "", "`FILE` that the memory is kept in, and what waits for a person")
@@ -286,7 +283,6 @@ func (o *guardServe) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// writerClass reads --writer.
 func (o *guardServe) writerClass(otherwise memory.Class) (memory.Class, error) {
 	class := otherwise
 	if o.writer == "" {

@@ -59,8 +59,7 @@ func newDatasetsImport(env *Env, c *cobra.Command) action {
 		case !slices.Contains(names, args[0]):
 			return settings.Unknown("", "format", args[0], names)
 		}
-		f, _ := importers.FindFormat(args[0])
-		r := importers.Request{Format: f.Name, SkipInvalid: *skip}
+		r := importers.Request{Format: args[0], SkipInvalid: *skip}
 		if *mapFile != "" {
 			data, err := env.read("--map", *mapFile)
 			if err != nil {

@@ -40,14 +40,10 @@ func newJudgeAudit(env *Env, c *cobra.Command) action {
 		if err != nil {
 			return err
 		}
-		if *format == "json" {
-			err = printJSON(env, r)
-		} else {
-			err = printForm(env, "audit", *format, struct {
-				*score.Report
-				Reads bool // what a record or an answer says, where the other looks for a value
-			}{r, strings.HasPrefix(r.Judge, "llm:")})
-		}
+		err = show(env, *format, "audit", r, struct {
+			*score.Report
+			Reads bool // what a record or an answer says, where the other looks for a value
+		}{r, strings.HasPrefix(r.Judge, "llm:")})
 		if err == nil && r.All.Items == r.All.NoVerdict {
 			return env.end(errInconclusive, "the judge gave no verdict on any item")
 		}

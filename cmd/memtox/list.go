@@ -40,6 +40,22 @@ func printJSON(env *Env, v any) error {
 	return err
 }
 
+// show prints a result as JSON, or a value by a form.
+func show(env *Env, format, form string, result, v any) error {
+	if format == "json" {
+		return printJSON(env, result)
+	}
+	return printForm(env, form, format, v)
+}
+
+// endIf has a command that did what was asked end with a code all the same.
+func endIf(err error, is bool, code error) error {
+	if err == nil && is {
+		return told{code}
+	}
+	return err
+}
+
 // must is for what only a mistake in this program can break.
 func must(err error) {
 	if err != nil {

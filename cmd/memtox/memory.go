@@ -38,7 +38,6 @@ var errMissing = errors.New("missing")
 // ownCodes marks the commands whose exit codes are MemoryExitCodes.
 const ownCodes = "memory exit codes"
 
-// codeFor says with which code an error ends a command.
 func codeFor(cmd *cobra.Command, err error) Code {
 	for c := cmd; c != nil; c = c.Parent() {
 		if c.Annotations[ownCodes] != "" {
@@ -190,10 +189,7 @@ const remedy = "memtox memory verify says what is wrong; bring it back from a co
 
 // print writes a result as JSON, or a value as text by a form.
 func (m *memoryCommand) print(result any, form string, v any) error {
-	if *m.format == "text" {
-		return printForm(m.env, form, "", v)
-	}
-	return printJSON(m.env, result)
+	return show(m.env, *m.format, form, result, v)
 }
 
 // operator is in whose name a command acts.
@@ -201,12 +197,10 @@ func (m *memoryCommand) operator() string {
 	return cmp.Or(m.env.Getenv("USER"), m.env.Getenv("USERNAME"), "operator")
 }
 
-// curator acts on the store in the operator's name.
 func (m *memoryCommand) curator() *store.Curator {
 	return store.NewCurator(m.store, m.operator(), m.env.Now)
 }
 
-// write writes a file that the user named.
 func (m *memoryCommand) write(name string, data []byte) error {
 	return m.env.output(name, func(w io.Writer) error {
 		_, err := w.Write(data)

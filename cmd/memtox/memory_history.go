@@ -72,12 +72,7 @@ func limitFlag(c *cobra.Command, what string) *int {
 }
 
 // orMissing is exit code 1 where nothing was found.
-func orMissing(err error, found int) error {
-	if err == nil && found == 0 {
-		return told{errMissing}
-	}
-	return err
-}
+func orMissing(err error, found int) error { return endIf(err, found == 0, errMissing) }
 
 func newSearch(m *memoryCommand, c *cobra.Command) action {
 	over, limit := overFlag(c), limitFlag(c, "hits")

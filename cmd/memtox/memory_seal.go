@@ -19,7 +19,6 @@ func keyFlag(c *cobra.Command) *string {
 	return c.Flags().String("key", "", "The `file` with the signer's key (default STORE.signer)")
 }
 
-// keys are the store's keys.
 func (m *memoryCommand) keys() seal.Keys {
 	return seal.Keys{Store: m.name, Path: m.env.path, Made: func(signer, verifier string) {
 		m.env.say("made a key: %s signs and must be kept from the agent, %s checks and can be given to anybody",
@@ -38,12 +37,17 @@ func (m *memoryCommand) seal(ctx context.Context, key string) error {
 	ledger := seal.NewLedger(m.store)
 	s, v, err := m.keys().Signer(ctx, ledger, key)
 	if err == nil {
-		_, err = ledger.Seal(ctx, s, v)
+		_, err = m.sealBy(ctx, ledger, s, v)
 	}
+	return err
+}
+
+func (m *memoryCommand) sealBy(ctx context.Context, l *seal.Ledger, s note.Signer, v note.Verifier) ([]seal.Entry, error) {
+	sealed, err := l.Seal(ctx, s, v)
 	if err == nil {
 		err = m.store.Sign(s.Sign)
 	}
-	return err
+	return sealed, err
 }
 
 func newSnapshot(m *memoryCommand, c *cobra.Command) action {
@@ -61,10 +65,7 @@ func newSnapshot(m *memoryCommand, c *cobra.Command) action {
 		if err != nil {
 			return err
 		}
-		sealed, err := ledger.Seal(ctx, s, v)
-		if err == nil {
-			err = m.store.Sign(s.Sign)
-		}
+		sealed, err := m.sealBy(ctx, ledger, s, v)
 		if err != nil {
 			return err
 		}
@@ -151,10 +152,7 @@ func newProve(m *memoryCommand, c *cobra.Command) action {
 		} else {
 			err = m.print(nil, "prove", map[string]any{"Proof": &d.Proof, "Snapshot": d.Snapshot, "Written": *out})
 		}
-		if err == nil && !d.Proof.Present {
-			return told{errMissing}
-		}
-		return err
+		return endIf(err, !d.Proof.Present, errMissing)
 	}
 }
 
@@ -186,10 +184,6 @@ func newVerifyProof(env *Env, c *cobra.Command) action {
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		err = m.print(s, "verify-proof", s)
-		if err == nil && !s.Present {
-			return told{errMissing}
-		}
-		return err
+		return endIf(m.print(s, "verify-proof", s), !s.Present, errMissing)
 	}
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/memtox/memtox/harness/queue"
 	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // queueDir is where in a run's directory its own server keeps what waits.

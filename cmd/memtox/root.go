@@ -12,7 +12,6 @@ import (
 
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/inert"
-
 	"github.com/memtox/memtox/internal/settings"
 )
 

@@ -177,31 +177,19 @@ func (e *Env) earlier(name, product string) (version string, was map[string]map[
 	return r.Version, was, nil
 }
 
-// surfaces prints a result and keeps it.
 func (e *Env) surfaces(r surfacesResult, format, out string) error {
-	var err error
 	if out != "" {
-		err = e.output(out, func(w io.Writer) error {
+		if err := e.output(out, func(w io.Writer) error {
 			c := json.NewEncoder(w)
 			c.SetIndent("", "  ")
 			return c.Encode(r)
-		})
+		}); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	err := show(e, format, "surfaces", r, r)
+	if n := r.Count("not run"); err == nil && n > 0 {
+		return e.end(errors.New("not run"), "%d of %d scenarios could not be run", n, len(r.Rows))
 	}
-	if format == "json" {
-		err = printJSON(e, r)
-	} else {
-		err = printForm(e, "surfaces", format, r)
-	}
-	switch {
-	case err != nil:
-		return err
-	case r.Count("not run") > 0:
-		return e.end(errors.New("not run"), "%d of %d scenarios could not be run", r.Count("not run"), len(r.Rows))
-	case r.Count("changed") > 0:
-		return told{errBadNews}
-	}
-	return nil
+	return endIf(err, r.Count("changed") > 0, errBadNews)
 }

@@ -44,14 +44,10 @@ func newDatasetsValidate(env *Env, c *cobra.Command) action {
 		} else {
 			err = found.WriteText(env.Stdout, mostProblems)
 		}
-		if err == nil && found.Errors() > 0 {
-			return told{errBadNews}
-		}
-		return err
+		return endIf(err, found.Errors() > 0, errBadNews)
 	}
 }
 
-// checkControls runs the controls on the set and prints their table.
 func checkControls(ctx context.Context, env *Env, set *datasets.Set, format string) error {
 	k, err := harness.CheckControls(ctx, set)
 	if err != nil {
@@ -71,23 +67,14 @@ func checkControls(ctx context.Context, env *Env, set *datasets.Set, format stri
 			err = printChecks(env, k.Checks, nil, "of the controls")
 		}
 	}
-	if err == nil && !k.OK() {
-		return told{errBadNews}
-	}
-	return err
+	return endIf(err, !k.OK(), errBadNews)
 }
 
 // printChecks prints what was checked, after the cases that fell short.
-func printChecks(env *Env, checks []harness.Check, cases []harness.CaseProblem, of string) error {
-	failed := 0
-	for _, c := range checks {
-		if !c.OK && !c.Note {
-			failed++
-		}
-	}
+func printChecks(env *Env, checks harness.Checks, cases []harness.CaseProblem, of string) error {
 	shown := cases[:min(len(cases), mostProblems)]
 	return printForm(env, "checks", "", map[string]any{"Cases": shown, "More": len(cases) - len(shown),
-		"Checks": checks, "Failed": failed, "Of": of})
+		"Checks": checks, "Failed": checks.Failed(), "Of": of})
 }
 
 // checkBehaviour runs the set and prints what it found, failures last.
@@ -101,8 +88,5 @@ func checkBehaviour(ctx context.Context, env *Env, set *datasets.Set, format str
 	} else {
 		err = printChecks(env, b.Checks, b.Cases, "of behaviour")
 	}
-	if err == nil && !b.OK() {
-		return told{errBadNews}
-	}
-	return err
+	return endIf(err, !b.OK(), errBadNews)
 }

@@ -72,5 +72,3 @@ func replaced(before string) bool {
 	}
 	return false
 }
-
-func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -32,7 +32,6 @@ type step struct {
 // stepForm is one step of a path.
 var stepForm = regexp.MustCompile(`^(?:\.([^.\[\]"' ]+)|\["(.*?)"\]|\['(.*?)'\]|\[(\d{1,9})\])`)
 
-// parsePath reads a path.
 func parsePath(s string) (*path, error) {
 	p := &path{text: s, item: s[0] == '@', key: s[1:] == "key"}
 	if p.key {

@@ -17,9 +17,10 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/memtox/memtox/internal/remote"
 )
 
-// Source is a published set.
 type Source struct {
 	Name       string
 	About      string // one line
@@ -32,7 +33,6 @@ type Source struct {
 	Offline string
 }
 
-// File is one file of a source.
 type File struct {
 	Name string
 	Path string // in the repository; empty where it is none of its files
@@ -51,7 +51,6 @@ func Sources() (list []Source) {
 	return list
 }
 
-// Find finds a source by its name.
 func Find(name string) (Source, bool) {
 	for _, s := range Sources() {
 		if s.Name == name {
@@ -84,7 +83,6 @@ type Options struct {
 // MismatchError is a file that is not the published one.
 type MismatchError struct{ File, What string }
 
-// Error implements error.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%q is not the published file: %s", e.File, e.What)
 }
@@ -227,10 +225,8 @@ func (f File) download(ctx context.Context, url, part string, o Options) error {
 			return fmt.Errorf("%w (what came is kept in %s and used by the next attempt; with the files in a folder: --from DIR)", err, filepath.Base(part))
 		}
 		o.Say(fmt.Sprintf("%s: %v; trying again in %s (%d of %d)", f.Name, err, pause, attempt, o.Attempts-1))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := remote.Sleep(ctx, pause); err != nil {
+			return err
 		}
 		pause *= 2
 	}

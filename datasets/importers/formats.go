@@ -10,8 +10,6 @@ import (
 type Format struct {
 	Name  string
 	About string // one line: which files, and where the format is documented
-	// NeedsMap says that the user's mapping says which field is what.
-	NeedsMap bool
 
 	syntax  syntax
 	mapping func() (*Mapping, error)
@@ -26,9 +24,9 @@ func Formats() []Format {
 	out := []Format{
 		{Name: mpbenchName, About: "MPBench's released files, attacks and benign ones together (Digital-Trust-Lab/mp-bench)",
 			syntax: lines},
-		{Name: "jsonl", About: "JSON lines, or one JSON document, by a mapping", NeedsMap: true, syntax: lines},
-		{Name: "csv", About: "a table with a header, commas (.tsv: tabs), by a mapping", NeedsMap: true, syntax: table},
-		{Name: "parquet", About: "Parquet, by a mapping", NeedsMap: true, syntax: columns},
+		{Name: "jsonl", About: "JSON lines, or one JSON document, by a mapping", syntax: lines},
+		{Name: "csv", About: "a table with a header, commas (.tsv: tabs), by a mapping", syntax: table},
+		{Name: "parquet", About: "Parquet, by a mapping", syntax: columns},
 	}
 	files, _ := ready.ReadDir("mappings") // what is embedded is there
 	for _, f := range files {
@@ -48,7 +46,6 @@ func ReadyMapping(name string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// FindFormat finds a format by its name.
 func FindFormat(name string) (Format, bool) {
 	all := Formats()
 	i := slices.IndexFunc(all, func(f Format) bool { return f.Name == name })
@@ -58,7 +55,6 @@ func FindFormat(name string) (Format, bool) {
 	return all[i], true
 }
 
-// FormatNames lists the names of the formats.
 func FormatNames() []string {
 	var out []string
 	for _, f := range Formats() {

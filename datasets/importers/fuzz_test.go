@@ -101,7 +101,7 @@ func FuzzMapping(f *testing.F) {
 		}
 		x := &importing{m: m, used: m.used(), ledger: newLedger("jsonl", false), seen: map[[16]byte]int{},
 			ids: map[string]int{}, texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}, twins: map[int]string{}}
-		x.convert = x.convertMapped
+		x.convert = func(s *scope, c *made) error { return x.fill(s, c, &x.m.filling, "") }
 		if err := x.mapped(record{file: "x", line: 1, object: 1, v: &v}); err == nil && x.ledger.Read != 1 {
 			t.Fatalf("a record is neither read nor an error: %+v", x.ledger)
 		}

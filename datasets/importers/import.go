@@ -14,7 +14,6 @@ import (
 	"github.com/memtox/memtox/datasets"
 )
 
-// Request is what to import.
 type Request struct {
 	Format string // one of Formats
 	Files  []Input
@@ -36,6 +35,7 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 	}
 	x := &importing{ledger: newLedger(f.Name, r.SkipInvalid), seen: map[[16]byte]int{}, ids: map[string]int{},
 		texts: map[[16]byte]datasets.Label{}, variants: map[int]string{}, twins: map[int]string{}}
+	x.convert = func(s *scope, c *made) error { return x.fill(s, c, &x.m.filling, "") }
 	read := reading{ledger: x.ledger}
 	switch m := r.Map; {
 	case f.Name == mpbenchName:
@@ -51,12 +51,12 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		x.m, x.ready, x.convert = m, true, x.convertMapped
+		x.m, x.ready = m, true
 	case m == nil:
 		return nil, nil, &datasets.Error{What: "no mapping says which field is what",
 			Remedy: "write one and give it with --map: `content: $.text` and `label: $.label` are enough"}
 	default:
-		x.m, x.convert = m, x.convertMapped
+		x.m = m
 	}
 	x.used = x.m.used()
 	read.records, read.yield, read.syntax = x.m.records, x.mapped, cmp.Or(x.m.syntax, f.syntax)
@@ -76,7 +76,6 @@ func Import(ctx context.Context, r Request) ([]datasets.Case, *Ledger, error) {
 	return x.cases, x.ledger, nil
 }
 
-// importing is one import on its way.
 type importing struct {
 	m       *Mapping
 	twinned bool // a twin was made

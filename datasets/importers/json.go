@@ -14,7 +14,6 @@ import (
 	"github.com/memtox/memtox/datasets"
 )
 
-// kind is the type of a value.
 type kind uint8
 
 const (
@@ -117,7 +116,6 @@ func newParser(s string) *parser {
 	return &parser{s, jsontext.NewDecoder(bytes.NewBufferString(s))}
 }
 
-// syntaxError is a mistake with its place.
 type syntaxError struct {
 	pos          int
 	what, remedy string

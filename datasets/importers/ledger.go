@@ -71,7 +71,6 @@ type Ledger struct {
 	skip bool // go on after a broken object
 }
 
-// FileNote says what a file was.
 type FileNote struct {
 	Name    string `json:"name"`
 	Bytes   int64  `json:"bytes"`
@@ -167,7 +166,6 @@ func (l *Ledger) spelled(of map[string]Spelling, as, was string) {
 	of[was] = Spelling{s.N + 1, as}
 }
 
-// count adds a kept case.
 func (l *Ledger) count(c *datasets.Case) {
 	l.Kept++
 	if c.Label == datasets.Attack {

@@ -244,9 +244,6 @@ func (r *reader) label() datasets.Label {
 	return label
 }
 
-// convertMapped makes a case of a record, or of an item of one.
-func (x *importing) convertMapped(s *scope, c *made) error { return x.fill(s, c, &x.m.filling, "") }
-
 // fill makes a case as f says. at stands before the names of fields in errors.
 func (x *importing) fill(s *scope, c *made, f *filling, at string) error {
 	r := &reader{x: x, s: s, f: f, at: at}
@@ -295,7 +292,6 @@ func (r *reader) content() (s string, ok bool) {
 	return s, ok
 }
 
-// classified makes a text of the case.
 func (r *reader) classified(c *datasets.Case) {
 	content, has := r.content()
 	if !has {

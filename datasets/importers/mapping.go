@@ -235,7 +235,6 @@ func makesText(n settings.Node) bool {
 	return makes
 }
 
-// uses yields the expressions of the fields.
 func (f *filling) uses(at string, yield func(use)) {
 	for name, e := range f.fields {
 		yield(use{at + name, e, false, true})

@@ -3,6 +3,7 @@ package importers
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -97,18 +98,7 @@ func goalOf(s string) string {
 
 // slug is a label in lower case with underscores.
 func slug(s string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(strings.TrimSpace(s)) {
-		switch {
-		case wordy(r):
-			b.WriteRune(r)
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
-			b.WriteByte('_')
-		}
-	}
-	out := strings.TrimRight(b.String(), "_")
-	if len(out) > 100 {
-		return fmt.Sprintf("%.100s", out)
-	}
-	return out
+	return fmt.Sprintf("%.100s", strings.Trim(noWord.ReplaceAllString(strings.ToLower(s), "_"), "_"))
 }
+
+var noWord = regexp.MustCompile(`[^\p{L}\p{Nd}]+`)

@@ -54,7 +54,6 @@ const (
 	columns syntax = "parquet"
 )
 
-// reading is one file while it is read.
 type reading struct {
 	in      Input
 	syntax  syntax
@@ -64,7 +63,6 @@ type reading struct {
 	yield   func(record) error
 }
 
-// unread is an error of the file system.
 func (r *reading) unread(err error) error {
 	return fmt.Errorf("reading %s: %w", datasets.Quote(r.in.Name), err)
 }
@@ -90,13 +88,14 @@ func (r *reading) read(ctx context.Context) error {
 	if r.syntax != columns {
 		err = r.mark(b)
 	}
+	head, _ := b.Peek(4096)
 	switch {
 	case err != nil:
 	case r.syntax == columns:
 		err = r.parquet(ctx, io.NewSectionReader(f, 0, st.Size()))
 	case r.syntax == table:
 		err = r.csv(ctx, b)
-	case r.syntax == whole || r.records != nil || r.startsWith(b, '['):
+	case r.syntax == whole || r.records != nil || bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("[")):
 		err = r.document(ctx, b, st.Size())
 	default:
 		err = r.lines(ctx, b)
@@ -129,12 +128,6 @@ func (r *reading) mark(b *bufio.Reader) error {
 		return mistake(r.in.Name, 1, "", "the file is UTF-16", "save it as UTF-8")
 	}
 	return nil
-}
-
-func (r *reading) startsWith(b *bufio.Reader, c byte) bool {
-	head, _ := b.Peek(4096)
-	head = bytes.TrimLeft(head, " \t\r\n")
-	return len(head) > 0 && head[0] == c
 }
 
 // emit hands an object over. One that is broken is noted, or ends the import.

@@ -100,7 +100,6 @@ type use struct {
 	must  bool // at least one record should have it
 }
 
-// uses yields the expressions of a shape.
 func (s *shape) uses(at string, bound bool, yield func(use)) {
 	if s.whole != nil {
 		yield(use{at, s.whole, bound, !bound})
@@ -122,7 +121,6 @@ func (s *shape) uses(at string, bound bool, yield func(use)) {
 	}
 }
 
-// parts makes a list of parts.
 func (r *reader) parts(of []*shape, at string) *value {
 	out := &value{kind: list}
 	for _, s := range of {

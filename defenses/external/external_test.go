@@ -23,12 +23,11 @@ import (
 	"github.com/memtox/memtox/defenses/defensetest"
 	"github.com/memtox/memtox/defenses/external"
 	"github.com/memtox/memtox/defenses/guard"
+	"github.com/memtox/memtox/defenses/guard/serve"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/remote"
 	problem "github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
-
-	"github.com/memtox/memtox/defenses/guard/serve"
 )
 
 // shelf keeps the rows of a run.

@@ -129,7 +129,6 @@ func (g *guard) connection(ctx context.Context) (peer, error) {
 	}
 }
 
-// connect starts the guard once and greets it.
 func (g *guard) connect(ctx context.Context) error {
 	g.starts++
 	p, err := g.dial(ctx)
@@ -170,7 +169,6 @@ type violation struct{ what string }
 
 func (v *violation) Error() string { return v.what }
 
-// greet asks who answers.
 func (g *guard) greet(ctx context.Context, p peer) error {
 	a, err := g.ask(ctx, p, &Request{Op: Hello, Protocol: Protocol})
 	if err != nil {

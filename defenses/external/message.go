@@ -64,13 +64,11 @@ type wire struct {
 	Trust     *float64     `json:"trust,omitempty"`
 }
 
-// Candidate is a recalled record with its relevance.
 type Candidate struct {
 	Record
 	Relevance float64 `json:"relevance"`
 }
 
-// Arg is one argument of a tool call.
 type Arg struct {
 	Name     string         `json:"name"`
 	Value    string         `json:"value"`
@@ -200,7 +198,6 @@ func ReadRequest(b []byte) (*Request, error) {
 // requestFields are the fields of a [Request] and of what is in it.
 var requestFields = remote.Fields(reflect.TypeFor[Request]())
 
-// answerFields are the fields of [Answer] and [Judgement].
 var answerFields = remote.Fields(reflect.TypeFor[Answer]())
 
 // judgements are the fields of an [Answer] that hold lists of [Judgement].

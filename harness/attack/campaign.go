@@ -25,6 +25,7 @@ import (
 	"github.com/memtox/memtox/datasets"
 	"github.com/memtox/memtox/harness"
 	"github.com/memtox/memtox/internal/disk"
+	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
@@ -69,7 +70,6 @@ type Progress struct {
 	Arm                             atomic.Pointer[string]
 }
 
-// Result is what a campaign found.
 type Result struct {
 	Dataset  results.Dataset `json:"dataset"`
 	Model    string          `json:"model"`
@@ -132,7 +132,6 @@ func (r *Result) States() bool {
 	})
 }
 
-// At returns the figures of a budget.
 func (a *Arm) At(budget int) (Level, bool) {
 	i := slices.IndexFunc(a.Levels, func(l Level) bool { return l.Budget == budget })
 	if i < 0 {
@@ -141,7 +140,6 @@ func (a *Arm) At(budget int) (Level, bool) {
 	return a.Levels[i], true
 }
 
-// Campaign is a campaign that is ready to go.
 type Campaign struct {
 	Options
 	x        *harness.Experiment
@@ -161,7 +159,6 @@ type Campaign struct {
 	reasons map[string]int             // why queries of this process failed
 }
 
-// line is one line of the journal.
 type line struct {
 	Arm string `json:"arm,omitempty"`
 	// Of the first line: what the campaign is.
@@ -375,7 +372,6 @@ func (s *Campaign) append(l line) error {
 	return nil
 }
 
-// armName names an arm in the journal.
 func (s *Campaign) armName(arm int) string {
 	a := &s.x.Plan.Arms[arm]
 	name := a.Agent() + "/" + a.Defense.Name
@@ -608,7 +604,6 @@ func (s *Campaign) Result(dir string) (*Result, error) {
 	return r, s.finish(dir, r)
 }
 
-// levels are the budgets that are reported.
 func (s *Campaign) levels() []int {
 	var out []int
 	for _, n := range []int{1, 10, 100, 1000} {
@@ -709,13 +704,7 @@ func (s *Campaign) writeWinners(dir string, r *Result) error {
 	return nil
 }
 
-// fileName makes a name that every file system takes.
 func fileName(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
-			return r
-		}
-		return '_'
-	}, s)
+	s = inert.FileName(s)
 	return s[:min(len(s), 80)]
 }

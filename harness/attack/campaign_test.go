@@ -17,9 +17,8 @@ import (
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/model/reference"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/results"
-
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/results"
 )
 
 // campaign attacks a sample of the benchmark.

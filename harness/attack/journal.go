@@ -13,11 +13,9 @@ import (
 
 	"github.com/memtox/memtox/attacks"
 	"github.com/memtox/memtox/datasets"
-	"github.com/memtox/memtox/results"
-
-	"github.com/memtox/memtox/internal/settings"
-
 	"github.com/memtox/memtox/harness"
+	"github.com/memtox/memtox/internal/settings"
+	"github.com/memtox/memtox/results"
 )
 
 // A line of a campaign's journal is a JSON object whose last member is the SHA-256

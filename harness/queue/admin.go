@@ -11,7 +11,6 @@ import (
 	"github.com/memtox/memtox/internal/remote"
 )
 
-// State is what a queue holds.
 type State struct {
 	Queue   string   `json:"queue"`
 	RunID   string   `json:"run_id"` // "" where there is none

@@ -187,7 +187,6 @@ func (o *Options) told(err error) error {
 	return fmt.Errorf("using the queue %s at %s: %w", o.Name, o.URL, err)
 }
 
-// queue is one queue on a server.
 type queue struct {
 	names
 	run    string
@@ -505,10 +504,8 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 	return nil
 }
 
-// runHeader names the run that a message belongs to.
 const runHeader = "Memtox-Run"
 
-// workerHeader names the worker that sent it.
 const workerHeader = "Memtox-Worker"
 
 // mostUnpacked is from how many bytes of transcripts on a message is journalled in

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,7 +26,6 @@ func namesOf(queue string) names {
 		over:   "memtox." + queue + ".over", done: "memtox." + queue + ".done"}
 }
 
-// The keys of the bucket.
 const runKey = "run"
 
 // Announcement says what run a queue carries, and is what a worker compares
@@ -88,7 +88,6 @@ const inFlight = 64
 // maxLarge bounds a trial in the object store.
 const maxLarge = 1 << 30
 
-// Options say how a queue is reached.
 type Options struct {
 	// URL of the server: nats://host:port or tls://host:port.
 	URL string
@@ -172,11 +171,7 @@ func (o *Options) connect(ctx context.Context, as string, wait time.Duration) (*
 
 // ValidName refuses a name of a queue that subjects could not hold.
 func ValidName(s string) error {
-	ok := s != "" && len(s) <= 40
-	for _, r := range s {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}
-	if !ok {
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`).MatchString(s) {
 		return &settings.Problem{Where: "queue_name", What: fmt.Sprintf("%q is no name for a queue", s),
 			Hint: "at most 40 letters, digits, - and _"}
 	}

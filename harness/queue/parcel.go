@@ -38,7 +38,6 @@ func (p *parcel) add(kind byte, row, packed []byte) {
 	p.n++
 }
 
-// join appends another parcel.
 func (p *parcel) join(o parcel) {
 	p.data = append(p.data, o.data...)
 	p.n += o.n

@@ -38,7 +38,6 @@ type Server struct {
 	Token, TokenFile string
 }
 
-// tokenFile holds the token that a server made for itself.
 const tokenFile = "token"
 
 // private makes dir, or takes one that is there, for this user alone, and puts a new

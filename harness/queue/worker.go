@@ -40,7 +40,6 @@ type Worker struct {
 	finished, failed, busy, unsent atomic.Int64
 }
 
-// Finished is how many trials were published.
 func (w *Worker) Finished() int64 { return w.finished.Load() }
 
 // Run works until the run is over, stop is closed (the trials in flight are
@@ -109,7 +108,6 @@ func (w *Worker) Run(ctx context.Context, stop <-chan struct{}) error {
 	return err
 }
 
-// errOver ends a worker whose run is over.
 var errOver = errors.New("the run is over")
 
 func workerName() string {
@@ -120,7 +118,6 @@ func workerName() string {
 	return fmt.Sprintf("%s-%d-%.4s", host, os.Getpid(), rand.Text())
 }
 
-// await waits for a run on the queue.
 func (w *Worker) await(ctx context.Context, js jetstream.JetStream, stop <-chan struct{}) (*Announcement, error) {
 	for end := time.Now().Add(w.Wait); ; {
 		if a, err := w.note(ctx, js); err == nil && !a.Over {
@@ -177,7 +174,6 @@ func (w *Worker) enlist(ctx context.Context, a *Announcement) (*harness.Experime
 	return x, nil
 }
 
-// toil is a worker at work.
 type toil struct {
 	*Worker
 	names

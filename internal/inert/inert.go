@@ -10,6 +10,7 @@ package inert
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -96,6 +97,12 @@ func Clip(s string, n int) string {
 	}
 	return s
 }
+
+// unsafeInNames is what some file system, or shell, takes for something else.
+var unsafeInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// FileName makes a name that every file system takes.
+func FileName(s string) string { return unsafeInNames.ReplaceAllString(s, "_") }
 
 // Shell returns s as one word of a POSIX shell. What acts on a terminal is not
 // shown: that is for [Text].

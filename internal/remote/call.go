@@ -52,12 +52,10 @@ func (c *Call) Settle(prompt, completion int) {
 type callKey struct{}
 type trialKey struct{}
 
-// WithCall attaches a call to the context of its request.
 func WithCall(ctx context.Context, c *Call) context.Context {
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// CallOf returns the call of a context, or nil.
 func CallOf(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
 	return c
@@ -93,7 +91,6 @@ func WithTrial(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, trialKey{}, &Trial{ID: id})
 }
 
-// TrialOf returns the trial of a context, or nil.
 func TrialOf(ctx context.Context) *Trial {
 	t, _ := ctx.Value(trialKey{}).(*Trial)
 	return t

@@ -7,7 +7,6 @@ type Price struct {
 	Prompt, Completion float64
 }
 
-// Cost is the price of so many tokens in US dollars.
 func (p Price) Cost(prompt, completion int) float64 {
 	return (float64(prompt)*p.Prompt + float64(completion)*p.Completion) / 1e6
 }

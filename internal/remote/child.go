@@ -48,7 +48,6 @@ const (
 	farewell = 100 * time.Millisecond
 )
 
-// Child is a running program.
 type Child struct {
 	opts      ProcessOptions
 	cmd       *exec.Cmd
@@ -67,7 +66,6 @@ type Child struct {
 	err error
 }
 
-// Start runs the program.
 func Start(o ProcessOptions) (*Child, error) {
 	if o.MaxLine <= 0 {
 		o.MaxLine = defaultMaxLine
@@ -186,7 +184,6 @@ type tail struct {
 	cut bool // it lost its beginning
 }
 
-// Write implements [io.Writer].
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

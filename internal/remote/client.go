@@ -87,7 +87,6 @@ type Client struct {
 	redact  atomic.Pointer[Redactor]
 }
 
-// New returns a Client.
 func New(o Options) *Client {
 	o.InFlight = max(0, o.InFlight)
 	o.Attempts = cmp.Or(max(0, o.Attempts), 8)
@@ -138,7 +137,6 @@ func (c *Client) Begin(ctx context.Context, stop <-chan struct{}) bool {
 	return c.limiter.begin(ctx, stop)
 }
 
-// End is the end of a trial that began.
 func (c *Client) End() { c.limiter.end() }
 
 // Pace is what the server was found to bear until now.
@@ -191,7 +189,6 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	return run.send(ctx)
 }
 
-// exchange is one logical request.
 type exchange struct {
 	*Client
 	req   *http.Request
@@ -408,7 +405,6 @@ type arriving struct {
 	came func(bytes int)
 }
 
-// Read implements [io.Reader].
 func (a arriving) Read(b []byte) (int, error) {
 	n, err := a.Reader.Read(b)
 	if n > 0 {

@@ -115,7 +115,6 @@ func Failed(err error) string {
 	return "the model failed" + how + ": " + err.Error()
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	var parts []string
 	if lasting[e.Kind] == "" {
@@ -152,7 +151,6 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of the first [Error] in err's tree.

@@ -24,7 +24,6 @@ func HTTP(rt http.RoundTripper) *http.Client {
 // RoundTripper is a function that is an http.RoundTripper.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Authorized sends a secret as a bearer token. It goes under a cassette, which
@@ -102,7 +101,6 @@ func Body(r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-// WithBody returns the request with another body.
 func WithBody(r *http.Request, body []byte) *http.Request {
 	c := *r
 	c.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }

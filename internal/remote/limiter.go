@@ -46,7 +46,6 @@ func (l *limiter) begin(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// end is the end of a trial that began.
 func (l *limiter) end() {
 	l.mu.Lock()
 	l.trials--
@@ -62,7 +61,6 @@ func (l *limiter) wake() {
 	}
 }
 
-// acquire waits for a place in flight.
 func (l *limiter) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)

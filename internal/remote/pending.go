@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-// Phase is what a request is doing.
 type Phase uint8
 
-// The phases of a request.
 const (
 	Queued     Phase = iota // waits for a place in flight or for a rate limit
 	Waiting                 // sent, no answer yet
@@ -19,7 +17,6 @@ const (
 	BackingOff              // waits before another attempt
 )
 
-// String names the phase for people.
 func (p Phase) String() string {
 	return [...]string{"queued", "waiting for an answer", "receiving", "backing off"}[p]
 }

@@ -41,10 +41,8 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s.value == nil }
 
-// String implements fmt.Stringer.
 func (s Secret) String() string {
 	if s.value == nil {
 		return ""
@@ -55,10 +53,8 @@ func (s Secret) String() string {
 // Format implements fmt.Formatter, so that no verb shows the value.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
-// MarshalText implements encoding.TextMarshaler.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue implements slog.LogValuer.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // maxKeyFile bounds a key file in bytes.

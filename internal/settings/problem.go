@@ -30,7 +30,6 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
 // Placed makes a Problem of an error of another package that the user can mend, and

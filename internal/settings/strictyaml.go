@@ -119,10 +119,8 @@ func check(file string, n *yaml.Node) error {
 	return nil
 }
 
-// Place returns file:line:column.
 func (n Node) Place() string { return place(n.file, n.n.Line, n.n.Column) }
 
-// At returns its line and its column, from 1.
 func (n Node) At() (line, column int) { return n.n.Line, n.n.Column }
 
 // Errorf makes a [Problem] of the node.
@@ -151,10 +149,8 @@ func (n Node) Each(take func(Entry) error) error {
 	return err
 }
 
-// IsSequence reports whether the node is a list.
 func (n Node) IsSequence() bool { return n.n.Kind == yaml.SequenceNode }
 
-// Items returns the values of a list.
 func (n Node) Items() ([]Node, error) {
 	if n.n.Kind != yaml.SequenceNode {
 		return nil, n.Errorf("expected a list, found %s", shape(n.n))

@@ -192,7 +192,6 @@ func (k *Key) element() (t reflect.Type, list bool) {
 	return k.typ, false
 }
 
-// Find returns the key of a name.
 func (t *Table) Find(name string) (Key, bool) {
 	i := slices.IndexFunc(t.Keys, func(k Key) bool { return k.Name == name })
 	if i < 0 {
@@ -201,7 +200,6 @@ func (t *Table) Find(name string) (Key, bool) {
 	return t.Keys[i], true
 }
 
-// Names lists the keys.
 func (t *Table) Names() []string {
 	var names []string
 	for _, k := range t.Keys {
@@ -246,7 +244,6 @@ func (t *Table) read(n Node, to reflect.Value) error {
 	return nil
 }
 
-// readBelow reads the keys below prefix.
 func (t *Table) readBelow(n Node, to reflect.Value, prefix string, seen map[string]bool) error {
 	entries, err := n.Entries()
 	if err != nil {

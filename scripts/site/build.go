@@ -45,7 +45,6 @@ const index = "docs/README.md"
 // also are the pages outside docs that the site must have.
 var also = []string{"README.md", "CONTRIBUTING.md", "results/SCHEMA.md", "datasets/*.md", "datasets/sets/*/*.md"}
 
-// page is one Markdown file.
 type page struct {
 	source, output string
 	title          string
@@ -59,7 +58,6 @@ type page struct {
 // LinkTo is the way to another page.
 func (p *page) LinkTo(to *page) string { return relative(p.output, to.output) }
 
-// entry is a link to a heading.
 type entry struct{ Title, Link string }
 
 // group is a heading of the index and the pages under it.
@@ -68,7 +66,6 @@ type group struct {
 	Pages []*page
 }
 
-// site is what is known while it is built.
 type site struct {
 	files  fs.FS
 	md     goldmark.Markdown
