@@ -30,21 +30,9 @@ const maxRecord = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fieldKind is how a field is encoded.
-type fieldKind uint8
-
-const (
-	kindString fieldKind = iota
-	kindInt
-	kindBool
-	kindOptBool
-	kindOptFloat
-)
-
 // layout says how the fields of a row struct are encoded.
 type layout struct {
-	kinds []fieldKind
-	dict  []bool // the text repeats from row to row: share its memory
+	dict  []bool // by field: the text repeats from row to row, share its memory
 	skip  int    // leading fields that are not encoded
 	print string // names and types, for the fingerprint
 }
@@ -58,52 +46,44 @@ var (
 
 func makeLayout(t reflect.Type, skip int) layout {
 	l := layout{skip: skip}
-	var print strings.Builder
-	for i := range t.NumField() {
+	for i, name := range Columns(t) {
 		f := t.Field(i)
-		var k fieldKind
-		switch f.Type {
-		case reflect.TypeFor[string]():
-			k = kindString
-		case reflect.TypeFor[int32](), reflect.TypeFor[int64]():
-			k = kindInt
-		case reflect.TypeFor[bool]():
-			k = kindBool
-		case reflect.TypeFor[*bool]():
-			k = kindOptBool
-		case reflect.TypeFor[*float64]():
-			k = kindOptFloat
-		default:
-			panic("results: no encoding for field " + f.Name + " of type " + f.Type.String())
-		}
-		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
-		l.kinds = append(l.kinds, k)
-		l.dict = append(l.dict, options == "dict")
-		fmt.Fprintf(&print, "%s %s;", name, f.Type)
+		l.dict = append(l.dict, strings.HasSuffix(f.Tag.Get("parquet"), ",dict"))
+		l.print += fmt.Sprintf("%s %s;", name, f.Type)
 	}
-	l.print = print.String()
 	return l
+}
+
+// Columns are the names of the columns of a row struct, by field.
+func Columns(row reflect.Type) []string {
+	names := make([]string, row.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(row.Field(i).Tag.Get("parquet"), ",")
+	}
+	return names
 }
 
 // appendRow appends the fields of v.
 func (l *layout) appendRow(b []byte, v reflect.Value) []byte {
-	for i := l.skip; i < len(l.kinds); i++ {
+	for i := l.skip; i < len(l.dict); i++ {
 		f := v.Field(i)
-		switch l.kinds[i] {
-		case kindString:
+		switch f.Kind() {
+		case reflect.String:
 			b = wire.AppendField(b, validText(f.String()))
-		case kindInt:
+		case reflect.Int32, reflect.Int64:
 			b = binary.AppendVarint(b, f.Int())
-		case kindBool:
+		case reflect.Bool:
 			b = append(b, bit(f.Bool()))
-		case kindOptBool:
-			b = append(b, optional(f.Interface().(*bool)))
-		case kindOptFloat:
-			if f.IsNil() {
-				b = append(b, 0)
-			} else {
-				b = append(b, 1)
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.Elem().Float()))
+		default:
+			switch p := f.Interface().(type) {
+			case *bool:
+				b = append(b, optional(p))
+			case *float64:
+				if b = append(b, bit(p != nil)); p != nil {
+					b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*p))
+				}
+			default:
+				panic("results: no encoding for a field of type " + f.Type().String())
 			}
 		}
 	}
@@ -198,30 +178,28 @@ func (d *decoder) text(share bool) string {
 }
 
 func (d *decoder) row(l *layout, v reflect.Value) {
-	for i := l.skip; i < len(l.kinds); i++ {
+	for i := l.skip; i < len(l.dict); i++ {
 		f := v.Field(i)
-		switch l.kinds[i] {
-		case kindString:
+		switch f.Kind() {
+		case reflect.String:
 			f.SetString(d.text(l.dict[i]))
-		case kindInt:
+		case reflect.Int32, reflect.Int64:
 			n := d.Varint()
 			if f.OverflowInt(n) {
 				d.Fail("a number that is too large")
 				return
 			}
 			f.SetInt(n)
-		case kindBool:
+		case reflect.Bool:
 			f.SetBool(d.Byte() == 1)
-		case kindOptBool:
-			if c := d.Byte(); c < 2 {
-				b := c == 1
-				f.Set(reflect.ValueOf(&b))
-			} else {
-				f.SetZero()
-			}
-		case kindOptFloat:
+		default:
+			c := d.Byte()
 			f.SetZero()
-			if d.Byte() == 1 {
+			if f.Type() == reflect.TypeFor[*bool]() {
+				if b := c == 1; c < 2 {
+					f.Set(reflect.ValueOf(&b))
+				}
+			} else if c == 1 {
 				if b := d.Bytes(8); b != nil {
 					x := math.Float64frombits(binary.LittleEndian.Uint64(b))
 					f.Set(reflect.ValueOf(&x))
@@ -255,7 +233,7 @@ func (d *decoder) record(payload []byte, part int, e *Entry) error {
 	d.row(&trialLayout, reflect.ValueOf(&e.Trial).Elem())
 	n := d.Uvarint()
 	// A field has a byte at least: a count that is only claimed costs no memory.
-	if d.Err != nil || n > uint64(len(d.Rest)/(len(decisionLayout.kinds)-decisionLayout.skip)) {
+	if d.Err != nil || n > uint64(len(d.Rest)/(len(decisionLayout.dict)-decisionLayout.skip)) {
 		return errBadRecord
 	}
 	e.Decisions = resize(e.Decisions, int(n))

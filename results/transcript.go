@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -116,11 +117,11 @@ type Message struct {
 // secrets, cut where they are very long. Requests counts those that were sent, retries
 // included.
 type Exchange struct {
+	Requests   int    `json:"requests"`
 	Prompt     int    `json:"prompt,omitzero"` // tokens
 	Completion int    `json:"completion,omitzero"`
 	Estimated  bool   `json:"estimated,omitzero"` // the tokens are memtox's estimate
-	Requests   int    `json:"requests,omitzero"`
-	Micros     int    `json:"us,omitzero"` // wall time
+	Micros     int    `json:"us,omitzero"`        // wall time
 	Sent       string `json:"sent,omitzero"`
 	Answered   string `json:"answered,omitzero"`
 }
@@ -253,147 +254,84 @@ var transcriptFormat = json.JoinOptions(jsontext.EscapeForHTML(true), jsontext.E
 // Append appends the transcript as a line of JSON without its end. The library takes
 // five times as long, a tenth of a run.
 func (t *Transcript) Append(b []byte) []byte {
+	return appendObject(b, transcriptMembers, reflect.ValueOf(t).Elem())
+}
+
+// member is a member of an object, as the tag of its field says.
+type member struct {
+	at   []int
+	key  string // with its quotes and the colon
+	omit bool   // where it is zero
+	args bool
+	of   []member // of an object, or of those in a list
+}
+
+var transcriptMembers = membersOf(reflect.TypeFor[Transcript]())
+
+func membersOf(t reflect.Type) (out []member) {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous {
+			continue // its fields are visible themselves
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		m := member{at: f.Index, key: `"` + name + `":`, omit: options == "omitzero", args: f.Type == reflect.TypeFor[Args]()}
+		switch f.Type.Kind() {
+		case reflect.Struct:
+			m.of = membersOf(f.Type)
+		case reflect.Slice:
+			m.of = membersOf(f.Type.Elem())
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func appendObject(b []byte, members []member, v reflect.Value) []byte {
 	b = append(b, '{')
-	if m := &t.Memory; m.Before != nil || m.Between != nil || m.After != nil {
-		b = append(b, `"memory":{`...)
-		b = appendAll(append(b, `"before":`...), m.Before, appendStored)
-		b = appendAll(append(b, `,"between":`...), m.Between, appendStored)
-		b = append(appendAll(append(b, `,"after":`...), m.After, appendStored), `},`...)
+	for i := range members {
+		m := &members[i]
+		f := v.FieldByIndex(m.at)
+		if m.omit && f.IsZero() {
+			continue
+		}
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		b = append(b, m.key...)
+		switch f.Kind() {
+		case reflect.String:
+			b = appendQuoted(b, f.String())
+		case reflect.Bool:
+			b = strconv.AppendBool(b, f.Bool())
+		case reflect.Struct:
+			b = appendObject(b, m.of, f)
+		case reflect.Slice:
+			b = appendList(b, m, f)
+		default:
+			b = strconv.AppendInt(b, f.Int(), 10)
+		}
 	}
-	b = appendQuoted(append(b, `"trial":`...), t.Trial)
-	b = appendQuoted(append(b, `,"case":`...), t.Case)
-	b = appendQuoted(append(b, `,"agent":`...), t.Agent)
-	b = appendQuoted(append(b, `,"defense":`...), t.Defense)
-	b = appendQuoted(append(b, `,"model":`...), t.Model)
-	b = strconv.AppendInt(append(b, `,"epoch":`...), int64(t.Epoch), 10)
-	b = appendText(b, `,"error":`, t.Error)
-	b = appendAll(append(b, `,"sessions":`...), t.Sessions, appendSession)
-	return append(appendSome(b, `,"judge":`, t.Judge, appendAnswer), '}')
+	return append(b, '}')
 }
 
-func appendStored(b []byte, r *Record) []byte {
-	b = appendQuoted(append(b, `{"id":`...), r.ID)
-	b = appendQuoted(append(b, `,"store":`...), r.Store)
-	b = appendQuoted(append(b, `,"key":`...), r.Key)
-	b = appendQuoted(append(b, `,"text":`...), r.Text)
-	b = appendQuoted(append(b, `,"state":`...), r.State)
-	return append(appendOrigin(b, &r.Origin), '}')
-}
-
-func appendOrigin(b []byte, o *Origin) []byte {
-	return appendText(appendText(appendText(b, `,"class":`, o.Class), `,"medium":`, o.Medium), `,"source":`, o.Source)
-}
-
-func appendSession(b []byte, s *Session) []byte {
-	b = appendQuoted(append(b, `{"phase":`...), string(s.Phase))
-	b = appendAll(append(b, `,"messages":`...), s.Messages, appendMessage)
-	b = appendSome(b, `,"outside":`, s.Outside, appendPart)
-	return append(appendSome(b, `,"decisions":`, s.Decisions, appendGateCall), '}')
-}
-
-func appendMessage(b []byte, m *Message) []byte {
-	b = appendQuoted(append(b, `{"role":`...), m.Role)
-	b = appendText(b, `,"name":`, m.Name)
-	b = appendTrue(b, `,"aside":true`, m.Aside)
-	b = appendText(b, `,"content":`, m.Content)
-	b = appendSome(b, `,"parts":`, m.Parts, appendPart)
-	b = appendSome(b, `,"calls":`, m.Calls, appendToolCall)
-	b = appendSome(b, `,"decisions":`, m.Decisions, appendGateCall)
-	return append(appendSome(b, `,"exchanges":`, m.Exchanges, appendExchange), '}')
-}
-
-func appendExchange(b []byte, x *Exchange) []byte {
-	b = append(append(b, `{"requests":`...), strconv.Itoa(x.Requests)...)
-	b = appendNumber(appendNumber(b, `,"prompt":`, x.Prompt), `,"completion":`, x.Completion)
-	b = appendNumber(appendTrue(b, `,"estimated":true`, x.Estimated), `,"us":`, x.Micros)
-	return append(appendText(appendText(b, `,"sent":`, x.Sent), `,"answered":`, x.Answered), '}')
-}
-
-func appendPart(b []byte, p *Part) []byte {
-	b = appendOrigin(appendQuoted(append(b, `{"text":`...), p.Text), &p.Origin)
-	b = appendNumber(b, `,"segment":`, p.Segment)
-	b = appendText(b, `,"record":`, p.Record)
-	b = appendText(b, `,"route":`, p.Route)
-	return append(appendTrue(b, `,"attributed":true`, p.Attributed), '}')
-}
-
-func appendToolCall(b []byte, c *ToolCall) []byte {
-	b = append(appendQuoted(append(b, `{"name":`...), c.Name), `,"args":{`...)
-	for i := range c.Args {
+// appendList appends a list of objects, or arguments as the members of one.
+func appendList(b []byte, m *member, list reflect.Value) []byte {
+	ends := "[]"
+	if m.args {
+		ends = "{}"
+	}
+	b = append(b, ends[0])
+	for i := range list.Len() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendQuoted(append(appendQuoted(b, c.Args[i].Name), ':'), c.Args[i].Value)
-	}
-	b = appendTrue(append(b, '}'), `,"acts":true`, c.Acts)
-	return append(appendTrue(b, `,"vetoed":true`, c.Vetoed), '}')
-}
-
-func appendGateCall(b []byte, c *GateCall) []byte {
-	b = strconv.AppendInt(append(b, `{"seq":`...), int64(c.Seq), 10)
-	b = appendQuoted(append(b, `,"gate":`...), c.Gate)
-	b = appendText(b, `,"route":`, c.Route)
-	b = appendText(b, `,"op":`, c.Op)
-	b = appendText(b, `,"record":`, c.Record)
-	b = appendText(b, `,"text":`, c.Text)
-	b = appendQuoted(append(b, `,"action":`...), c.Action)
-	b = appendText(b, `,"shown":`, c.Shown)
-	return append(appendSome(b, `,"findings":`, c.Findings, appendFinding), '}')
-}
-
-func appendFinding(b []byte, f *Finding) []byte {
-	b = appendText(appendQuoted(append(b, `{"check":`...), f.Check), `,"note":`, f.Note)
-	b = appendNumber(appendNumber(b, `,"start":`, f.Start), `,"end":`, f.End)
-	return append(appendText(appendText(b, `,"argument":`, f.Argument), `,"value":`, f.Value), '}')
-}
-
-func appendAnswer(b []byte, a *Answer) []byte {
-	b = appendQuoted(append(b, `{"question":`...), a.Question)
-	b = appendQuoted(append(b, `,"about":`...), a.About)
-	b = appendText(b, `,"verdict":`, a.Verdict)
-	b = appendText(b, `,"quote":`, a.Quote)
-	return append(appendText(b, `,"why":`, a.Why), '}')
-}
-
-// The members that a zero value leaves out.
-
-func appendText(b []byte, key, s string) []byte {
-	if s == "" {
-		return b
-	}
-	return appendQuoted(append(b, key...), s)
-}
-
-func appendNumber(b []byte, key string, n int) []byte {
-	if n == 0 {
-		return b
-	}
-	return strconv.AppendInt(append(b, key...), int64(n), 10)
-}
-
-func appendTrue(b []byte, member string, is bool) []byte {
-	if !is {
-		return b
-	}
-	return append(b, member...)
-}
-
-func appendSome[T any](b []byte, key string, all []T, one func([]byte, *T) []byte) []byte {
-	if all == nil {
-		return b
-	}
-	return appendAll(append(b, key...), all, one)
-}
-
-func appendAll[T any](b []byte, all []T, one func([]byte, *T) []byte) []byte {
-	b = append(b, '[')
-	for i := range all {
-		if i > 0 {
-			b = append(b, ',')
+		if x := list.Index(i); m.args {
+			b = appendQuoted(append(appendQuoted(b, x.Field(0).String()), ':'), x.Field(1).String())
+		} else {
+			b = appendObject(b, m.of, x)
 		}
-		b = one(b, &all[i])
 	}
-	return append(b, ']')
+	return append(b, ends[1])
 }
 
 // AppendTranscriptOf appends a line that [Transcript.Append] wrote of a trial as that of

@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,33 +44,31 @@ var (
 // "jsonl". Rows come in the order of the plan. A run that is being written or
 // was killed gives the rows that it has.
 func Write(ctx context.Context, w io.Writer, r *results.Reader, format, table string) error {
-	encode, ok := map[string]encoder{"csv": csvRow, "jsonl": jsonRow}[format]
-	if !ok {
+	if !slices.Contains(Formats, format) {
 		return fmt.Errorf("exporting rows: unknown format %q; one of %s", format, strings.Join(Formats, ", "))
 	}
-	var columns []column
-	want := results.Everything
+	columns, want := results.Columns(reflect.TypeFor[results.Trial]()), results.TrialsOnly
 	switch table {
 	case "trials":
-		columns, want = columnsOf(reflect.TypeFor[results.Trial]()), results.TrialsOnly
 	case "decisions":
-		columns = columnsOf(reflect.TypeFor[results.Decision]())
+		columns, want = results.Columns(reflect.TypeFor[results.Decision]()), results.Everything
 	default:
 		return fmt.Errorf("exporting rows: unknown table %q; one of %s", table, strings.Join(Tables, ", "))
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	if format == "csv" {
-		for i, c := range columns {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			out.WriteString(c.name)
+	csv := format == "csv"
+	if csv {
+		out.WriteString(strings.Join(columns, ",") + "\r\n")
+	}
+	for i, name := range columns { // from here on what stands before a value
+		columns[i] = strconv.Quote(name) + ":"
+		if csv {
+			columns[i] = ""
 		}
-		out.WriteString("\r\n")
 	}
 	var buf []byte
 	row := func(v reflect.Value) error {
-		buf = encode(buf[:0], columns, v)
+		buf = appendRow(buf[:0], columns, v, csv)
 		_, err := out.Write(buf)
 		return err
 	}
@@ -98,92 +97,53 @@ func Write(ctx context.Context, w io.Writer, r *results.Reader, format, table st
 	return nil
 }
 
-// column is a column's name and the key that stands before it in JSON.
-type column struct{ name, key string }
-
-func columnsOf(t reflect.Type) []column {
-	out := make([]column, t.NumField())
-	for i := range out {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("parquet"), ",")
-		out[i] = column{name, strconv.Quote(name) + ":"}
+// appendRow appends a line. What is null, or a number that JSON does not know (NaN,
+// infinity), is null there and an empty cell in CSV.
+func appendRow(b []byte, columns []string, row reflect.Value, csv bool) []byte {
+	open, end, null := "{", "}\n", "null"
+	if csv {
+		open, end, null = "", "\r\n", ""
 	}
-	return out
-}
-
-type encoder func(b []byte, columns []column, row reflect.Value) []byte
-
-func csvRow(b []byte, columns []column, row reflect.Value) []byte {
-	for i := range columns {
+	b = append(b, open...)
+	for i, key := range columns {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		f := row.Field(i)
-		if f.Kind() == reflect.Pointer {
-			if f.IsNil() {
-				continue
+		b = append(b, key...)
+		switch f := reflect.Indirect(row.Field(i)); f.Kind() {
+		case reflect.Invalid:
+			b = append(b, null...)
+		case reflect.String:
+			b = appendText(b, f.String(), csv)
+		case reflect.Bool:
+			b = strconv.AppendBool(b, f.Bool())
+		case reflect.Int32, reflect.Int64:
+			b = strconv.AppendInt(b, f.Int(), 10)
+		case reflect.Float64:
+			if v := f.Float(); v-v != 0 {
+				b = append(b, null...)
+			} else {
+				b = strconv.AppendFloat(b, v, 'g', -1, 64)
 			}
-			f = f.Elem()
+		default:
+			panic("export: no encoding for a column of type " + f.Type().String())
 		}
-		if f.Kind() == reflect.String {
-			if s := f.String(); s != "" {
-				b = append(b, '"')
-				b = append(b, strings.ReplaceAll(Cell(s), `"`, `""`)...)
-				b = append(b, '"')
-			}
-			continue
-		}
-		if f.Kind() == reflect.Float64 && f.Float()-f.Float() != 0 {
-			continue // not a number: an empty cell, as null is
-		}
-		b = appendPlain(b, f)
 	}
-	return append(b, '\r', '\n')
+	return append(b, end...)
 }
 
-func jsonRow(b []byte, columns []column, row reflect.Value) []byte {
-	b = append(b, '{')
-	for i, c := range columns {
-		if i > 0 {
-			b = append(b, ',')
+func appendText(b []byte, s string, csv bool) []byte {
+	switch {
+	case !csv:
+		text, err := json.Marshal(s)
+		if err != nil {
+			panic(err) // every text has a JSON form
 		}
-		b = append(b, c.key...)
-		f := row.Field(i)
-		if f.Kind() == reflect.Pointer {
-			if f.IsNil() {
-				b = append(b, "null"...)
-				continue
-			}
-			f = f.Elem()
-		}
-		if f.Kind() == reflect.String {
-			text, err := json.Marshal(f.String())
-			if err != nil {
-				panic(err) // every text has a JSON form
-			}
-			b = append(b, text...)
-			continue
-		}
-		b = appendPlain(b, f)
+		return append(b, text...)
+	case s == "":
+		return b
 	}
-	return append(b, '}', '\n')
-}
-
-// appendPlain appends what looks the same in CSV and JSON. A number that JSON
-// does not know (NaN, infinity) is null.
-func appendPlain(b []byte, f reflect.Value) []byte {
-	switch f.Kind() {
-	case reflect.Bool:
-		return strconv.AppendBool(b, f.Bool())
-	case reflect.Int32, reflect.Int64:
-		return strconv.AppendInt(b, f.Int(), 10)
-	case reflect.Float64:
-		v := f.Float()
-		if v-v != 0 {
-			return append(b, "null"...)
-		}
-		return strconv.AppendFloat(b, v, 'g', -1, 64)
-	}
-	panic("export: no encoding for a column of type " + f.Type().String())
+	return append(append(append(b, '"'), strings.ReplaceAll(Cell(s), `"`, `""`)...), '"')
 }
 
 // Cell makes a text safe for a cell of a spreadsheet. A text that would be read

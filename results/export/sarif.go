@@ -102,28 +102,11 @@ type result struct {
 }
 
 type location struct {
-	Physical *physical `json:"physicalLocation,omitempty"`
-	Logical  []logical `json:"logicalLocations,omitempty"`
+	Physical map[string]any      `json:"physicalLocation,omitempty"`
+	Logical  []map[string]string `json:"logicalLocations,omitempty"`
 }
 
-type physical struct {
-	Artifact artifact `json:"artifactLocation"`
-	Region   *region  `json:"region,omitempty"`
-}
-
-type artifact struct {
-	URI string `json:"uri"`
-}
-
-type region struct {
-	StartLine int `json:"startLine"`
-}
-
-type logical struct {
-	FullyQualifiedName string `json:"fullyQualifiedName"`
-}
-
-// Write writes a log of one run. No finding is fine: it says that nothing was
+// WriteSARIF writes a log of one run. No finding is fine: it says that nothing was
 // found. A finding of an unknown rule is an error.
 func WriteSARIF(w io.Writer, tool Tool, rules []Rule, findings []Finding) error {
 	d := driver{Name: inert.Text(tool.Name), Version: inert.Text(tool.Version), InformationURI: tool.URI, Rules: []rule{}}
@@ -144,13 +127,13 @@ func WriteSARIF(w io.Writer, tool Tool, rules []Rule, findings []Finding) error 
 			PartialFingerprints: map[string]string{FingerprintKey: Fingerprint(f.Identity)}, Properties: f.Properties}
 		var l location
 		if f.File != "" {
-			l.Physical = &physical{Artifact: artifact{reference(f.File)}}
+			l.Physical = map[string]any{"artifactLocation": map[string]string{"uri": reference(f.File)}}
 			if f.Line > 0 {
-				l.Physical.Region = &region{f.Line}
+				l.Physical["region"] = map[string]int{"startLine": f.Line}
 			}
 		}
 		if f.Name != "" {
-			l.Logical = []logical{{inert.Text(f.Name)}}
+			l.Logical = []map[string]string{{"fullyQualifiedName": inert.Text(f.Name)}}
 		}
 		if l.Physical != nil || l.Logical != nil {
 			r.Locations = []location{l}

@@ -81,34 +81,6 @@ func (e Estimate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; the other fields are left zero.
-func (e *Estimate) UnmarshalJSON(b []byte) error {
-	var in estimateJSON
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("reading an estimate: %w", err)
-	}
-	out := Estimate{Level: in.Level, N: in.N, Lo: math.Inf(-1), Hi: math.Inf(1)}
-	if in.Lo != nil {
-		out.Lo = *in.Lo
-	}
-	if in.Hi != nil {
-		out.Hi = *in.Hi
-	}
-	if in.Value == nil {
-		if in.Lo != nil || in.Hi != nil {
-			return fmt.Errorf("reading an estimate: value is null, so lo and hi must be null")
-		}
-		*e = out
-		return nil
-	}
-	out.value, out.measured = *in.Value, true
-	if in.N < 0 || !(out.Lo <= out.value && out.value <= out.Hi) {
-		return fmt.Errorf("reading an estimate: value %v of n=%d is not within [%v, %v]", out.value, in.N, out.Lo, out.Hi)
-	}
-	*e = out
-	return nil
-}
-
 // unmeasured is the estimate of something that lies between lo and hi.
 func unmeasured(method string, level, lo, hi float64, ws []Warning) Estimate {
 	return Estimate{Lo: lo, Hi: hi, Level: level, Method: method, Warnings: ws}

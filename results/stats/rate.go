@@ -2,7 +2,6 @@ package stats
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -87,38 +86,6 @@ func (r Rate) MarshalJSON() ([]byte, error) {
 		out.Rate, out.Lo, out.Hi = &v, &r.Lo, &r.Hi
 	}
 	return json.Marshal(out)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes. The fields that JSON does not
-// hold (level, method, warnings, …) are left zero. Counts that contradict each
-// other and an interval that does not hold k/n are errors.
-func (r *Rate) UnmarshalJSON(b []byte) error {
-	var in rateJSON
-	if err := json.Unmarshal(b, &in); err != nil {
-		return fmt.Errorf("reading a rate: %w", err)
-	}
-	if !(Count{in.K, in.N}).valid() {
-		return fmt.Errorf("reading a rate: k=%d of n=%d is no count; need 0 <= k <= n <= %d", in.K, in.N, maxTrials)
-	}
-	switch some := in.Rate != nil || in.Lo != nil || in.Hi != nil; {
-	case in.N == 0 && some:
-		return errors.New("reading a rate: n is 0, so rate, lo and hi must be null")
-	case in.N == 0:
-		*r = Rate{Hi: 1}
-		return nil
-	case in.Rate == nil || in.Lo == nil || in.Hi == nil:
-		return fmt.Errorf("reading a rate: k=%d of n=%d needs rate, lo and hi", in.K, in.N)
-	}
-	const slack = 1e-9 // other writers may round
-	p := float64(in.K) / float64(in.N)
-	if d := *in.Rate - p; d > slack || d < -slack {
-		return fmt.Errorf("reading a rate: rate %v is not k/n = %d/%d", *in.Rate, in.K, in.N)
-	}
-	if *in.Lo < 0 || *in.Hi > 1 || *in.Lo > p+slack || *in.Hi < p-slack {
-		return fmt.Errorf("reading a rate: interval [%v, %v] does not hold %d/%d", *in.Lo, *in.Hi, in.K, in.N)
-	}
-	*r = Rate{K: in.K, N: in.N, Lo: *in.Lo, Hi: *in.Hi}
-	return nil
 }
 
 // notMeasured is the rate of nothing.

@@ -3,7 +3,6 @@ package summary
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -253,44 +252,6 @@ func (s Situated) MarshalJSON() ([]byte, error) {
 	}{s.Name}, struct {
 		Excess *float64 `json:"excess_per_100"`
 	}{s.Excess})
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (s *Situated) UnmarshalJSON(b []byte) error {
-	var rest struct {
-		Excess *float64 `json:"excess_per_100"`
-	}
-	err := errors.Join(json.Unmarshal(b, &rest), s.Slice.UnmarshalJSON(b))
-	s.Excess = rest.Excess
-	return err
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (a *Arm) UnmarshalJSON(b []byte) error {
-	type rest Arm
-	texts := map[string]*string{"agent": &a.Agent, "defense": &a.Defense, "model": &a.Model, "digest": &a.Digest}
-	return errors.Join(json.Unmarshal(b, (*rest)(a)), a.Rates.read(b, texts))
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (s *Slice) UnmarshalJSON(b []byte) error {
-	return s.Rates.read(b, map[string]*string{"name": &s.Name})
-}
-
-// read takes the rates, and some texts, out of an object.
-func (r *Rates) read(b []byte, texts map[string]*string) error {
-	var members map[string]json.RawMessage
-	err := json.Unmarshal(b, &members)
-	for name, to := range texts {
-		err = errors.Join(err, json.Unmarshal(members[name], to))
-	}
-	*r = make(Rates, metric.Count())
-	for _, m := range metric.All() {
-		if v, ok := members[m.Name]; ok {
-			err = errors.Join(err, json.Unmarshal(v, &(*r)[m.Index()]))
-		}
-	}
-	return err
 }
 
 // between is the JSON object of what two structures and the rates between them hold.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/memtox/memtox/results"
 )
@@ -80,11 +79,10 @@ func readTable(r *results.Reader) (*table, error) {
 		flag, attack bool
 	}
 	var sources []source
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[results.Trial]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+	for i, name := range results.Columns(reflect.TypeFor[results.Trial]()) {
 		if name == "trial" || slices.Contains(allColumns, name) {
 			t.columns[name] = new(column)
-			sources = append(sources, source{t.columns[name], f.Index[0], map[any]uint32{},
+			sources = append(sources, source{t.columns[name], i, map[any]uint32{},
 				slices.Contains(flagColumns, name), slices.Contains(attackColumns, name)})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/memtox/memtox/results"
 )
@@ -164,8 +163,7 @@ func decisionOf(r *results.Decision, c *results.GateCall) Decision {
 // are texts: a script would lose their last digits.
 func columnsOf(row any) (out [][2]any) {
 	v := reflect.ValueOf(row).Elem()
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("parquet"), ",")
+	for i, name := range results.Columns(v.Type()) {
 		x := plain(v.Field(i))
 		if v.Field(i).Kind() == reflect.Int64 {
 			x = fmt.Sprint(x)
