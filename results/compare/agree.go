@@ -193,17 +193,8 @@ func Agree(dir, a, b string, o AgreeOptions) (*Agreement, error) {
 				if inA == 0 || inB == 0 {
 					continue
 				}
-				switch {
-				case inA > 0 && inB > 0:
-					tables[i].Both++
-				case inA > 0:
-					tables[i].OnlyA++
-					differ.Only[c.name] = "a"
-				case inB > 0:
-					tables[i].OnlyB++
-					differ.Only[c.name] = "b"
-				default:
-					tables[i].Neither++
+				if only := tables[i].Add(inA > 0, inB > 0); only != "" {
+					differ.Only[c.name] = only
 				}
 				families[i].Add(cmp.Or(p.family, "case "+p.kase), inA == inB)
 			}

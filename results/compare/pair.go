@@ -130,19 +130,16 @@ func pair(a, b *Arm, rate *metric.Metric, s Slice, changes bool) Paired {
 			p.Clusters[c.family].N++
 			p.A[c.family].Add(hitA)
 			p.B[c.family].Add(hitB)
-			switch {
-			case hitA && hitB:
-				p.Pairs.Both++
-			case hitA:
-				p.Pairs.OnlyA++
-				p.Clusters[c.family].Sum++
-			case hitB:
-				p.Pairs.OnlyB++
-				p.Clusters[c.family].Sum--
-			default:
-				p.Pairs.Neither++
+			p.Pairs.Add(hitA, hitB)
+			if hitA == hitB {
+				break
 			}
-			if changes && hitA != hitB {
+			if hitA {
+				p.Clusters[c.family].Sum++
+			} else {
+				p.Clusters[c.family].Sum--
+			}
+			if changes {
 				p.changed = append(p.changed, Change{Case: c.ID, Family: c.Family, Label: c.Label, Class: c.Class,
 					Epoch: of.epoch, A: hitA, B: hitB, TrialA: x.trialID(), TrialB: y.trialID()})
 			}

@@ -60,7 +60,7 @@ var answers = question{title: "What is answered? (questions are in no rate of ha
 
 func perHundred(v *float64) string {
 	if v == nil {
-		return "not measured"
+		return NotMeasured
 	}
 	return strconv.FormatFloat(*v, 'f', 1, 64)
 }
@@ -154,9 +154,7 @@ func (q *question) table(s *summary.Summary) Table {
 	if q.lead != nil {
 		rates = slices.DeleteFunc(q.lead.Row(), func(m *metric.Metric) bool { return !s.Has(m) })
 	}
-	for _, m := range rates {
-		t.Header = append(t.Header, m.Head)
-	}
+	t.Header = append(t.Header, headsOfRates(rates)...)
 	for _, c := range q.more {
 		t.Header = append(t.Header, c.head)
 	}
@@ -178,16 +176,13 @@ func (q *question) table(s *summary.Summary) Table {
 // more mutations than fit beside each other.
 func byMutation(s *summary.Summary, title string, m *metric.Metric) Table {
 	x := cross{Table: Table{Title: title, Labels: 2, Header: []string{"agent", "mutation"}}}
-	for i := range s.Arms {
-		x.column(s.Arms[i].Defense)
-	}
-	for i := range s.Arms {
-		a := &s.Arms[i]
-		for j := range a.Mutations {
-			x.set([]string{a.Agent, a.Mutations[j].Name}, a.Defense, Rate(a.Mutations[j].Rate(m)))
+	for _, a := range s.Arms {
+		x.column(a.Defense)
+		for _, part := range a.Mutations {
+			x.set([]string{a.Agent, part.Name}, a.Defense, Rate(part.Rate(m)))
 		}
 	}
-	return x.Table
+	return x.whole()
 }
 
 // Situations are the tables by situation; none where no outcome is a state.
@@ -204,15 +199,17 @@ func Situations(s *summary.Summary) []Table {
 
 // byVia has a row an arm and channel by which content came to an installed product.
 func byVia(s *summary.Summary) Table {
-	t := Table{Title: "By the channel by which the content came (installed products)", Labels: 3,
-		Header: []string{"agent", "defense", "channel"}}
-	rates := []*metric.Metric{metric.ASR, metric.Harm, metric.DoneAttack, metric.DoneBenign, metric.Wrong}
-	for _, m := range rates {
-		t.Header = append(t.Header, m.Head)
-	}
+	return byPart(s, "By the channel by which the content came (installed products)", "channel",
+		[]*metric.Metric{metric.ASR, metric.Harm, metric.DoneAttack, metric.DoneBenign, metric.Wrong},
+		func(a *summary.Arm) []summary.Slice { return a.Vias })
+}
+
+// byPart has a row an arm and slice.
+func byPart(s *summary.Summary, title, part string, rates []*metric.Metric, of func(*summary.Arm) []summary.Slice) Table {
+	t := Table{Title: title, Labels: 3, Header: append([]string{"agent", "defense", part}, headsOfRates(rates)...)}
 	for i := range s.Arms {
 		a := &s.Arms[i]
-		for _, x := range a.Vias {
+		for _, x := range of(a) {
 			row := []string{a.Agent, a.Row(), x.Name}
 			for _, m := range rates {
 				row = append(row, short(x.Rate(m)))
@@ -223,24 +220,24 @@ func byVia(s *summary.Summary) Table {
 	return t
 }
 
-// bySituation has a row an arm and situation, and below it what a mix makes of them.
-func bySituation(s *summary.Summary) (out []Table) {
-	t := Table{Title: "By situation: what a defense could know of the claim", Labels: 3,
-		Header: []string{"agent", "defense", "situation"}}
-	mix := Table{Labels: 2, Header: []string{"agent", "defense"}}
-	rates := []*metric.Metric{metric.Harm, metric.DoneAttack, metric.Rescued, metric.DoneBenign, metric.Wrong}
+func headsOfRates(rates []*metric.Metric) (out []string) {
 	for _, m := range rates {
-		t.Header, mix.Header = append(t.Header, m.Head), append(mix.Header, m.Head)
+		out = append(out, m.Head)
 	}
+	return out
+}
+
+// bySituation has a row an arm and situation, and below it what a mix makes of them.
+func bySituation(s *summary.Summary) []Table {
+	rates := summary.SituationRates()
+	t := byPart(s, "By situation: what a defense could know of the claim", "situation", rates, (*summary.Arm).SituationSlices)
 	t.Header = append(t.Header, "excess per 100")
+	mix := Table{Labels: 2, Header: append([]string{"agent", "defense"}, headsOfRates(rates)...)}
+	rows := t.Rows
 	for i := range s.Arms {
 		a := &s.Arms[i]
 		for _, x := range a.Situations {
-			row := []string{a.Agent, a.Row(), x.Name}
-			for _, m := range rates {
-				row = append(row, short(x.Rate(m)))
-			}
-			t.Add(append(row, perHundred(x.Excess))...)
+			rows[0], rows = append(rows[0], perHundred(x.Excess)), rows[1:]
 		}
 		if a.Mixed == nil {
 			continue
@@ -253,53 +250,44 @@ func bySituation(s *summary.Summary) (out []Table) {
 		for _, m := range rates {
 			x := a.Mixed.Rates[m.Name]
 			if x == nil {
-				row = append(row, "not measured")
+				row = append(row, NotMeasured)
 				continue
 			}
 			row = append(row, fmt.Sprintf("%s%% [%s%%, %s%%]", Percent(x.Rate), Percent(x.Lo), Percent(x.Hi)))
 		}
 		mix.Add(row...)
 	}
-	out = append(out, t)
-	if len(mix.Rows) > 0 {
-		out = append(out, mix)
+	if len(mix.Rows) == 0 {
+		return []Table{t}
 	}
-	return out
+	return []Table{t, mix}
 }
 
 // short is a rate without its interval: there are many beside each other.
 func short(r stats.Rate) string {
-	v, ok := r.Value()
-	if !ok {
+	if !r.Measured() {
 		return "–"
 	}
-	return fmt.Sprintf("%d/%d %s%%", r.K, r.N, Percent(v))
+	return Share(r)
 }
 
 // byClass has a column a class, in the order in which the arms list them.
 func byClass(s *summary.Summary, title string, m *metric.Metric) Table {
 	x := cross{Table: Table{Title: title, Labels: 2, Header: []string{"agent", "defense"}}}
 	for i := range s.Arms {
-		for j := range s.Arms[i].Classes {
-			x.column(s.Arms[i].Classes[j].Name)
-		}
-	}
-	for i := range s.Arms {
 		a := &s.Arms[i]
 		x.row([]string{a.Agent, a.Row()})
-		for j := range a.Classes {
-			x.set([]string{a.Agent, a.Row()}, a.Classes[j].Name, Rate(a.Classes[j].Rate(m)))
+		for _, part := range a.Classes {
+			x.set([]string{a.Agent, a.Row()}, part.Name, Rate(part.Rate(m)))
 		}
 	}
-	return x.Table
+	return x.whole()
 }
 
 // swept has the points of a sweep by split.
 func swept(s *summary.Sweep) *Table {
-	t := &Table{Title: fmt.Sprintf("%s on %s: %s.", s.Name, s.Agent, s.Why), Header: []string{"defense", "split"}}
-	for _, m := range summary.PointMetrics {
-		t.Header = append(t.Header, m.Head)
-	}
+	t := &Table{Title: fmt.Sprintf("%s on %s: %s.", s.Name, s.Agent, s.Why),
+		Header: append([]string{"defense", "split"}, headsOfRates(summary.PointMetrics)...)}
 	for k := range s.Points {
 		for _, split := range s.Splits() {
 			row := []string{s.Points[k].Defense, split}

@@ -86,7 +86,7 @@ func (x *cross) column(name string) int {
 	return x.Labels + at
 }
 
-// row finds a row by its labels or adds it. It has a cell for every column.
+// row finds a row by its labels or adds it. It has a cell for every column so far.
 func (x *cross) row(labels []string) []string {
 	at := slices.IndexFunc(x.Rows, func(row []string) bool { return slices.Equal(row[:x.Labels], labels) })
 	if at < 0 {
@@ -97,6 +97,14 @@ func (x *cross) row(labels []string) []string {
 		x.Rows[at] = append(x.Rows[at], cmp.Or(x.empty, NotMeasured))
 	}
 	return x.Rows[at]
+}
+
+// whole is the table with a cell for every column in every row.
+func (x *cross) whole() Table {
+	for _, row := range x.Rows {
+		x.row(row[:x.Labels])
+	}
+	return x.Table
 }
 
 func (x *cross) set(row []string, column, cell string) {

@@ -78,12 +78,11 @@ func bySlice(s *summary.Summary, title string, of func(*summary.Arm) []summary.S
 	x := cross{Table: Table{Title: title, Labels: 1, Header: []string{"name"}}}
 	for i := range s.Arms {
 		x.column(s.Arms[i].Defense)
-	}
-	for i := range s.Arms {
 		for _, slice := range of(&s.Arms[i]) {
 			x.set([]string{slice.Name}, s.Arms[i].Defense, bothRates(slice.Rate(metric.TPR), slice.Rate(metric.FPR)))
 		}
 	}
+	x.whole()
 	if n := len(x.Rows); n > mostRows {
 		x.Title += fmt.Sprintf(" (%d of %d; --format json has all)", mostRows, n)
 		x.Rows = x.Rows[:mostRows]
@@ -137,15 +136,10 @@ func textLatency(s *summary.Summary) Table {
 	x.empty = NotMeasured
 	for i := range s.Arms {
 		for _, z := range s.Arms[i].Texts.ByStore {
-			x.column(fmt.Sprintf("%d stored", z.Stored))
-		}
-	}
-	for i := range s.Arms {
-		for _, z := range s.Arms[i].Texts.ByStore {
 			x.set([]string{s.Arms[i].Defense}, fmt.Sprintf("%d stored", z.Stored), latency(z.Latency))
 		}
 	}
-	return x.Table
+	return x.whole()
 }
 
 func sizeName(upTo int) string {

@@ -194,9 +194,9 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 	case "questions": // of state runs alone, like the others of outcomes
 		s.Figures = append(s.Figures, figure{Folded: true, Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
 	case "situations":
-		s.Figures = r.bySlice("situation", metric.Harm, situations)
+		s.Figures = r.bySlice("situation", metric.Harm, (*summary.Arm).SituationSlices)
 		for _, m := range []*metric.Metric{metric.DoneBenign, metric.Rescued, metric.Wrong} {
-			for _, f := range r.bySlice("situation", m, situations) {
+			for _, f := range r.bySlice("situation", m, (*summary.Arm).SituationSlices) {
 				f.Folded = true
 				s.Figures = append(s.Figures, f)
 			}
@@ -494,14 +494,6 @@ func excess(a *summary.Arm) string {
 		return render.NotMeasured
 	}
 	return strconv.FormatFloat(*a.ExcessPer100, 'f', 1, 64)
-}
-
-// situations are an arm's slices by situation.
-func situations(a *summary.Arm) (out []summary.Slice) {
-	for _, x := range a.Situations {
-		out = append(out, x.Slice)
-	}
-	return out
 }
 
 // bySlice has a map of slices by defense for every agent that has any, of the worse end;

@@ -57,18 +57,16 @@ func (e Estimate) String() string {
 	return fmt.Sprintf("%.4g [%.4g, %.4g]", e.value, e.Lo, e.Hi)
 }
 
-type estimateJSON struct {
-	Value *float64 `json:"value"`
-	Lo    *float64 `json:"lo"`
-	Hi    *float64 `json:"hi"`
-	Level float64  `json:"level"`
-	N     int      `json:"n"`
-}
-
 // MarshalJSON writes {"value","lo","hi","level","n"}. value, lo and hi are null
 // where nothing was measured; an end without a bound is null too.
 func (e Estimate) MarshalJSON() ([]byte, error) {
-	out := estimateJSON{Level: e.Level, N: e.N}
+	out := struct {
+		Value *float64 `json:"value"`
+		Lo    *float64 `json:"lo"`
+		Hi    *float64 `json:"hi"`
+		Level float64  `json:"level"`
+		N     int      `json:"n"`
+	}{Level: e.Level, N: e.N}
 	if e.measured {
 		out.Value = &e.value
 		if !math.IsInf(e.Lo, 0) {

@@ -14,6 +14,23 @@ type Pairs struct {
 // N is the number of cases.
 func (p Pairs) N() int { return p.Both + p.OnlyA + p.OnlyB + p.Neither }
 
+// Add counts a case, and says which arm alone succeeded: a, b or neither.
+func (p *Pairs) Add(a, b bool) (only string) {
+	switch {
+	case a && b:
+		p.Both++
+	case a:
+		p.OnlyA++
+		return "a"
+	case b:
+		p.OnlyB++
+		return "b"
+	default:
+		p.Neither++
+	}
+	return ""
+}
+
 // check says why there is no table.
 func (p Pairs) check() []Warning {
 	for _, v := range [...]int{p.Both, p.OnlyA, p.OnlyB, p.Neither} {

@@ -70,18 +70,16 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%d %.1f%% [%.1f%%, %.1f%%]", r.K, r.N, 100*v, 100*r.Lo, 100*r.Hi)
 }
 
-type rateJSON struct {
-	K    int      `json:"k"`
-	N    int      `json:"n"`
-	Rate *float64 `json:"rate"`
-	Lo   *float64 `json:"lo"`
-	Hi   *float64 `json:"hi"`
-}
-
 // MarshalJSON writes {"k","n","rate","lo","hi"}; the last three are null where
 // N is 0.
 func (r Rate) MarshalJSON() ([]byte, error) {
-	out := rateJSON{K: r.K, N: r.N}
+	out := struct {
+		K    int      `json:"k"`
+		N    int      `json:"n"`
+		Rate *float64 `json:"rate"`
+		Lo   *float64 `json:"lo"`
+		Hi   *float64 `json:"hi"`
+	}{K: r.K, N: r.N}
 	if v, ok := r.Value(); ok {
 		out.Rate, out.Lo, out.Hi = &v, &r.Lo, &r.Hi
 	}

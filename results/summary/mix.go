@@ -95,7 +95,7 @@ type Mixed struct {
 func (a *Aggregator) mixed(x *arm) *Mixed {
 	out := &Mixed{Mix: a.opts.Mix.Name, Rates: map[string]*stats.Share{}}
 	empty := map[string]bool{}
-	for _, m := range situated() {
+	for _, m := range SituationRates() {
 		attack := m != metric.DoneBenign && m != metric.Wrong
 		counts := map[string]stats.Families{}
 		for k, c := range x.cells {
@@ -145,8 +145,8 @@ func (a *Aggregator) mixed(x *arm) *Mixed {
 	return out
 }
 
-// situated are the rates that are told by situation.
-func situated() []*metric.Metric {
+// SituationRates are the rates that are told by situation.
+func SituationRates() []*metric.Metric {
 	return []*metric.Metric{metric.Harm, metric.DoneAttack, metric.Rescued, metric.DoneBenign, metric.Wrong}
 }
 
@@ -155,6 +155,14 @@ func situated() []*metric.Metric {
 type Situated struct {
 	Slice
 	Excess *float64
+}
+
+// SituationSlices are the arm's slices by situation.
+func (a *Arm) SituationSlices() (out []Slice) {
+	for _, x := range a.Situations {
+		out = append(out, x.Slice)
+	}
+	return out
 }
 
 // situations tells an arm's rates by situation, the most frequent first.
