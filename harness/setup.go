@@ -300,12 +300,13 @@ func (x *Experiment) connect(ctx context.Context, cat Catalog, spec string) (*ag
 	c := x.Config
 	var p *agents.Profile
 	var all []*external.Agent // one a model, each with a relay of its own
+	shared := new(external.Links)
 	for i := range x.Models {
 		o := external.Options{Timeout: c.ExternalTimeout, Lookup: cat.Lookup, PassEnv: c.PassEnv, Dir: cat.Dir,
 			Window: c.Window, Model: c.bounded(x.Models[i].Model), Channels: c.Via}
 		make := external.New
 		if _, _, ok := external.Product(spec); ok {
-			make = installed.Surroundings{Lookup: cat.Lookup, Dir: cat.Dir}.New
+			make, o.Links = installed.Surroundings{Lookup: cat.Lookup, Dir: cat.Dir}.New, shared
 		}
 		a, err := make(spec, o)
 		if err != nil {

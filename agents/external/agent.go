@@ -51,13 +51,15 @@ type Options struct {
 	Switches map[string]agents.Switch
 	// Channels are those by which content is to come to an installed product.
 	Channels []string
+	// Links are shared with the same agent behind other models; nil are its own.
+	Links *Links
 	// Agent is what is known of the agent's own tools. Without it the agent asks about its
 	// writes.
 	gate.Agent
 }
 
 // Agent is an agent under test. It serves any number of trials at once: a program
-// is started for each that is under way, and used again.
+// is started for each that is under way, and used again, see [Links].
 type Agent struct {
 	loop   *agents.Loop
 	opts   Options
@@ -69,11 +71,9 @@ type Agent struct {
 	client *remote.Client
 
 	mu       sync.Mutex
-	idle     []Link
 	failures int // trials in a row
 	greets   int // handshakes in a row
 	dead     error
-	closed   bool
 }
 
 // IsSpec reports whether the name of an agent means one outside this process:
@@ -111,6 +111,9 @@ func New(spec string, o Options) (*Agent, error) {
 	kind, argument, _ := strings.Cut(rest, ":")
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
+	}
+	if o.Links == nil {
+		o.Links = new(Links)
 	}
 	a := &Agent{spec: name, opts: o}
 	switch kind {
@@ -171,7 +174,7 @@ func (a *Agent) Greet(ctx context.Context) error {
 	}
 	p := a.loop.Profile
 	p.Version, p.WritesSkills = strings.TrimSpace(text.Clip(r.Name, 100)+" "+text.Clip(r.Version, 100)), r.Skills
-	a.release(l)
+	a.opts.Links.keep(l, a.shared)
 	return nil
 }
 
@@ -228,27 +231,9 @@ func (a *Agent) exchange(ctx context.Context, l Link, m *Message) (*Reply, error
 	return l.Exchange(ctx, m)
 }
 
-func (a *Agent) release(l Link) {
-	a.mu.Lock()
-	keep := !a.closed && (!a.shared || len(a.idle) == 0)
-	if keep {
-		a.idle = append(a.idle, l)
-	}
-	a.mu.Unlock()
-	if !keep {
-		l.Close()
-	}
-}
-
 // Close ends the agent's programs and the relay.
 func (a *Agent) Close() error {
-	a.mu.Lock()
-	idle := a.idle
-	a.idle, a.closed = nil, true
-	a.mu.Unlock()
-	for _, l := range idle {
-		l.Close()
-	}
+	a.opts.Links.close()
 	if a.client != nil {
 		a.client.Close()
 	}
@@ -298,14 +283,8 @@ func (a *Agent) Open(ctx context.Context, mem *memory.Memory, o *agents.Office, 
 		defer a.mu.Unlock()
 		return nil, a.dead
 	}
-	if n := len(a.idle); n > 0 {
-		t.link = a.idle[n-1]
-		if !a.shared {
-			a.idle = a.idle[:n-1]
-		}
-	}
 	a.mu.Unlock()
-	if t.link == nil {
+	if t.link = a.opts.Links.take(a.shared); t.link == nil {
 		var err error
 		if t.link, _, err = a.connect(ctx); err != nil {
 			return nil, err
@@ -359,7 +338,7 @@ func (t *Trial) Close() {
 		o.Over()
 	}
 	if !t.a.shared {
-		t.a.release(t.link)
+		t.a.opts.Links.keep(t.link, false)
 	}
 }
 

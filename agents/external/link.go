@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/memtox/memtox/internal/remote"
@@ -125,4 +126,46 @@ func (s service) Exchange(ctx context.Context, m *Message) (*Reply, error) {
 		return nil, err
 	}
 	return parse(b, m.ID, false)
+}
+
+// Links are conversations that wait for a trial.
+type Links struct {
+	mu     sync.Mutex
+	idle   []Link
+	closed bool
+}
+
+// take returns one, or nil. One that serves all trials stays.
+func (s *Links) take(shared bool) (l Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.idle); n > 0 {
+		if l = s.idle[n-1]; !shared {
+			s.idle = s.idle[:n-1]
+		}
+	}
+	return l
+}
+
+// keep has one wait for the next trial, if it may.
+func (s *Links) keep(l Link, shared bool) {
+	s.mu.Lock()
+	may := !s.closed && (!shared || len(s.idle) == 0)
+	if may {
+		s.idle = append(s.idle, l)
+	}
+	s.mu.Unlock()
+	if !may {
+		l.Close()
+	}
+}
+
+func (s *Links) close() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle, s.closed = nil, true
+	s.mu.Unlock()
+	for _, l := range idle {
+		l.Close()
+	}
 }
