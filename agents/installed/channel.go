@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -199,16 +200,15 @@ func (l *link) clear() error {
 	for _, f := range slices.Backward(l.there) {
 		dir := l.inst.(Folder).Dir() // it has one: something was put there
 		now, err := read(dir, f.path)
-		if err != nil {
-			return fmt.Errorf("taking what was brought away again: %w", err)
-		}
 		left := f.was
 		if now != f.is {
 			left = strings.TrimSpace(strings.Replace(now, strings.TrimPrefix(f.is, f.was), "", 1))
 		}
-		if left != "" {
+		switch {
+		case err != nil:
+		case left != "":
 			err = write(dir, f.path, left)
-		} else {
+		default:
 			err = remove(dir, f.path)
 		}
 		if err != nil {
@@ -231,42 +231,27 @@ func remove(dir, name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if dir := filepath.Dir(name); filepath.Dir(filepath.Dir(dir)) != "." || filepath.Dir(dir) != "." {
+	if dir := filepath.Dir(name); filepath.Dir(dir) != "." {
 		_ = root.Remove(dir) // fails where something else is in it
 	}
 	return nil
 }
 
 // pages are those of a trial, by name, as its own web server and as the service behind a
-// product's fetch tool has them.
-type pages struct {
-	mu sync.Mutex
-	of map[string]string
-}
+// product's fetch tool have them.
+type pages struct{ sync.Map }
 
 // page puts a page up; without a name all are taken down.
 func (f *front) page(name, text string) {
 	f.mu.Lock()
-	t := f.trial
-	f.mu.Unlock()
-	if t == nil {
-		return
+	defer f.mu.Unlock()
+	switch {
+	case f.trial == nil:
+	case name == "":
+		f.trial.pages.Clear()
+	default:
+		f.trial.pages.Store(name, text)
 	}
-	t.pages.mu.Lock()
-	defer t.pages.mu.Unlock()
-	if name == "" || t.pages.of == nil {
-		t.pages.of = map[string]string{}
-	}
-	if name != "" {
-		t.pages.of[name] = text
-	}
-}
-
-func (p *pages) get(name string) (string, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	text, ok := p.of[name]
-	return text, ok
 }
 
 // serve answers for a page, and for the service that HERMES has pages fetched by (POST
@@ -280,7 +265,7 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request, name string) {
 		}
 		found, failed := []object{}, []object{}
 		for _, u := range ask.URLs {
-			if text, ok := p.get(u[strings.LastIndexByte(u, '/')+1:]); ok {
+			if text, ok := p.Load(u[strings.LastIndexByte(u, '/')+1:]); ok {
 				found = append(found, object{"url": u, "title": "", "raw_content": text})
 			} else {
 				failed = append(failed, object{"url": u, "error": "not found"})
@@ -290,11 +275,11 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request, name string) {
 		_ = json.NewEncoder(w).Encode(object{"results": found, "failed_results": failed})
 		return
 	}
-	text, ok := p.get(name)
+	text, ok := p.Load(name)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte(text))
+	_, _ = io.WriteString(w, text.(string))
 }

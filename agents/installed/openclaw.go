@@ -655,11 +655,8 @@ func (f *openClawFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	switch {
 	case model:
-		if wrong := searchFailed(b); wrong != "" {
-			f.fail(fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(wrong, 300))))
-		}
-		if t.offers && toolsAreAmiss(b) {
-			f.fail(errors.New("it offers its model none of the trial's tools: it did not wait for their server"))
+		if err := amiss(b, t.offers); err != nil {
+			f.fail(err)
 		}
 		t.model.ServeHTTP(w, r)
 	case r.Header.Get(mcpSession) == t.session, begins(b):
@@ -675,26 +672,10 @@ func begins(body []byte) bool {
 	return json.Unmarshal(body, &m) == nil && m.Method == "initialize"
 }
 
-// toolsAreAmiss reports whether a prompt of the user's turn, in which files are read and
-// written, offers no tool of the trial's.
-func toolsAreAmiss(body []byte) bool {
-	var prompt struct {
-		Tools []struct{ Function struct{ Name string } }
-	}
-	if json.Unmarshal(body, &prompt) != nil {
-		return false
-	}
-	edits, ours := false, false
-	for _, t := range prompt.Tools {
-		edits = edits || t.Function.Name == "edit"
-		ours = ours || strings.HasPrefix(t.Function.Name, "memtox__")
-	}
-	return edits && !ours
-}
-
-// searchFailed is what a search of memory says in a prompt if it did not search all that
-// there is, or "".
-func searchFailed(body []byte) string {
+// amiss is what a prompt tells of the product that does not work: a search of memory that did
+// not search all that there is, or, where the trial has tools, a user's turn without them. In
+// that files are read and written.
+func amiss(body []byte, offers bool) error {
 	var prompt struct {
 		Messages []struct {
 			Role       string
@@ -705,9 +686,10 @@ func searchFailed(body []byte) string {
 				Function struct{ Name string }
 			} `json:"tool_calls"`
 		}
+		Tools []struct{ Function struct{ Name string } }
 	}
 	if json.Unmarshal(body, &prompt) != nil {
-		return ""
+		return nil
 	}
 	searches := map[string]bool{}
 	for _, m := range prompt.Messages {
@@ -715,13 +697,19 @@ func searchFailed(body []byte) string {
 			searches[c.ID] = c.Function.Name == "memory_search"
 		}
 		var said string
-		if m.Role != "tool" || !searches[m.ToolCallID] || json.Unmarshal(m.Content, &said) != nil {
-			continue
-		}
 		var of found
-		if json.Unmarshal([]byte(said), &of) == nil && (of.Disabled || of.Stale || of.Error != "") {
-			return said
+		if m.Role == "tool" && searches[m.ToolCallID] && json.Unmarshal(m.Content, &said) == nil &&
+			json.Unmarshal([]byte(said), &of) == nil && (of.Disabled || of.Stale || of.Error != "") {
+			return fmt.Errorf("a search of its memory failed: %s", remote.Quote(text.Clip(said, 300)))
 		}
 	}
-	return ""
+	edits, ours := false, false
+	for _, t := range prompt.Tools {
+		edits = edits || t.Function.Name == "edit"
+		ours = ours || strings.HasPrefix(t.Function.Name, "memtox__")
+	}
+	if offers && edits && !ours {
+		return errors.New("it offers its model none of the trial's tools: it did not wait for their server")
+	}
+	return nil
 }
