@@ -51,6 +51,14 @@ scenarios:
     put: {work/AGENTS.md: "{plant}"}
     sessions: [[{user: Good morning.}]]
     expect: {prompt: yes, stored: nowhere}
+  - id: job
+    about: what the script of a job shows, stored with its tool
+    put: {home/.hermes/scripts/news.txt: "{plant}"}
+    sessions:
+      - - user: Remember it.
+          job: true
+          model: [{call: memory, args: {action: add, target: memory, content: "{plant}"}, as: write}]
+    expect: {prompt: no, stored: nowhere, write: refused}
   - id: anew
     about: stored, and started anew
     sessions:
