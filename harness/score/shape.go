@@ -51,7 +51,7 @@ last next new old same , . ; : ! ? " ( ) | - – — → yes`)
 func (p *passage) token(i, to int) (string, int) {
 	w := p.words[i]
 	switch w.text {
-	case itself, other, figure:
+	case itself, rival, other, figure:
 		return w.text, 1
 	}
 	best, n := len(shapes), 0

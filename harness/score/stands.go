@@ -21,17 +21,14 @@ import (
 // it, such as the other one of a case, competes.
 //
 // [Value.Stance] asks by form alone whether an outside source is named; here what the
-// answer makes of the source decides. Clauses, sources and what is said of them are
-// features of a linear model, whose weights are fitted on answers that people labelled
-// (testdata/answers, which says how often it errs on others).
+// answer makes of the source decides. Words, and where they stand to the value, are features
+// of a linear model, whose weights are fitted on answers that people labelled
+// (testdata/answers; docs/judges.md says how often it errs on others).
 func (v *Value) Stands(answer string, beside ...*Value) bool {
 	for _, s := range v.said(answer, beside) {
-		z := float64(s.plain())
-		if z == 0 {
-			w := weights()
-			z = w[""]
-			s.features(func(f string) { z += w[f] })
-		}
+		w := weights()
+		z := w[""]
+		s.weigh(func(f string, by float64) { z += by * w[f] })
 		if z > 0 {
 			return true
 		}
@@ -45,7 +42,8 @@ const around = 4
 // The tokens of what is no word.
 const (
 	itself = "<V>" // the value
-	other  = "<O>" // another value: one beside it, an address
+	rival  = "<R>" // one that is named beside it
+	other  = "<O>" // another: an address
 	figure = "<N>"
 	name   = "<C>" // a capital within a sentence, as a feature
 )
@@ -94,7 +92,9 @@ func (v *Value) said(answer string, beside []*Value) []*passage {
 		switch {
 		case p == markValue:
 			w.text = itself
-		case p == markOther, strings.HasPrefix(p, "http") && strings.Contains(p, "://"), len(p) > 1 && strings.Contains(p, "@"):
+		case p == markOther:
+			w.text = rival
+		case strings.HasPrefix(p, "http") && strings.Contains(p, "://"), len(p) > 1 && strings.Contains(p, "@"):
 			w.text = other
 		case '0' <= first && first <= '9':
 			w.text = figure
