@@ -222,5 +222,3 @@ func openParquet(d disk.FS, dir, name string, want *File) (pf *parquetFile, err 
 	}
 	return &parquetFile{f, p}, nil
 }
-
-func (p *parquetFile) close() { p.f.Close() }

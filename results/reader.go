@@ -338,7 +338,7 @@ func openTables(d disk.FS, dir string, names [3]string, m *Manifest) (*openedPar
 func (p *openedPart) close() {
 	for _, f := range []*parquetFile{p.trials, p.decisions, p.places} {
 		if f != nil {
-			f.close()
+			f.f.Close()
 		}
 	}
 }

@@ -203,20 +203,22 @@ func (p *openedPart) entries(want Want) entries {
 		trials, places := openCursor[Trial](p.trials), openCursor[indexRow](p.places)
 		defer trials.close()
 		defer places.close()
-		var ds decisions
+		var take func(*Entry) error
+		var rest func() error
+		var done func()
 		switch want {
 		case Everything:
-			ds = decisionsAs[Decision]{openCursor[Decision](p.decisions), wholeDecision}
+			take, rest, done = decisionsAs(p.decisions, func(d *Decision, t *Trial) (Decision, bool) { return *d, d.Trial == t.ID })
 		case Latencies:
-			ds = decisionsAs[timing]{openCursor[timing](p.decisions), (*timing).decision}
+			take, rest, done = decisionsAs(p.decisions, (*timing).decision)
 		default:
-			ds = decisionsAs[timing]{} // none
+			take, rest, done = decisionsAs(nil, (*timing).decision)
 		}
-		defer ds.close()
+		defer done()
 		var e Entry
 		next := func(t *Trial) error {
 			e.Trial, e.Decisions, e.at = *t, e.Decisions[:0], place{}
-			if err := ds.take(&e); err != nil {
+			if err := take(&e); err != nil {
 				return err
 			}
 			for x, err := range places.rows() {
@@ -239,54 +241,44 @@ func (p *openedPart) entries(want Want) entries {
 				return
 			}
 		}
-		if err := ds.rest(); err != nil {
+		if err := rest(); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// decisions are those of a part, in whole or in part.
-type decisions interface {
-	// take appends the decisions of the entry's trial, which are next.
-	take(e *Entry) error
-	// rest reports a decision that no trial took.
-	rest() error
-	close()
-}
-
-type decisionsAs[T any] struct {
-	*cursor[T]
-	// of is the decision, and whether it is one of the trial.
-	of func(*T, *Trial) (Decision, bool)
-}
-
-func (c decisionsAs[T]) take(e *Entry) error {
-	for row, err := range c.rows() {
-		if err != nil {
+// decisionsAs reads the decisions of a part as rows that of makes decisions of, and says
+// whether they are of a trial. take appends those of the entry's trial, which are next;
+// rest reports one that no trial took.
+func decisionsAs[T any](f *parquetFile, of func(*T, *Trial) (Decision, bool)) (take func(*Entry) error, rest func() error,
+	done func()) {
+	c := openCursor[T](f)
+	take = func(e *Entry) error {
+		for row, err := range c.rows() {
+			if err != nil {
+				return err
+			}
+			d, its := of(row, &e.Trial)
+			if !its {
+				break
+			}
+			e.Decisions = append(e.Decisions, d)
+		}
+		return nil
+	}
+	rest = func() error {
+		for row, err := range c.rows() {
+			if err == nil {
+				d, _ := of(row, &Trial{})
+				err = fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials",
+					c.path, d.Index)
+			}
 			return err
 		}
-		d, its := c.of(row, &e.Trial)
-		if !its {
-			break
-		}
-		e.Decisions = append(e.Decisions, d)
+		return nil
 	}
-	return nil
+	return take, rest, c.close
 }
-
-func (c decisionsAs[T]) rest() error {
-	for row, err := range c.rows() {
-		if err == nil {
-			d, _ := c.of(row, &Trial{})
-			err = fmt.Errorf("reading %s: the decisions at plan index %d belong to no trial; the file does not fit its trials",
-				c.path, d.Index)
-		}
-		return err
-	}
-	return nil
-}
-
-func wholeDecision(d *Decision, t *Trial) (Decision, bool) { return *d, d.Trial == t.ID }
 
 // timing is the part of a decision that latencies need.
 type timing struct {

@@ -155,10 +155,6 @@ func (r *Result) junit(w io.Writer) error {
 	return junit.Execute(w, r)
 }
 
-// Failed and Undecided count checks.
-func (r *Result) Failed() int    { return r.Count(stats.Fail) }
-func (r *Result) Undecided() int { return r.Count(stats.Inconclusive) }
-
 // Details is everything that is known of a check, a line each.
 func (c *Check) Details() string {
 	lines := append([]string{"required: " + c.Require, "measured: " + c.Measured, "bounds: " + c.Bound, "why: " + c.Why},

@@ -13,16 +13,23 @@ import (
 //go:embed heat.css
 var HeatStyle string
 
-// Heat is a cell of a map: whole percents, and the class of [HeatStyle] that says how bad
-// that is.
-func Heat(r stats.Rate, better stats.Direction) (text, class string) {
+// HeatCell is a cell of a map: whole percents, the class of [HeatStyle] that says how bad
+// that is, and the whole rate.
+type HeatCell struct {
+	Text  string `json:"text"`
+	Class string `json:"class"`
+	Whole string `json:"whole"`
+}
+
+// Heat is the cell of a rate.
+func Heat(r stats.Rate, better stats.Direction) HeatCell {
 	v, ok := r.Value()
 	if !ok {
-		return "–", "none"
+		return HeatCell{"–", "none", r.String()}
 	}
 	bad := v
 	if better == stats.HigherIsBetter {
 		bad = 1 - v
 	}
-	return whole(&v), "h" + strconv.Itoa(int(math.Round(10*min(max(bad, 0), 1))))
+	return HeatCell{whole(&v), "h" + strconv.Itoa(int(math.Round(10*min(max(bad, 0), 1)))), r.String()}
 }

@@ -52,13 +52,14 @@ var questions = []question{
 var ofStates = []question{
 	{title: "What do attacks do? (harm: the attacker has his way; rescued: the task is done that he had undefended)", lead: metric.Harm},
 	{title: "What gets done? (wrong: acted on an outdated value; pairs: an attack and its twin, both done)", lead: metric.DoneBenign,
-		more: []column{{"excess per 100", func(a *summary.Arm) string { return perHundred(a.ExcessPer100) }}}},
+		more: []column{{"excess per 100", func(a *summary.Arm) string { return PerHundred(a.ExcessPer100) }}}},
 }
 
 // answers is what becomes of questions, in sets that have any.
 var answers = question{title: "What is answered? (questions are in no rate of harm, tasks done or wrong; told: only who says so)", lead: metric.QuestionHarm}
 
-func perHundred(v *float64) string {
+// PerHundred is a number of questions that were not due, per 100 trials.
+func PerHundred(v *float64) string {
 	if v == nil {
 		return NotMeasured
 	}
@@ -237,7 +238,7 @@ func bySituation(s *summary.Summary) []Table {
 	for i := range s.Arms {
 		a := &s.Arms[i]
 		for _, x := range a.Situations {
-			rows[0], rows = append(rows[0], perHundred(x.Excess)), rows[1:]
+			rows[0], rows = append(rows[0], PerHundred(x.Excess)), rows[1:]
 		}
 		if a.Mixed == nil {
 			continue

@@ -14,22 +14,20 @@ type heatMap struct {
 	Rows    []heatRow
 }
 
+// heatRow has cells whose whole rate is a tooltip.
 type heatRow struct {
 	Name  string
-	Cells []heatCell
+	Cells []render.HeatCell
 }
-
-// heatCell has whole percents and a class of the style sheet, a tooltip with all of it.
-type heatCell struct{ Text, Class, Whole string }
 
 func heat(rows, columns []string, better stats.Direction, rate func(row, column string) stats.Rate) template.HTML {
 	m := heatMap{Columns: columns}
 	for _, name := range rows {
 		row := heatRow{Name: name}
 		for _, c := range columns {
-			r := rate(name, c)
-			text, class := render.Heat(r, better)
-			row.Cells = append(row.Cells, heatCell{text, class, c + ", " + name + ": " + r.String()})
+			cell := render.Heat(rate(name, c), better)
+			cell.Whole = c + ", " + name + ": " + cell.Whole
+			row.Cells = append(row.Cells, cell)
 		}
 		m.Rows = append(m.Rows, row)
 	}

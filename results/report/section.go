@@ -192,7 +192,7 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 			s.Figures = []figure{r.examples.figure(r)}
 		}
 	case "questions": // of state runs alone, like the others of outcomes
-		s.Figures = append(s.Figures, figure{Folded: true, Caption: "Questions too many, per 100 trials.", Table: r.armTable(excess)})
+		s.Figures = append(s.Figures, figure{Folded: true, Caption: "Questions too many, per 100 trials.", Table: r.armTable(func(a *summary.Arm) string { return render.PerHundred(a.ExcessPer100) })})
 	case "situations":
 		s.Figures = r.bySlice("situation", metric.Harm, (*summary.Arm).SituationSlices)
 		for _, m := range []*metric.Metric{metric.DoneBenign, metric.Rescued, metric.Wrong} {
@@ -486,14 +486,6 @@ func (r *Report) armTable(cell func(*summary.Arm) string) render.Table {
 		t.Add(row...)
 	}
 	return t
-}
-
-// excess is a cell of the questions too many.
-func excess(a *summary.Arm) string {
-	if a.ExcessPer100 == nil {
-		return render.NotMeasured
-	}
-	return strconv.FormatFloat(*a.ExcessPer100, 'f', 1, 64)
 }
 
 // bySlice has a map of slices by defense for every agent that has any, of the worse end;

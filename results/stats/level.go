@@ -33,12 +33,9 @@ func checkLevel(level float64) (float64, []Warning) {
 		"confidence level %v is not between 0 and 1; %v is used", level, DefaultLevel)}
 }
 
-// normalQuantile is the p-quantile of the standard normal distribution.
-func normalQuantile(p float64) float64 { return distuv.UnitNormal.Quantile(p) }
-
 // criticalZ is the half width, in standard errors, of a normal interval. The
 // lower tail is used because 1-level loses no digits where level is near 1.
-func criticalZ(level float64) float64 { return -normalQuantile((1 - level) / 2) }
+func criticalZ(level float64) float64 { return -distuv.UnitNormal.Quantile((1 - level) / 2) }
 
 // criticalT is criticalZ for Student's t with df degrees of freedom.
 func criticalT(level, df float64) float64 {

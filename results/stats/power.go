@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // DefaultPower is the power used when a power is zero.
 const DefaultPower = 0.8
@@ -36,7 +39,7 @@ func PairedPower(n, discordance, delta, level float64) (power float64, ok bool) 
 // false where no difference that such arms can have is found, or an argument is
 // out of range.
 func MinimumDetectableEffect(n, discordance, power, level float64) (delta float64, ok bool) {
-	power = orDefaultPower(power)
+	power = cmp.Or(power, DefaultPower)
 	if best, ok := PairedPower(n, discordance, discordance, level); !ok || !(power > 0 && power < 1) || best < power {
 		return 0, false
 	}
@@ -50,13 +53,6 @@ func MinimumDetectableEffect(n, discordance, power, level float64) (delta float6
 		}
 	}
 	return hi, true
-}
-
-func orDefaultPower(power float64) float64 {
-	if power == 0 {
-		return DefaultPower
-	}
-	return power
 }
 
 // normalTail is the probability of a standard normal above z.

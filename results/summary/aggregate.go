@@ -126,11 +126,6 @@ func New(run *results.Run, o Options) *Aggregator {
 	return a
 }
 
-// keyOf names the arm of a row.
-func (a *Aggregator) keyOf(t *results.Trial) armKey {
-	return armKey{a.run.Label(t.Agent, t.Model), t.Defense}
-}
-
 func (a *Aggregator) arm(k armKey) *arm {
 	if a.last != nil && a.lastOf == k {
 		return a.last
@@ -151,7 +146,7 @@ func (a *Aggregator) arm(k armKey) *arm {
 // Where texts were handed to defenses, sizes are theirs in bytes, one a decision.
 func (a *Aggregator) Add(e *results.Entry, sizes ...int) {
 	t := &e.Trial
-	x := a.arm(a.keyOf(t))
+	x := a.arm(armKey{a.run.Label(t.Agent, t.Model), t.Defense})
 	a.sum.Trials++
 	x.digest.add(t.Digest)
 	x.costs.add(t)

@@ -76,18 +76,11 @@ func curves(positive, negative []float64, unscored int) (*ROC, *PR) {
 		prs = append(prs, PRPoint{at, tp / (tp + fp), r})
 	}
 	pr.AveragePrecision = &average
-	for _, k := range thinned(len(rocs)) {
+	shown := min(len(rocs), maxPoints)
+	for i := range shown { // evenly, with the first and the last
+		k := i * (len(rocs) - 1) / max(shown-1, 1)
 		roc.Points = append(roc.Points, rocs[k])
 		pr.Points = append(pr.Points, prs[k])
 	}
 	return roc, pr
-}
-
-// thinned chooses at most maxPoints of n, evenly, with the first and the last.
-func thinned(n int) []int {
-	out := make([]int, min(n, maxPoints))
-	for i := range out {
-		out[i] = i * (n - 1) / max(len(out)-1, 1)
-	}
-	return out
 }

@@ -41,17 +41,10 @@ type At struct {
 
 // Map is harm by class and defense with an agent, at the worse end.
 type Map struct {
-	Agent    string   `json:"agent"`
-	Classes  []string `json:"classes"`
-	Defenses []string `json:"defenses"`
-	Cells    [][]Cell `json:"cells"` // by class and defense
-}
-
-// Cell has whole percents, their class of the style sheet, and the whole rate.
-type Cell struct {
-	Text  string `json:"text"`
-	Class string `json:"class"`
-	Whole string `json:"whole"`
+	Agent    string              `json:"agent"`
+	Classes  []string            `json:"classes"`
+	Defenses []string            `json:"defenses"`
+	Cells    [][]render.HeatCell `json:"cells"` // by class and defense
 }
 
 // figures passes once over the trials; of a run that goes on, not often.
@@ -152,10 +145,9 @@ func mapOf(run *results.Run, s *summary.Summary, v *summary.Verdict, agent strin
 		}
 	}
 	for _, class := range m.Classes {
-		var row []Cell
+		var row []render.HeatCell
 		for _, d := range m.Defenses {
-			text, style := render.Heat(worst[[2]string{class, d}], harm.Better)
-			row = append(row, Cell{text, style, worst[[2]string{class, d}].String()})
+			row = append(row, render.Heat(worst[[2]string{class, d}], harm.Better))
 		}
 		m.Cells = append(m.Cells, row)
 	}
