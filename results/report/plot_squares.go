@@ -53,20 +53,30 @@ func squareOf(id string, i int, title, head, across, up string, below px) square
 // scatterPanel is the arms of one agent.
 type scatterPanel struct {
 	title  string
-	points []scatterPoint
+	points []tradeoff
 }
 
-type scatterPoint struct {
-	label      string
-	harm, done stats.Rate
+// tradeoff is an arm's harm against its tasks done. Its rates are those of the worse end.
+type tradeoff struct {
+	Agent, Defense string
+	ends
+	Harm, Done stats.Rate
 	front      bool
 }
 
-func (p *scatterPoint) measured() bool { return p.harm.Measured() && p.done.Measured() }
+// Front says whether the arm is on the Pareto front.
+func (p tradeoff) Front() string {
+	if !p.measured() {
+		return "–"
+	}
+	return map[bool]string{true: "yes", false: "no"}[p.front]
+}
 
-func (p *scatterPoint) at() (done, harm float64) {
-	d, _ := p.done.Value()
-	h, _ := p.harm.Value()
+func (p *tradeoff) measured() bool { return p.Harm.Measured() && p.Done.Measured() }
+
+func (p *tradeoff) at() (done, harm float64) {
+	d, _ := p.Done.Value()
+	h, _ := p.Harm.Value()
 	return d, h
 }
 
@@ -75,7 +85,7 @@ func (p *scatterPanel) front() {
 	for i := range p.points {
 		a := &p.points[i]
 		d, h := a.at()
-		a.front = a.measured() && !slices.ContainsFunc(p.points, func(b scatterPoint) bool {
+		a.front = a.measured() && !slices.ContainsFunc(p.points, func(b tradeoff) bool {
 			e, g := b.at()
 			return b.measured() && e >= d && g <= h && (e > d || g < h)
 		})
@@ -88,12 +98,12 @@ func scatter(id, harm, done string, panels []scatterPanel) (out template.HTML) {
 		s := squareOf(id, i, "Harm against tasks done", p.title, done, harm, 46)
 		s.Path, s.Labels = p.staircase(), p.labels()
 		for _, pt := range p.points {
-			s.Desc += inert.Text(fmt.Sprintf("%s: %s %s, %s %s. ", pt.label, harm, pt.harm, done, pt.done))
+			s.Desc += inert.Text(fmt.Sprintf("%s: %s %s, %s %s. ", pt.Defense, harm, pt.Harm, done, pt.Done))
 			if pt.measured() {
 				d, h := pt.at()
 				x, y := across(d), up(h)
-				s.Dots = append(s.Dots, dot{X: x, Y: y, Name: inert.Text(pt.label),
-					Whiskers: line(across(pt.done.Lo), y, across(pt.done.Hi), y) + line(x, up(pt.harm.Lo), x, up(pt.harm.Hi))})
+				s.Dots = append(s.Dots, dot{X: x, Y: y, Name: inert.Text(pt.Defense),
+					Whiskers: line(across(pt.Done.Lo), y, across(pt.Done.Hi), y) + line(x, up(pt.Harm.Lo), x, up(pt.Harm.Hi))})
 			}
 		}
 		out += draw("square", s)
@@ -104,13 +114,13 @@ func scatter(id, harm, done string, panels []scatterPanel) (out template.HTML) {
 // staircase is the front: between two arms of it nothing is known to be possible but
 // the harm of the one with more done, so it is no slope.
 func (p *scatterPanel) staircase() string {
-	var front []scatterPoint
+	var front []tradeoff
 	for _, pt := range p.points {
 		if pt.front {
 			front = append(front, pt)
 		}
 	}
-	slices.SortFunc(front, func(a, b scatterPoint) int {
+	slices.SortFunc(front, func(a, b tradeoff) int {
 		u, v := a.at()
 		w, z := b.at()
 		return cmp.Or(cmp.Compare(u, w), cmp.Compare(v, z))
@@ -148,7 +158,7 @@ func (p *scatterPanel) labels() []plate {
 			places = append(places, place{x: x, y: y})
 			k = len(places) - 1
 		}
-		places[k].names = append(places[k].names, pt.label)
+		places[k].names = append(places[k].names, pt.Defense)
 	}
 	const height = 15
 	type box struct{ x, y, w, h px }

@@ -171,11 +171,11 @@ func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 // The front is worked out by hand: b is dominated by c, d equals c, e is not
 // measured.
 func TestParetoFront(t *testing.T) {
-	at := func(done, harm int) (p scatterPoint) {
-		p.done.K, p.done.N, p.harm.K, p.harm.N = done, 10, harm, 10
+	at := func(done, harm int) (p tradeoff) {
+		p.Done.K, p.Done.N, p.Harm.K, p.Harm.N = done, 10, harm, 10
 		return p
 	}
-	p := scatterPanel{points: []scatterPoint{at(10, 8), at(4, 3), at(5, 3), at(5, 3), {}, at(0, 0), at(0, 1)}}
+	p := scatterPanel{points: []tradeoff{at(10, 8), at(4, 3), at(5, 3), at(5, 3), {}, at(0, 0), at(0, 1)}}
 	p.front()
 	want := []bool{true, false, true, true, false, true, false}
 	for i, pt := range p.points {

@@ -206,9 +206,8 @@ func (r *Report) plots(s *section) []htmltemplate.HTML {
 	case "headline":
 		return []htmltemplate.HTML{forest(s.ID, "End-to-end rate by arm", worked, arms, metric.EndToEnd, true)}
 	case "tradeoff":
-		panels, _ := r.tradeoff()
 		harm, done := r.axes()
-		return []htmltemplate.HTML{scatter(s.ID, harm.Head, done.Head, panels)}
+		return []htmltemplate.HTML{scatter(s.ID, harm.Head, done.Head, r.tradeoff())}
 	case "sweep":
 		var out []htmltemplate.HTML
 		for _, split := range r.splits() {
@@ -295,7 +294,9 @@ const (
 func (r *Report) said() said {
 	x := said{Report: r, Run: r.run, Summary: r.summary, Finished: r.finished, Interval: r.interval(), Agents: r.agents(),
 		Splits: r.splits(), Linked: r.viewer != "", Arms: r.of(""), Layers: r.layers()}
-	_, x.Tradeoff = r.tradeoff()
+	for _, p := range r.tradeoff() {
+		x.Tradeoff = append(x.Tradeoff, p.points...)
+	}
 	harm, _ := r.axes()
 	x.HarmHead, x.Rate = harm.Head, "the end-to-end rate"
 	if v := r.summary.Verdict; v != nil {
@@ -389,14 +390,6 @@ func (e ends) Rate(m *metric.Metric) (out stats.Rate) {
 	return out
 }
 
-// tradeoff is a point of the plot of harm against tasks done.
-type tradeoff struct {
-	Agent, Defense string
-	ends
-	Harm, Done stats.Rate
-	Front      string
-}
-
 // axes are the rates that are held against each other.
 func (r *Report) axes() (harm, done *metric.Metric) {
 	if r.states() {
@@ -408,27 +401,19 @@ func (r *Report) axes() (harm, done *metric.Metric) {
 // states reports whether outcomes are states.
 func (r *Report) states() bool { return r.summary.Verdict != nil && r.summary.Verdict.States }
 
-func (r *Report) tradeoff() (panels []scatterPanel, rows []tradeoff) {
+func (r *Report) tradeoff() (panels []scatterPanel) {
 	harm, done := r.axes()
 	for _, agent := range r.names() {
 		p := scatterPanel{title: agent}
-		first := len(rows)
 		for _, d := range r.defenses() {
 			if e := r.ends(agent, d); len(e) > 0 {
-				rows = append(rows, tradeoff{Agent: agent, Defense: d, ends: e, Harm: e.Rate(harm), Done: e.Rate(done)})
-				p.points = append(p.points, scatterPoint{label: d, harm: e.Rate(harm), done: e.Rate(done)})
+				p.points = append(p.points, tradeoff{Agent: agent, Defense: d, ends: e, Harm: e.Rate(harm), Done: e.Rate(done)})
 			}
 		}
 		p.front()
-		for i, x := range p.points {
-			rows[first+i].Front = map[bool]string{true: "yes", false: "no"}[x.front]
-			if !x.measured() {
-				rows[first+i].Front = "–"
-			}
-		}
 		panels = append(panels, p)
 	}
-	return panels, rows
+	return panels
 }
 
 // outcomes are the rates of states by section, each with a map of its own but for those
