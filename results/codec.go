@@ -196,7 +196,8 @@ func (d *decoder) row(l *layout, v reflect.Value) {
 			c := d.Byte()
 			f.SetZero()
 			if f.Type() == reflect.TypeFor[*bool]() {
-				if b := c == 1; c < 2 {
+				if c < 2 {
+					b := c == 1
 					f.Set(reflect.ValueOf(&b))
 				}
 			} else if c == 1 {
