@@ -238,17 +238,13 @@ func (h *hearing) hear(e *memory.Event) {
 		id = e.Proposal.Record.ID
 	case memory.AtRead:
 		id = e.Candidates[0].Record.ID
-		r := &e.Decisions[0]
-		v = memory.Verdict{Action: r.Action, Text: r.Text, Findings: r.Findings, Score: r.Score, HasScore: r.HasScore,
-			Unsure: r.Unsure}
-		if v.Action == memory.Allow {
+		if v = e.Decisions[0].Verdict; v.Action == memory.Allow {
 			v.Findings = nil // the reasons of an allowed recall are no finding
 		}
 	}
 	d := results.Decision{Seq: int32(len(h.rows)), Session: 1, Gate: e.Moment.String(), Action: v.Action.String(),
 		Record: id, Store: textStore, Reasons: score.Reasons(v.Findings), Unsure: v.Unsure, LatencyNS: e.Took.Nanoseconds(),
-		WireNS: e.Wire.Nanoseconds(),
-		Poison: u.payload && h.row.Label == results.Attack, Legit: h.row.Label == results.Benign}
+		WireNS: e.Wire.Nanoseconds(), Poison: u.payload && h.row.Label == results.Attack, Legit: h.row.Label == results.Benign}
 	if u.known {
 		d.Origin = u.origin.Class.String()
 	}

@@ -69,15 +69,14 @@ func (s *script) observe(e *memory.Event, rows []results.Decision) {
 		rows = rows[1:]
 		for i, d := range e.Decisions {
 			id := e.Candidates[i].Record.ID
-			v := memory.Verdict{Action: d.Action, Text: d.Text, Findings: d.Findings}
 			switch {
 			case len(rows) > 0 && rows[0].Record == id:
-				add(rows[0].Seq, &rows[0], id, "", v)
+				add(rows[0].Seq, &rows[0], id, "", d.Verdict)
 				rows = rows[1:]
 			case len(d.Findings) > 0:
 				one := *row
 				one.Action = d.Action.String()
-				add(-1, &one, id, "", v)
+				add(-1, &one, id, "", d.Verdict)
 			}
 		}
 	}

@@ -63,7 +63,6 @@ type Options struct {
 type Agent struct {
 	loop   *agents.Loop
 	opts   Options
-	spec   string
 	dial   func() (Link, error)
 	shared bool // one link serves all trials
 	trials atomic.Uint64
@@ -115,7 +114,7 @@ func New(spec string, o Options) (*Agent, error) {
 	if o.Links == nil {
 		o.Links = new(Links)
 	}
-	a := &Agent{spec: name, opts: o}
+	a := &Agent{opts: o}
 	switch kind {
 	case "exec":
 		if _, err := remote.Words(argument); err != nil {

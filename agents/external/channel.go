@@ -1,7 +1,6 @@
 package external
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
 	"github.com/memtox/memtox/agents/world"
+	"github.com/memtox/memtox/internal/remote"
 	"github.com/memtox/memtox/internal/text"
 )
 
@@ -172,16 +172,9 @@ func newBrought(in agents.Incoming) *brought {
 
 // spellings are a line as a message may have it: as it is, and in JSON.
 func spellings(line string) []string {
-	out := []string{line}
-	for _, html := range []bool{false, true} {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(html)
-		if e.Encode(line) == nil {
-			s := strings.TrimSpace(b.String())
-			out = append(out, s[1:len(s)-1])
-		}
-	}
+	plain, _ := remote.Line(line) // a text always encodes
+	html, _ := json.Marshal(line)
+	out := []string{line, string(plain[1 : len(plain)-1]), string(html[1 : len(html)-1])}
 	slices.Sort(out)
 	return slices.Compact(out)
 }

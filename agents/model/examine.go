@@ -36,12 +36,16 @@ const (
 // String names the state.
 func (s State) String() string { return [...]string{"ok", "warning", "failed", "skipped"}[s] }
 
+// MarshalText implements [encoding.TextMarshaler].
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Check is one thing that was examined.
 type Check struct {
-	Name   string // reachable, model, context, answers, usage, thinking, tools, results, repeats, seed, embeddings
-	State  State
-	Detail string
-	Hint   string // what would mend it
+	// Name is reachable, model, context, answers, usage, thinking, tools, results, repeats, seed or embeddings.
+	Name   string `json:"check"`
+	State  State  `json:"state"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"` // what would mend it
 }
 
 // Examination says what is examined beside the model itself.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -117,17 +118,6 @@ func newAgentsAgree(env *Env, c *cobra.Command) action {
 
 // printExamined prints what was examined; a check that failed is bad news.
 func printExamined(env *Env, format string, checks []model.Check) error {
-	type row struct {
-		Check  string `json:"check"`
-		State  string `json:"state"`
-		Detail string `json:"detail"`
-		Hint   string `json:"hint,omitempty"`
-	}
-	var rows []row
-	failed := false
-	for _, k := range checks {
-		rows = append(rows, row{k.Name, k.State.String(), k.Detail, k.Hint})
-		failed = failed || k.State == model.Failed
-	}
-	return endIf(show(env, format, "doctor", rows, rows), failed, errBadNews)
+	failed := slices.ContainsFunc(checks, func(k model.Check) bool { return k.State == model.Failed })
+	return endIf(show(env, format, "doctor", checks, checks), failed, errBadNews)
 }

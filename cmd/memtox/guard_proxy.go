@@ -66,17 +66,7 @@ func newGuardProxy(env *Env, c *cobra.Command) action {
 		defer func() { err = errors.Join(err, done()) }()
 		p := serve.NewProxy(serve.ProxyOptions{Memory: m, Upstream: base.String(), Agent: known, Limits: o.limits,
 			Client: &http.Client{Timeout: upstreamTime}})
-		l, err := o.listen(ctx)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(env.Stdout, "http://%s/v1\n", l.Addr()); err != nil {
-			return fmt.Errorf("printing the address: %w", err)
-		}
-		if err := serve.ServeHTTP(ctx, l, p.Handler(), o.limits, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
+		return o.answer(ctx, p.Handler(), "/v1")
 	}
 }
 

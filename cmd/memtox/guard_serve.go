@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -209,6 +210,12 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) 
 		}
 		return nil
 	}
+	h := serve.Handler(s, serve.HandlerOptions{Limits: o.limits, Token: o.env.Getenv(guardToken), Metrics: metrics})
+	return o.answer(ctx, h, "")
+}
+
+// answer answers over HTTP, once it has printed where.
+func (o *guardServe) answer(ctx context.Context, h http.Handler, path string) error {
 	l, err := o.listen(ctx)
 	if err != nil {
 		return err
@@ -217,10 +224,9 @@ func (o *guardServe) serveGates(ctx context.Context, policy string) (err error) 
 	if o.tlsCert != "" {
 		scheme = "https"
 	}
-	if _, err := fmt.Fprintf(o.env.Stdout, "%s://%s\n", scheme, l.Addr()); err != nil {
+	if _, err := fmt.Fprintf(o.env.Stdout, "%s://%s%s\n", scheme, l.Addr(), path); err != nil {
 		return fmt.Errorf("printing the address: %w", err)
 	}
-	h := serve.Handler(s, serve.HandlerOptions{Limits: o.limits, Token: o.env.Getenv(guardToken), Metrics: metrics})
 	if err := serve.ServeHTTP(ctx, l, h, o.limits, serveGrace); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}

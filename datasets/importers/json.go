@@ -69,26 +69,23 @@ func (v *value) json(b *strings.Builder) {
 		writeString(b, v.text)
 	case binary:
 		writeString(b, base64.StdEncoding.EncodeToString([]byte(v.text)))
-	case list:
-		b.WriteByte('[')
+	default:
+		ends := "[]"
+		if v.kind == object {
+			ends = "{}"
+		}
+		b.WriteByte(ends[0])
 		for i := range v.items {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			v.items[i].json(b)
-		}
-		b.WriteByte(']')
-	case object:
-		b.WriteByte('{')
-		for i := range v.items {
-			if i > 0 {
-				b.WriteByte(',')
+			if v.kind == object {
+				writeString(b, v.names[i])
+				b.WriteByte(':')
 			}
-			writeString(b, v.names[i])
-			b.WriteByte(':')
 			v.items[i].json(b)
 		}
-		b.WriteByte('}')
+		b.WriteByte(ends[1])
 	}
 }
 
@@ -142,28 +139,20 @@ func (p *parser) next() (v value, ok bool, err error) {
 	return v, err == nil, err
 }
 
+var kindOf = map[jsontext.Kind]kind{'t': boolean, 'f': boolean, '0': number, '"': str, '[': list, '{': object}
+
 func (p *parser) value() (v value, err error) {
 	t, err := p.d.ReadToken()
 	if err != nil {
 		return v, err
 	}
 	v.pos = int(p.d.InputOffset()) // on the line on which it begins: no token has two
-	switch t.Kind() {
-	case 'n':
+	switch v.kind = kindOf[t.Kind()]; v.kind {
+	case null:
 		return v, nil
-	case 't', 'f':
-		v.kind, v.text = boolean, t.String()
+	case boolean, number, str:
+		v.text = t.String()
 		return v, nil
-	case '0':
-		v.kind, v.text = number, t.String()
-		return v, nil
-	case '"':
-		v.kind, v.text = str, t.String()
-		return v, nil
-	case '{':
-		v.kind = object
-	default:
-		v.kind = list
 	}
 	if p.d.StackDepth() > maxDepth {
 		return v, p.fail(fmt.Sprintf("nested deeper than %d levels", maxDepth), "flatten it first")

@@ -75,8 +75,8 @@ const (
 // Client sends requests under one set of limits, whatever model or host they go
 // to. It is safe for concurrent use, and meant to be the only one of a run.
 type Client struct {
-	opts    Options
-	limiter *limiter
+	opts Options
+	*limiter
 	perMin  *bucket // requests
 	tokens  *bucket
 	purse   purse
@@ -130,14 +130,6 @@ func (c *Client) Close() {
 		t.CloseIdleConnections()
 	}
 }
-
-// Begin waits until another trial may begin, at the pace of the server, and End is its
-// end. Begin reports false where stop is closed, or ctx over, before.
-func (c *Client) Begin(ctx context.Context, stop <-chan struct{}) bool {
-	return c.limiter.begin(ctx, stop)
-}
-
-func (c *Client) End() { c.limiter.end() }
 
 // Pace is what the server was found to bear until now.
 func (c *Client) Pace() Pace {

@@ -20,10 +20,10 @@ type limiter struct {
 	room     chan struct{} // closed when another trial may find room; nil if nobody waits
 }
 
-// begin waits until fewer than twice as many trials are under way as there may be
+// Begin waits until fewer than twice as many trials are under way as there may be
 // requests: enough to keep every place in flight filled, and not so many that each takes
 // ever longer. It reports false where stop is closed, or ctx over, before.
-func (l *limiter) begin(ctx context.Context, stop <-chan struct{}) bool {
+func (l *limiter) Begin(ctx context.Context, stop <-chan struct{}) bool {
 	for {
 		l.mu.Lock()
 		if l.trials < 2*l.places() {
@@ -46,7 +46,8 @@ func (l *limiter) begin(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-func (l *limiter) end() {
+// End is the end of a trial that began.
+func (l *limiter) End() {
 	l.mu.Lock()
 	l.trials--
 	l.wake()

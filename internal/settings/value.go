@@ -203,15 +203,14 @@ func (v Value) setJSON(data []byte) error {
 // read takes a value of a file.
 func (v Value) read(n Node) error {
 	err := v.readNode(n)
-	var p *Problem
-	if err != nil {
-		p = Placed(n.Place(), err).(*Problem)
-		if !strings.HasPrefix(p.What, v.key.Name) && v.key.Records == nil {
-			p = &Problem{Where: p.Where, What: v.key.Name + ": " + p.What, Hint: p.Hint, Err: p.Err}
-		}
-		return p
+	if err == nil {
+		return nil
 	}
-	return nil
+	p := Placed(n.Place(), err).(*Problem)
+	if !strings.HasPrefix(p.What, v.key.Name) && v.key.Records == nil {
+		p = &Problem{Where: p.Where, What: v.key.Name + ": " + p.What, Hint: p.Hint, Err: p.Err}
+	}
+	return p
 }
 
 func (v Value) readNode(n Node) error {
