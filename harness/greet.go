@@ -136,16 +136,3 @@ func absent(where, who string, program bool, err error) error {
 	}
 	return &settings.Problem{Where: where, What: who + " does not answer", Err: err, Hint: hint}
 }
-
-// ofSecond makes the hints of a problem speak of the settings of a second model.
-func ofSecond(prefix string, err error) error {
-	p, ok := errors.AsType[*settings.Problem](err)
-	if !ok {
-		return err
-	}
-	placed := *p
-	placed.Where = ""
-	placed.Hint = strings.NewReplacer("--base-url", "--set "+prefix+"_base_url=URL", "--set key_file", "--set "+prefix+"_key_file").
-		Replace(p.Hint)
-	return &placed
-}

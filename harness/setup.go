@@ -20,7 +20,6 @@ import (
 	"github.com/memtox/memtox/defenses"
 	"github.com/memtox/memtox/defenses/builtin"
 	"github.com/memtox/memtox/harness/score"
-	"github.com/memtox/memtox/internal/inert"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results"
 )
@@ -438,42 +437,6 @@ func (x *Experiment) build(ctx context.Context, cat Catalog, set *datasets.Set) 
 		built = append(built, b)
 	}
 	return built, x.greet(ctx, built)
-}
-
-// judgeModel makes the model of a judge, which answers beside the agent's. Its
-// exchanges have a cassette of their own.
-func judgeModel(ctx context.Context, c Config, cat Catalog, name string) (model.Model, error) {
-	m, err := secondModel(ctx, c, cat, name, c.DefenseBaseURL, c.KeyFile, ".judge-")
-	if err == nil {
-		err = Ask(ctx, m)
-	}
-	return m, ofSecond("defense", err)
-}
-
-// secondModel makes a model beside the agent's: at a base URL of its own, or at the
-// agent's where it is of the same kind, with a cassette of its own. The agent's key is meant
-// for no other server.
-func secondModel(ctx context.Context, c Config, cat Catalog, name, baseURL, keyFile, suffix string) (model.Model, error) {
-	kind, _, _ := strings.Cut(name, ":")
-	main, _, _ := strings.Cut(c.Model, ":")
-	elsewhere := baseURL != "" || kind != main
-	if elsewhere {
-		c.BaseURL = baseURL
-	}
-	if elsewhere || keyFile != "" {
-		c.KeyFile = keyFile
-	}
-	if kind == "reference" {
-		c.BaseURL, c.Record, c.Replay = "", "", ""
-	}
-	file := func(tape string) string {
-		if tape == "" {
-			return ""
-		}
-		return tape + suffix + inert.FileName(name)
-	}
-	c.Model, c.Record, c.Replay = name, file(c.Record), file(c.Replay)
-	return cat.Models(ctx, c)
 }
 
 // knowledge is what defenses may fit baselines on: the ordinary background

@@ -3,18 +3,25 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/memtox/memtox/agents/memory"
+	"github.com/memtox/memtox/defenses/anomaly"
+	"github.com/memtox/memtox/defenses/guard/seal"
 	"github.com/memtox/memtox/defenses/provenance"
 	"github.com/memtox/memtox/internal/settings"
 	"github.com/memtox/memtox/results/compare"
 	"github.com/memtox/memtox/results/reproduce"
+	"github.com/memtox/memtox/results/stats"
 )
 
 func newReproduce(env *Env, c *cobra.Command) action {
@@ -153,4 +160,125 @@ func bagCosine(a, b string) float64 {
 		return 0
 	}
 	return dot / math.Sqrt(xx*yy)
+}
+
+// memgarAnomaly asks memgar's detector, as its code behaves, about vectors from
+// the very distribution that its baseline is from: every alarm is a false one.
+// How many there are hangs on the baseline, so there are several, and the vectors
+// of one count as a cluster.
+func memgarAnomaly(ctx context.Context) (map[string]reproduce.Measurement, error) {
+	const (
+		baselines = 20
+		observed  = 200 // as many as it remembers
+		asked     = 100 // of each baseline
+		noise     = 0.1 // standard deviation of every component around the centre
+		cluster   = "ordinary"
+	)
+	out := map[string]reproduce.Measurement{}
+	for _, dimension := range []int{8, 64, 384} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rng := rand.New(rand.NewPCG(uint64(dimension), 7))
+		draw := func() []float64 {
+			v := make([]float64, dimension)
+			for i := range v {
+				v[i] = noise * rng.NormFloat64()
+			}
+			v[0]++ // the centre is the first axis
+			return v
+		}
+		outliers, sparse := make([]stats.Count, baselines), make([]stats.Count, baselines)
+		for b := range baselines {
+			m := anomaly.NewMemgar()
+			for range observed {
+				m.Observe(draw(), cluster)
+			}
+			outliers[b].N, sparse[b].N = asked, asked
+			for range asked {
+				v := m.Score(draw(), cluster)
+				if v.Insufficient {
+					return nil, fmt.Errorf("memgar's detector has too small a baseline: %s", v.Explanation)
+				}
+				if v.Outlier {
+					outliers[b].K++
+				}
+				if v.Sparse {
+					sparse[b].K++
+				}
+			}
+		}
+		for what, counts := range map[string][]stats.Count{"outlier": outliers, "density": sparse} {
+			r := stats.ClusteredWilson(counts, stats.DefaultLevel)
+			out[fmt.Sprintf("%s alarms at dimension %d", what, dimension)] = reproduce.Measurement{Rate: &r}
+		}
+	}
+	return out, nil
+}
+
+// memgarMerkle asks memgar's tree, as its code behaves, for what its
+// documentation says of it.
+func memgarMerkle(ctx context.Context) (map[string]reproduce.Measurement, error) {
+	const million = 1_000_000
+	entries := make([]seal.MemgarEntry, million)
+	for i := range entries {
+		h := sha256.Sum256(fmt.Append(nil, "content-", i))
+		entries[i] = seal.MemgarEntry{ID: fmt.Sprintf("e%d", i), ContentHash: hex.EncodeToString(h[:])}
+	}
+	out := map[string]reproduce.Measurement{}
+	say := func(figure, text string) { out[figure] = reproduce.Measurement{Text: text} }
+	yes := func(figure string, is bool) {
+		text := "no"
+		if is {
+			text = "yes"
+		}
+		say(figure, text)
+	}
+
+	full := seal.NewMemgar(entries)
+	proof, ok := full.Prove("e777777")
+	if !ok {
+		return nil, fmt.Errorf("memgar's tree has no entry %q", "e777777")
+	}
+	say("siblings of a proof in 1000000 entries", strconv.Itoa(len(proof.Siblings)))
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+
+	root := full.Root()
+	rand.New(rand.NewPCG(1, 7)).Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
+	yes("root does not depend on the order of insertion", seal.NewMemgar(entries).Root() == root)
+
+	odd := seal.NewMemgar(entries[:3])
+	orphans := 0
+	for _, e := range entries[:3] {
+		p, _ := odd.Prove(e.ID)
+		if p.Siblings[0].Hash == p.LeafHash && p.Siblings[0].Position == 1 {
+			orphans++
+		}
+	}
+	yes("orphan of an odd level is paired with itself", orphans == 1)
+
+	empty := seal.NewMemgar(nil).Root()
+	if empty == "" {
+		empty = "empty"
+	}
+	say("root of an empty snapshot", empty)
+
+	id := proof.EntryID
+	expect := seal.MemgarExpect{EntryID: &id, Root: &root}
+	genuine, err := proof.Verify(expect)
+	if err != nil {
+		return nil, fmt.Errorf("verifying a proof: %w", err)
+	}
+	proof.ContentHash = entries[0].ContentHash
+	if entries[0].ID == id {
+		proof.ContentHash = entries[1].ContentHash
+	}
+	altered, err := proof.Verify(expect)
+	if err != nil {
+		return nil, fmt.Errorf("verifying the proof of an altered entry: %w", err)
+	}
+	yes("an altered entry fails its proof", genuine && !altered)
+	return out, nil
 }
