@@ -231,7 +231,6 @@ type Progress struct {
 	Resumed   atomic.Int64 // taken from the journal
 	Finished  atomic.Int64 // run now
 	NotScored atomic.Int64 // of Finished: trials that ended in an error
-	Excluded  atomic.Int64 // of Finished: trials that do not apply
 	// Trials that are in their write session now, and behind it.
 	Writing, Retrieving atomic.Int64
 }
@@ -245,19 +244,12 @@ func Hand(sink Sink, batch []results.Finished, progress *Progress) error {
 		return err
 	}
 	for _, f := range batch {
-		progress.finished(f.Trial)
+		progress.Finished.Add(1)
+		if f.Trial.Status == results.Error {
+			progress.NotScored.Add(1)
+		}
 	}
 	return nil
-}
-
-func (p *Progress) finished(row *results.Trial) {
-	p.Finished.Add(1)
-	switch row.Status {
-	case results.Error:
-		p.NotScored.Add(1)
-	case results.Excluded:
-		p.Excluded.Add(1)
-	}
 }
 
 // Runner runs single trials, for whoever hands them out in another way than Run

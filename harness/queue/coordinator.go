@@ -504,9 +504,8 @@ func (c *Coordinator) take(ctx context.Context, q *queue, m jetstream.Msg, sink 
 	return nil
 }
 
-const runHeader = "Memtox-Run"
-
-const workerHeader = "Memtox-Worker"
+// The headers of a message of finished trials: their run, and the worker that sent it.
+const runHeader, workerHeader = "Memtox-Run", "Memtox-Worker"
 
 // mostUnpacked is from how many bytes of transcripts on a message is journalled in
 // parts.

@@ -36,8 +36,6 @@ type Options struct {
 	// RetryBudget bounds the time from the first attempt of a call to the start
 	// of its last: 10 minutes.
 	RetryBudget time.Duration
-	// Retries is the most retries of all calls together; 0 is no bound.
-	Retries int64
 	// Backoff is the mean wait before the first retry where the server names
 	// none: 500 ms. It doubles with each, up to 30 s.
 	Backoff time.Duration
@@ -82,7 +80,6 @@ type Client struct {
 	purse   purse
 	pending pending
 
-	retries atomic.Int64
 	refused atomic.Int64 // weight of the fatal answers in a row
 	redact  atomic.Pointer[Redactor]
 }
@@ -258,16 +255,12 @@ func (x *exchange) send(ctx context.Context) (resp *http.Response, err error) {
 		if err != nil {
 			return nil, err
 		}
-		x.retries.Add(1)
 	}
 }
 
 // again decides on another attempt and how long to wait for it.
 func (x *exchange) again(a *answer) (time.Duration, bool) {
 	if most := cmp.Or(x.call.Most, x.opts.Attempts); !a.kind.Retryable() || x.call.Attempts >= most || a.kind == NoAnswer && x.call.Attempts >= noAnswers {
-		return 0, false
-	}
-	if most := x.opts.Retries; most > 0 && x.retries.Load() >= most {
 		return 0, false
 	}
 	// Full jitter around a doubling mean, so that calls that failed together do

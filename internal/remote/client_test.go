@@ -414,26 +414,6 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// Retries of all calls together are bounded if that is asked for.
-func TestRetriesOfTheRunAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		c := remote.New(remote.Options{Retries: 5, Attempts: 4,
-			Transport: fake(func(*http.Request) (int, map[string]string, string, error) {
-				sent++
-				return 500, nil, `{}`, nil
-			})})
-		for range 10 {
-			if k, _ := remote.KindOf(second(get(t.Context(), c, somewhere))); k != remote.Transient {
-				t.Errorf("kind %s", k)
-			}
-		}
-		if sent != 10+5 {
-			t.Errorf("%d requests were sent, want 10 and 5 retries", sent)
-		}
-	})
-}
-
 func second[A, B any](_ A, b B) B { return b }
 
 // slowServer answers by a function of the path over a real network.
