@@ -35,7 +35,7 @@ func TestAProductThatIsNotThere(t *testing.T) {
 
 func TestAgreementOfTwoAgents(t *testing.T) {
 	c := newConsole(t)
-	c.must("run", "--agent", "hermes,rag", "--defense", "none,provenance", "--model", "reference:naive",
+	c.must("run", "--agent", "hermes,rag,mem0", "--defense", "none,provenance", "--model", "reference:naive",
 		"--limit", "60", "--out", "r")
 	c.must("run", "--dataset", "memtox-smoke", "--agent", "rag", "--defense", "none", "--model", "reference:naive", "--out", "other")
 	for _, k := range []struct {
@@ -44,7 +44,7 @@ func TestAgreementOfTwoAgents(t *testing.T) {
 		says string
 	}{
 		{"r hermes rag --least 0.01", Done, "A is hermes, B is rag"},
-		{"r hermes rag --least 1", BadNews, "below: agreement of"},
+		{"r hermes mem0 --least 1", BadNews, "below: agreement of"},
 		{"r hermes rag --format json", Done, `"differ": [`},
 		{"r hermes rag --beside r --least 0.01", Done, "A is hermes, B is rag"},
 		{"r hermes rag --beside other", Usage, "other cases"},
