@@ -414,8 +414,6 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-func second[A, B any](_ A, b B) B { return b }
-
 // slowServer answers by a function of the path over a real network.
 func slowServer(t *testing.T, h http.HandlerFunc) string {
 	s := httptest.NewServer(h)
