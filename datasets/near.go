@@ -27,14 +27,12 @@ type NearStats struct {
 	Worst  string  // that family
 }
 
-// Shingles is the set of the three-word sequences of a text, as sorted hashes.
-// Words are taken after folding, so that a disguise makes no new text.
-type Shingles []uint64
-
-// ShinglesOf returns the shingles of what a reader sees of a case: what the user
-// says, what the content says, and the later query. Filler is left out.
-func ShinglesOf(c *Case) Shingles {
-	var s Shingles
+// shinglesOf returns the three-word sequences of what a reader sees of a case, as
+// sorted hashes: of what the user says, what the content says, and the later query.
+// Words are taken after folding, so that a disguise makes no new text. Filler is left
+// out.
+func shinglesOf(c *Case) []uint64 {
+	var s []uint64
 	eachText(c, func(field, part, t string) {
 		if field != "text" && field != "expected_memory" && part != "source" && part != "key" {
 			s = append(s, text.Shingles(t, 3)...)
@@ -44,25 +42,15 @@ func ShinglesOf(c *Case) Shingles {
 	return slices.Compact(s)
 }
 
-// Jaccard is the size of the intersection over the size of the union, 0 if both
-// are empty.
-func (s Shingles) Jaccard(t Shingles) float64 {
-	both := text.Shared(s, t)
-	if union := len(s) + len(t) - both; union > 0 {
-		return float64(both) / float64(union)
-	}
-	return 0
-}
-
 // near finds near-duplicates, exactly. It counts, for each case, the shingles that it
 // shares with every case before it, by a list of the cases that hold each shingle.
 // Variants resemble their case on purpose and are left out.
 func (v *validator) near() {
 	cases, near := v.set.Cases, &v.report.Near
-	shingles := make([]Shingles, len(cases))
+	shingles := make([][]uint64, len(cases))
 	parallel(len(cases), func(i int) {
 		if cases[i].VariantOf == "" {
-			shingles[i] = ShinglesOf(&cases[i])
+			shingles[i] = shinglesOf(&cases[i])
 		}
 	})
 	holders := make(map[uint64][]int32)
