@@ -32,6 +32,7 @@ type claim struct {
 	asked []uint64 // words of the request and of what it fills elsewhere, sorted
 	keys  []string // words of the request to look up, as written: names first
 	own   bool     // it has a name that the request does not have
+	seek  text.Sought
 }
 
 // said are the words of a sentence with what each tells: a common word little.
@@ -42,7 +43,7 @@ type said struct {
 
 // claimOf reads what records say of a value that they would fill an argument with.
 func claimOf(c *memory.Call, a *memory.Arg, from []memory.Record) *claim {
-	out := &claim{of: world.Type(a.Type), value: a.Value}
+	out := &claim{of: world.Type(a.Type), value: a.Value, seek: text.Seek(a.Value)}
 	if e, ok := out.of.Element(); ok {
 		out.of = e
 	}
@@ -122,7 +123,7 @@ func lookups(ask string) (out []string) {
 }
 
 // saidIn reports whether a text says the value.
-func (c *claim) saidIn(s string) bool { return text.Says(s, c.value) }
+func (c *claim) saidIn(s string) bool { return c.seek.In(s) }
 
 // nearness is how much of what the claim is about stands in a sentence too, from 0 to 1:
 // of all that it says, or of what it has in common with the request.

@@ -119,7 +119,7 @@ func (g *gate) otherwise(sentence string) bool {
 		if i < 0 || v.Kind == text.ID {
 			continue
 		}
-		c := &claim{of: typesOf[i], value: v.Text}
+		c := &claim{of: typesOf[i], value: v.Text, seek: text.Seek(v.Text)}
 		c.add(sentence)
 		slices.Sort(c.all)
 		if c.all = slices.Compact(c.all); g.facts.weigh(c) == memoryAgainst {

@@ -79,7 +79,12 @@ func lowerASCII(s string) string {
 }
 
 func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for ; len(s) >= 8; s = s[8:] {
+		if s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false
 		}

@@ -78,17 +78,64 @@ func closes(after, needle string) bool {
 
 // Says reports whether a text has a value, as a value of its own: in either case, and a
 // number or a code in other groups too ("DE89 3704 …", "+44 20-7946").
-func Says(s, value string) bool {
-	if value == "" {
+func Says(s, value string) bool { return Seek(value).In(s) }
+
+// Sought is a value that is looked for in many texts, as [Says] does.
+type Sought struct {
+	value, lower string
+	code         string // what stands in groups; empty where there are none
+}
+
+// Seek prepares a value.
+func Seek(value string) Sought { return Sought{value, strings.ToLower(value), grouped(value)} }
+
+// In reports whether a text has the value.
+func (v Sought) In(s string) bool {
+	if v.value == "" {
 		return false
 	}
-	if at, _ := Whole(s, value, 0); at >= 0 {
+	if isASCII(s) {
+		if v.inEitherCase(s) {
+			return true
+		}
+	} else if at, _ := Whole(s, v.value, 0); at >= 0 {
+		return true
+	} else if at, _ := Whole(strings.ToLower(s), v.lower, 0); at >= 0 {
 		return true
 	}
-	if at, _ := Whole(strings.ToLower(s), strings.ToLower(value), 0); at >= 0 {
-		return true
+	if v.code == "" {
+		return false
 	}
-	return saysGrouped(s, value)
+	first, _ := utf8.DecodeRuneInString(v.code)
+	before := ' '
+	for i, r := range s {
+		if unicode.ToLower(r) == first && !InWord(before) && runsOn(s[i:], v.code) {
+			return true
+		}
+		before = r
+	}
+	return false
+}
+
+// inEitherCase is [Whole] of both in lower case, for a text that is ASCII.
+func (v Sought) inEitherCase(s string) bool {
+	firsts := [2]byte{v.lower[0], v.lower[0]}
+	if 'a' <= firsts[1] && firsts[1] <= 'z' {
+		firsts[1] -= 'a' - 'A'
+	}
+	for _, first := range firsts {
+		for i := 0; i+len(v.lower) <= len(s); i++ {
+			at := strings.IndexByte(s[i:len(s)-len(v.lower)+1], first)
+			if at < 0 {
+				break
+			}
+			i += at
+			if end := i + len(v.lower); strings.EqualFold(s[i:end], v.lower) && opens(s[:i], v.lower) && closes(s[end:], v.lower) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // groups are what people put between the groups of a number.
@@ -98,7 +145,8 @@ const groups = " -./()\u00a0\u202f"
 // groups: a shorter one would be found in any list of numbers.
 const minGrouped = 5
 
-func saysGrouped(s, value string) bool {
+// grouped is a value without what stands between its groups, empty where it is no code.
+func grouped(value string) string {
 	digits := 0
 	code := strings.Map(func(r rune) rune {
 		switch {
@@ -113,17 +161,9 @@ func saysGrouped(s, value string) bool {
 		return utf8.RuneError // no code
 	}, value)
 	if digits < 3 || len(code) < minGrouped || strings.ContainsRune(code, utf8.RuneError) {
-		return false
+		return ""
 	}
-	first, _ := utf8.DecodeRuneInString(code)
-	before := ' '
-	for i, r := range s {
-		if unicode.ToLower(r) == first && !InWord(before) && runsOn(s[i:], code) {
-			return true
-		}
-		before = r
-	}
-	return false
+	return code
 }
 
 // runsOn reports whether a text begins with a code, in any groups.
