@@ -63,7 +63,7 @@ benign  asked             external kept world-agrees high   1         5
 		t.Errorf("a question is shown as\n%s", out)
 	}
 	_, id, _ := strings.Cut(c.must("datasets", "export", bakery), `"id":"`)
-	if out := c.must("datasets", "show", bakery, "--case", id[:strings.IndexByte(id, '"')]); !strings.Contains(out, "told, which is neither: it only says who says so") {
+	if out := c.must("datasets", "show", bakery, "--case", id[:strings.IndexByte(id, '"')]); !strings.Contains(out, "told, which is neither: it only reports that somebody says so") {
 		t.Errorf("the case of a question is shown as\n%s", out)
 	}
 	if out := c.must("datasets", "show", "memtox-smoke"); strings.Contains(out, "situation") {
