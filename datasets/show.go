@@ -181,14 +181,13 @@ func (s *State) show(c *Case, b *strings.Builder) {
 		b.WriteString("questions due: none\n")
 		return
 	}
-	b.WriteString("questions due: one; the user answers ")
 	var truth []string
 	for _, sl := range s.Slots {
-		if sl.Wrong != "" {
+		if sl.Wrong != "" || strings.Contains(c.Memory, sl.Right) {
 			truth = append(truth, visible(sl.Right))
 		}
 	}
-	b.WriteString(strings.Join(truth, ", ") + "\n")
+	fmt.Fprintf(b, "questions due: one; the user answers %s\n", strings.Join(truth, ", "))
 }
 
 // offersWrong tells whether any text of the case holds a value that is wrong.
