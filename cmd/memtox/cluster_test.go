@@ -143,25 +143,33 @@ func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
 			c := newConsole(t)
 			want := spreadCases(c, 10)
 			cl := newCluster(t)
-			nc, err := nats.Connect(cl.servers[2].ClientURL(), nats.MaxReconnects(-1))
-			if err != nil {
-				t.Fatal(err)
+			var js jetstream.JetStream
+			for _, s := range cl.servers { // each has to know who leads before somebody asks it
+				nc, err := nats.Connect(s.ClientURL(), nats.MaxReconnects(-1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				if js, err = jetstream.New(nc); err != nil {
+					t.Fatal(err)
+				}
+				within(t, 3*time.Minute, "the cluster has no leader", func() bool {
+					_, err := js.AccountInfo(context.Background())
+					return err == nil
+				})
 			}
-			defer nc.Close()
-			js, err := jetstream.New(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			within(t, 3*time.Minute, "the cluster has no leader", func() bool {
-				_, err := js.AccountInfo(context.Background())
-				return err == nil
-			})
 			run := c.spawn(append(spreadRun, "--queue", cl.servers[0].ClientURL(), "--out", "spread")...)
 			workers := []*process{
 				c.spawn("worker", "--queue", cl.servers[1].ClientURL(), "--concurrency", "1"),
 				c.spawn("worker", "--queue", cl.servers[2].ClientURL(), "--concurrency", "1"),
 			}
 			var rows *jetstream.StreamInfo
+			came := false
+			defer func() {
+				if !came {
+					t.Logf("what was said:\n%s\n%s\n%s", run.text(), workers[0].text(), workers[1].text())
+				}
+			}()
 			within(t, 3*time.Minute, "no row came", func() bool {
 				s, err := js.Stream(context.Background(), "memtox-default-rows")
 				if err != nil {
@@ -170,6 +178,7 @@ func TestARunOutlivesAServerThatIsCutOff(t *testing.T) {
 				rows, err = s.Info(context.Background())
 				return err == nil && rows.State.LastSeq > 2
 			})
+			came = true
 			if rows.Config.Replicas != 3 {
 				t.Errorf("the rows are on %d servers", rows.Config.Replicas)
 			}
