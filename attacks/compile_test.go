@@ -141,7 +141,10 @@ func TestAFamilyIsADataSet(t *testing.T) {
 	}
 	broken := write("broken.yaml", bytes.Replace(small, []byte("family: village-bakery\n"), []byte("family: broken\nlabel: attak\n"), 1))
 	words := write("words.yaml", []byte("family: words\nabout: x\nrules: {ask: x}\n"))
+	write("twice/tune/village-bakery.yaml", small)
+	write("twice/report/village-bakery.yaml", small)
 	for path, want := range map[string]string{
+		filepath.Join(dir, "twice"):   "already; rename one of the two files",
 		broken:                        "attak",
 		words:                         words + ":1:1: the family has neither solve: nor asks:",
 		filepath.Join(dir, "no-such"): "no built-in set and no file is named",

@@ -42,8 +42,7 @@ func Open(ctx context.Context, nameOrFile string) (*datasets.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Base(nameOrFile)
-	set, err := datasets.NewSet(strings.TrimSuffix(name, filepath.Ext(name)), cases)
+	set, err := datasets.NewSet(name(nameOrFile), cases)
 	if err == nil {
 		set.Builtin = true
 	}
@@ -74,6 +73,7 @@ func Load(path string) ([]*Family, error) {
 	}
 	var out []*Family
 	var errs []error
+	stands := map[string]string{} // in which file a family is
 	for _, file := range files {
 		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() || st.Size() > maxFamilyFile ||
 			filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml" {
@@ -91,6 +91,11 @@ func Load(path string) ([]*Family, error) {
 				Remedy: "say by which calls its task is done; 'memtox datasets new' writes a family to begin with"}
 		}
 		f, err := Parse(file, splitOf(file), data)
+		if other := stands[name(file)]; err == nil && other != "" {
+			err = &datasets.Error{File: file, Line: 1, Column: 1, What: "the family is in " + datasets.Quote(other) + " already",
+				Remedy: "rename one of the two files"}
+		}
+		stands[name(file)] = file
 		errs = append(errs, err)
 		out = append(out, f)
 	}
@@ -108,4 +113,9 @@ func splitOf(file string) datasets.Split {
 		return ""
 	}
 	return split
+}
+
+// name is a file's name without what it ends in: that of its family.
+func name(file string) string {
+	return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 }

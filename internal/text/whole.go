@@ -123,7 +123,10 @@ func (v Sought) inEitherCase(s string) bool {
 	if 'a' <= firsts[1] && firsts[1] <= 'z' {
 		firsts[1] -= 'a' - 'A'
 	}
-	for _, first := range firsts {
+	for k, first := range firsts {
+		if k > 0 && first == firsts[0] {
+			break // it has no case
+		}
 		for i := 0; i+len(v.lower) <= len(s); i++ {
 			at := strings.IndexByte(s[i:len(s)-len(v.lower)+1], first)
 			if at < 0 {

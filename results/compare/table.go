@@ -248,11 +248,14 @@ func (t *Table) Add(x *results.Trial, ds []results.Decision) {
 
 // via is the index of a channel. There are few.
 func (t *Table) via(name string) uint8 {
+	if len(t.vias) >= math.MaxUint8 && !slices.Contains(t.vias, name) {
+		name = furtherVias
+	}
 	i := slices.Index(t.vias, name)
-	if i < 0 && len(t.vias) < math.MaxUint8 {
+	if i < 0 {
 		i, t.vias = len(t.vias), append(t.vias, name)
 	}
-	return uint8(max(0, i))
+	return uint8(i)
 }
 
 // pair counts the rates that hold a trial against the same case undefended, or against
@@ -360,6 +363,9 @@ var slicings = map[string]func(*Case) string{
 
 // byVia is the column of the channel by which the content of a case came to an agent.
 const byVia = "via"
+
+// furtherVias are channels beyond those that a table tells apart: no run has so many.
+const furtherVias = "further channels"
 
 // SliceNames returns the columns that cases can be told apart by.
 func SliceNames() []string {
