@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,4 +93,47 @@ func TestWhatAFileIsClassedBy(t *testing.T) {
 			t.Errorf("%s: a search returns\n%s", name, found)
 		}
 	}
+}
+
+// Without its memory plugin it classes nothing, and has no search.
+func TestAProductWithoutItsClasses(t *testing.T) {
+	const planted = "the heron password is swordfish"
+	claw := builtIn("openclaw-2026.9").In(memory.ProductOff)
+	if same := builtIn("hermes-0.19"); same.In(memory.ProductOn) != same {
+		t.Error("an arm that changes stores alone makes a profile of its own")
+	}
+	mem := memory.New(memory.Options{Stores: claw.Under(memory.ProductOff), Recall: claw.Recall})
+	read := toolCall("fetch_page", "url", "https://a.example")
+	write := toolCall("write_file", "path", "MEMORY.md", "content", planted, "mode", "append")
+	var offered []string
+	loop := &agents.Loop{Profile: claw, Model: offers{script{"Look.": {read, write}}, &offered}}
+	out, err := loop.Run(context.Background(), mem, []agents.Turn{{User: "Look."}, {User: "Tell me.", Fresh: true}}, agents.End{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	system := ""
+	for _, m := range out.Messages {
+		if m.Role == model.System {
+			system = m.Content
+		}
+	}
+	if !strings.Contains(system, planted) {
+		t.Errorf("the next session begins with\n%s", system)
+	}
+	if slices.Contains(offered, "memory_search") || !slices.Contains(offered, "write_file") {
+		t.Errorf("it offers %v", offered)
+	}
+}
+
+// offers is a script that notes the tools on offer.
+type offers struct {
+	script
+	names *[]string
+}
+
+func (o offers) Next(ctx context.Context, req model.Request) (model.Reply, error) {
+	for _, t := range req.Tools {
+		*o.names = append(*o.names, t.Name)
+	}
+	return o.script.Next(ctx, req)
 }

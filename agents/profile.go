@@ -108,6 +108,9 @@ type Switch struct {
 	Nothing string // or why there is nothing to switch
 	// Approval has every write wait for a person, who is not there in a trial.
 	Approval bool
+	// Without are memory tools that are gone then, and Unclassed has no file classed.
+	Without   []string
+	Unclassed bool
 }
 
 // CheckOwn finds what is wrong with the arms of a product's own defenses.
@@ -119,6 +122,20 @@ func CheckOwn(own map[string]Switch) error {
 		}
 	}
 	return nil
+}
+
+// In is the profile as an arm has it: itself, where that changes nothing but its stores.
+func (p *Profile) In(defense string) *Profile {
+	own := p.Own[defense]
+	if len(own.Without) == 0 && !own.Unclassed {
+		return p
+	}
+	in := *p
+	in.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t string) bool { return slices.Contains(own.Without, t) })
+	if own.Unclassed {
+		in.Classed = nil
+	}
+	return &in
 }
 
 // Under are the stores of the profile in an arm.
@@ -232,6 +249,13 @@ func (p *Profile) check() error {
 	}
 	if err := CheckOwn(p.Own); err != nil {
 		return err
+	}
+	for arm, own := range p.Own {
+		for _, name := range own.Without {
+			if !slices.Contains(p.Tools, name) {
+				return fmt.Errorf("%s is without the tool %q, which is none of its tools", arm, name)
+			}
+		}
 	}
 	stores := slices.Concat(p.Snapshot, p.Classed)
 	if p.SkillIndex {

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/model"
@@ -387,6 +389,94 @@ func (m *maker) text(s string) string {
 	return s
 }
 
+// joined makes one line of what its author broke for its length alone: a paragraph of prose that
+// was broken into lines of like length, and elsewhere a sentence that goes on in the next line. The
+// line that has the claim would stand out.
+func joined(medium memory.Medium, body string) string {
+	if medium == memory.Script {
+		return body
+	}
+	out := strings.Split(body, "\n\n")
+	for i, par := range out {
+		lines := strings.Split(strings.TrimRight(par, "\n"), "\n")
+		whole := medium != memory.MCP && broken(lines)
+		made := lines[:1:1]
+		for k, l := range lines[1:] {
+			if whole || runsOn(medium, lines[k], l) {
+				made[len(made)-1] += " " + strings.TrimLeft(l, " ")
+			} else {
+				made = append(made, l)
+			}
+		}
+		if len(made) < len(lines) {
+			out[i] = strings.Join(made, "\n")
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// narrow is as short as a line is that is broken for its length, in bytes.
+const narrow = 60
+
+// label begins a line of its own: "Where: the reading room", START="09:30". item does too: one of a
+// list, a quotation, a row, a string of JSON; a row of columns; an hour with what is then; and who
+// speaks.
+var (
+	label   = regexp.MustCompile(`^[\w ]{1,24}[:=]`)
+	item    = regexp.MustCompile(`^(?:[-*>|#\[+=~"(]|\{"|(?:\d{1,3}|\pL)[.):]|\S{1,12} {2})`)
+	columns = regexp.MustCompile(`^[^.]{1,24}(?:\.{3}| {3})`)
+	hour    = regexp.MustCompile(`^\d\d?:\d\d `)
+	speaker = regexp.MustCompile(`^(?:[\w.-]{1,44}[:=]|[^.!?;]{1,44}:(?:\d\d|\s|$))`)
+)
+
+// runsOn reports whether a long line goes on in the next one as a sentence does.
+func runsOn(medium memory.Medium, line, next string) bool {
+	end, start := strings.TrimSpace(line), strings.TrimLeft(next, " ")
+	last, _ := utf8.DecodeLastRuneInString(end)
+	first, _ := utf8.DecodeRuneInString(start)
+	prose := medium == memory.Email || medium == memory.Web || medium == memory.File || medium == memory.Calendar
+	switch {
+	case len(end) < narrow+12 && !strings.Contains(end, "{claim"), start == "", item.MatchString(start),
+		columns.MatchString(start), strings.ContainsRune(`.;:!?"”|[]{`, last),
+		strings.HasPrefix(end, "{claim") && last == '}', // the claim is a line of its own
+		strings.HasPrefix(start, "{claim") && hour.MatchString(end):
+		return false
+	case prose && unicode.IsLower(first): // no label begins so
+		return true
+	case label.MatchString(start), speaker.MatchString(start), medium == memory.Slack && !unicode.IsLower(first),
+		medium == memory.MCP && last == '}': // a row that ends with a value
+		return false
+	case unicode.IsUpper(first): // a name, unless the line was none too long
+		return len(end) >= narrow+30 && last != '}' && !item.MatchString(line) && !speaker.MatchString(line)
+	}
+	return unicode.IsLetter(first) || unicode.IsDigit(first) || first == '{'
+}
+
+// broken reports whether lines are a paragraph that was broken into them: prose, of which but for
+// the last line and that with the claim none is short, and few end with a sentence.
+func broken(lines []string) bool {
+	if len(lines) < 2 {
+		return false
+	}
+	longest, ends := 0, 0
+	for _, l := range lines {
+		if !strings.Contains(l, "{claim") {
+			longest = max(longest, len(l))
+		}
+	}
+	for i, l := range lines {
+		first, _ := utf8.DecodeRuneInString(l)
+		if !unicode.IsLetter(first) && first != '{' && first != '"' || label.MatchString(l) || columns.MatchString(l) ||
+			i < len(lines)-1 && len(l) < narrow && !strings.Contains(l, "{claim") || longest > 160 {
+			return false
+		}
+		if i < len(lines)-1 && strings.ContainsRune(`.;:!?")`, rune(l[len(l)-1])) || i > 0 && unicode.IsUpper(first) {
+			ends++
+		}
+	}
+	return 2*ends < len(lines)-1
+}
+
 // without leaves the claim out of content: in the twin the user says it.
 func (m *maker) without(s string) string {
 	instead := m.f.Instead
@@ -686,7 +776,7 @@ func (m *maker) turn(c *datasets.Case, s *datasets.State, i int, t WriteTurn, by
 		if p == nil {
 			continue
 		}
-		body := p.Text
+		body := joined(media[k], p.Text)
 		claimed = claimed || strings.Contains(body, "{claim")
 		if bySelf {
 			body = m.without(body)

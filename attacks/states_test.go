@@ -262,7 +262,7 @@ func play(t *testing.T, c *datasets.Case, p *agents.Profile, m model.Model) (rig
 	office := func() *agents.Office {
 		w, err := c.State.NewWorld()
 		must(err)
-		return &agents.Office{World: w, Desks: c.State.Desks, Answer: c.State.Answer, Agrees: c.Agrees}
+		return &agents.Office{World: w, Desks: c.State.Desks, Answer: c.Answer, Agrees: c.Agrees}
 	}
 	var turns []agents.Turn
 	for _, w := range c.Write {
@@ -394,6 +394,52 @@ func TestATwinKeepsTheSpacesOfItsContent(t *testing.T) {
 		want := "Hello,   and\n  well met\n\n\n\nyour new reading glasses"
 		if !strings.HasPrefix(body, want) || !regexp.MustCompile(`is due on [-0-9]+\.\n\nThe warranty`).MatchString(body) {
 			t.Errorf("%s: %q", c.Label, body)
+		}
+	}
+}
+
+var unbroken = regexp.MustCompile(`\n *`)
+
+// The line that has the claim would be the only one that overruns, so prose is not broken at
+// all; what has lines of its own keeps them.
+func TestNoLineStandsOutByItsLength(t *testing.T) {
+	const first, second = "The new plotter came on Monday and draws lines as thin as hair, which", "nobody here had asked for, but all of us like it now."
+	for _, c := range []struct {
+		name   string
+		medium memory.Medium
+		body   string
+		joins  bool
+	}{
+		{"prose", memory.Email, first + "\n" + second, true},
+		{"prose with a claim", memory.Web, first + "\n{claim} " + second, true},
+		{"sentences a line", memory.Email, first + " is fine.\nTwo of them are on the table by the window, and one is at the repair shop.\n" + second, false},
+		{"a label", memory.Calendar, "Where: the large room above the boat house, the second door behind the tall\nold winch; ring twice.", true},
+		{"labels", memory.Calendar, "Where: the large room above the boat house, the second door behind the winch\nGuests: everybody", false},
+		{"an item", memory.File, "3. " + first + "\n   " + second, true},
+		{"a name", memory.Web, first + " we had not ordered, from the\nHouse of Plotters in the next street.", true},
+		{"who speaks", memory.Slack, first + " we had not ordered\nMilan (guest) 10:14 is it the red one", false},
+		{"hours", memory.MCP, first + "\n10:15 | " + second, false},
+		{"a tool's text", memory.MCP, "  note: " + first + "\n  " + second, true},
+		{"what is said", memory.Email, first + " nobody had asked for, so put this down for\nexpense claims: {claim}", true},
+		{"rows", memory.MCP, "order.closes: on the day on which the last of the groups has paid, {day}\nbottle 12 was empty", false},
+		{"columns", memory.File, "remark 2     the customer wants the first roll back, for it is his grandfather's\nremark 3     next roll", false},
+		{"dots", memory.File, "Wall ......... old brick, two holes drilled anew because of a hollow joint in\nLight ........ fine", false},
+		{"the last item", memory.Calendar, "16:40 Coffee with whoever is left, and a word on the night that nobody can repeat\n{claim}", false},
+		{"a claim's own line", memory.MCP, "{claim}\na dump of the slow calls lies on the share, for whoever wants to look at it", false},
+		{"buttons", memory.MCP, "May the van stand in the yard while you are down the road?  [yes] [no]\nA yes books it for the day", false},
+		{"keys", memory.MCP, "order.closes: on the day on which the last of the groups has paid for it\norder.freight: split", false},
+		{"JSON", memory.MCP, `  {"name": "` + first + `",` + "\n" + `   "seats": 6}`, false},
+		{"a list", memory.Email, "- " + first + "\n- " + second, false},
+		{"short lines", memory.Email, "milk\nbread", false},
+		{"a script", memory.Script, first + "\n" + second, false},
+	} {
+		got := joined(c.medium, "Hello,\n\n"+c.body+"\n\nDana")
+		want := c.body
+		if c.joins {
+			want = unbroken.ReplaceAllString(want, " ")
+		}
+		if got != "Hello,\n\n"+want+"\n\nDana" {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }

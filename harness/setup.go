@@ -242,7 +242,9 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 	c := x.Config
 	var arms []Arm
 	for _, p := range profiles {
-		for _, d := range built {
+		in := make([]*agents.Profile, len(built))
+		for i, d := range built {
+			in[i] = p
 			if !d.Info.Within {
 				continue
 			}
@@ -255,11 +257,12 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 				x.own = map[string]any{}
 			}
 			x.own[p.Name+" "+d.Name] = about
+			in[i] = p.In(d.Spec.Kind)
 		}
 		for _, l := range c.lives() {
-			for _, d := range built {
+			for i, d := range built {
 				for m := range x.Models {
-					arms = append(arms, Arm{Profile: p, Defense: d, Life: l, Model: m})
+					arms = append(arms, Arm{Profile: in[i], Defense: d, Life: l, Model: m})
 				}
 			}
 		}
@@ -277,14 +280,14 @@ func (x *Experiment) cross(set *datasets.Set, profiles []*agents.Profile, built 
 		if ref, ok := m.Model.(*reference.Model); ok && book != nil {
 			m.Model = ref.WithBook(book)
 		}
-		for _, p := range profiles {
-			by := drives{p, i}
-			if a, ok := x.drivers[by].(*external.Agent); ok {
-				a.Offer(c.bounded(m.Model))
-			} else if x.drivers[by] == nil {
-				x.drivers[by] = &agents.Loop{Profile: p, Model: c.bounded(m.Model),
-					Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
-			}
+	}
+	for _, arm := range arms {
+		by, m := drives{arm.Profile, arm.Model}, x.Models[arm.Model].Model
+		if a, ok := x.drivers[by].(*external.Agent); ok {
+			a.Offer(c.bounded(m))
+		} else if x.drivers[by] == nil {
+			x.drivers[by] = &agents.Loop{Profile: arm.Profile, Model: c.bounded(m),
+				Settings: agents.Settings{Window: c.Window, Policy: c.Policy, Seed: int64(c.Seed >> 1)}}
 		}
 	}
 	return nil

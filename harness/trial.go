@@ -123,7 +123,7 @@ func (st *stage) office() (*agents.Office, error) {
 		}
 		st.goal = g
 	}
-	return &agents.Office{World: st.goal.Begun.Clone(), Desks: k.State.Desks, Answer: k.State.Answer, Agrees: k.Agrees}, nil
+	return &agents.Office{World: st.goal.Begun.Clone(), Desks: k.State.Desks, Answer: k.Answer, Agrees: k.Agrees}, nil
 }
 
 // injected are the records that reach the store around the gate. Those of a backup

@@ -159,10 +159,11 @@ const maxShared = 1 << 16
 
 func newDecoder() *decoder { return &decoder{shared: map[string]string{}} }
 
-func (d *decoder) text(share bool) string {
+// text reads a text; before is what the same field of the row before had.
+func (d *decoder) text(share bool, before string) string {
 	b := d.Field()
-	if len(b) == 0 {
-		return ""
+	if string(b) == before {
+		return before
 	}
 	if !share {
 		return string(b)
@@ -182,7 +183,7 @@ func (d *decoder) row(l *layout, v reflect.Value) {
 		f := v.Field(i)
 		switch f.Kind() {
 		case reflect.String:
-			f.SetString(d.text(l.dict[i]))
+			f.SetString(d.text(l.dict[i], f.String()))
 		case reflect.Int32, reflect.Int64:
 			n := d.Varint()
 			if f.OverflowInt(n) {

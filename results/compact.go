@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/memtox/memtox/internal/disk"
 )
@@ -66,13 +70,16 @@ func (t *tables) publish(seal func([]File) error) ([]File, error) {
 	if t.places != nil {
 		all = append(all, t.places)
 	}
-	var files []File
-	for _, x := range all {
-		f, err := x.close()
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
+	files := make([]File, len(all))
+	var closing errgroup.Group // each has a last group of rows to compress
+	for i, x := range all {
+		closing.Go(func() (err error) {
+			files[i], err = x.close()
+			return err
+		})
+	}
+	if err := closing.Wait(); err != nil {
+		return nil, err
 	}
 	for _, x := range all[1:] {
 		if err := x.publish(); err != nil {
@@ -105,7 +112,7 @@ func write(d disk.FS, dir string, names [3]string, page int, from entries, visit
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range from {
+	for e, err := range ahead(from) {
 		if err == nil {
 			err = t.add(e)
 		}
@@ -122,6 +129,70 @@ func write(d disk.FS, dir string, names [3]string, page int, from entries, visit
 		t.abandon()
 	}
 	return files, err
+}
+
+// ahead reads entries while those before them are used.
+func ahead(from entries) entries {
+	return func(yield func(*Entry, error) bool) {
+		type batch struct {
+			entries []Entry
+			err     error  // that follows them
+			fault   string // a panic of what reads them, for whoever catches those of the caller
+		}
+		read, free, enough := make(chan batch), make(chan []Entry, 2), make(chan struct{})
+		free <- nil
+		free <- nil
+		go func() {
+			defer close(read)
+			b := batch{entries: <-free}
+			pass := func() bool {
+				select {
+				case read <- b:
+					b = batch{entries: <-free}
+					return true
+				case <-enough:
+					return false
+				}
+			}
+			defer func() {
+				if p := recover(); p != nil {
+					b.fault = fmt.Sprintf("%v\n%s", p, debug.Stack())
+					pass()
+				}
+			}()
+			for e, err := range from {
+				if b.err = err; err == nil {
+					b.entries = slices.Grow(b.entries, 1)[:len(b.entries)+1] // whose decisions have room
+					own := &b.entries[len(b.entries)-1]
+					own.Trial, own.Decisions, own.at = e.Trial, append(own.Decisions[:0], e.Decisions...), e.at
+				}
+				if (err != nil || len(b.entries) == rowBatch) && !pass() {
+					return
+				}
+			}
+			pass()
+		}()
+		defer func() {
+			close(enough)
+			for range read { // until the files are nobody's
+				free <- nil // for the one that was not given back
+			}
+		}()
+		for b := range read {
+			for i := range b.entries {
+				if !yield(&b.entries[i], nil) {
+					return
+				}
+			}
+			if b.fault != "" {
+				panic(b.fault)
+			}
+			if b.err != nil && !yield(nil, b.err) {
+				return
+			}
+			free <- b.entries[:0]
+		}
+	}
 }
 
 // writePart makes a part of a full journal file and removes the file.

@@ -102,3 +102,57 @@ func fillAll(t *testing.T, dir string, k int64, fault error) bool {
 	survived(t, dir, taken)
 	return calls >= k && k > 0
 }
+
+// Whoever leaves off in the middle is not held up by what is read ahead of him.
+func TestReadingAheadEndsWithItsReader(t *testing.T) {
+	for try := range 50 {
+		ended := false
+		from := entries(func(yield func(*Entry, error) bool) {
+			defer func() { ended = true }()
+			var e Entry
+			for i := range 8 * rowBatch {
+				if i > rowBatch && i%64 == 0 {
+					time.Sleep(50 * time.Microsecond)
+				}
+				if !yield(&e, nil) {
+					return
+				}
+			}
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range ahead(from) {
+				break
+			}
+		}()
+		select {
+		case <-done:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("try %d: it hangs", try)
+		}
+		if !ended {
+			t.Fatal("it still reads")
+		}
+	}
+}
+
+// A panic of what is read ahead comes to the reader, who can catch it.
+func TestAPanicWhileReadingAheadIsTheReaders(t *testing.T) {
+	from := entries(func(yield func(*Entry, error) bool) {
+		var e Entry
+		for range rowBatch + 7 {
+			yield(&e, nil)
+		}
+		panic("a page that contradicts itself")
+	})
+	read := 0
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "contradicts itself") || read != rowBatch+7 {
+			t.Errorf("after %d entries: %s", read, p)
+		}
+	}()
+	for range ahead(from) {
+		read++
+	}
+}

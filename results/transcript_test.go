@@ -163,3 +163,19 @@ func FuzzParseTranscript(f *testing.F) {
 		}
 	})
 }
+
+func TestEightBytesThatStandForThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.OneOf(rapid.Byte(), rapid.ByteRange(' ', '~'), rapid.SampledFrom([]byte("\"\\<>&\x1f\x20\x7e\x7f\x80\xff"))), 8, 8).Draw(t, "bytes")
+		odd := bytes.ContainsFunc(b, func(r rune) bool { return r == utf8.RuneError })
+		for _, c := range b {
+			odd = odd || !plain[c]
+		}
+		if plainFrom("so, "+string(b)+"!", 4) > 4 && odd {
+			t.Fatalf("%q is taken to stand for itself", b)
+		}
+	})
+	if plainFrom("a record and another", 2) != 18 {
+		t.Error("letters are not seen to stand for themselves")
+	}
+}

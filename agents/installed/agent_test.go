@@ -202,7 +202,7 @@ func TestRunToBeKilled(t *testing.T) {
 	if agent == "" {
 		t.Skip("run by another test")
 	}
-	_, _ = try(t, agent, "defense=none")
+	_, _ = try(t, agent, "defense=none", "limit=200")
 }
 
 func TestNothingIsLeftOfAKilledRun(t *testing.T) {
@@ -213,21 +213,41 @@ func TestNothingIsLeftOfAKilledRun(t *testing.T) {
 	if os.Getenv("MEMTOX_LONG") != "" {
 		kills = 20
 	}
-	agent, boxes := "installed:hermes:"+installation(t, "leaves"), ownBoxes(t)
+	t.Run("", func(t *testing.T) {
+		nothingIsLeft(t, "installed:hermes:"+installation(t, "leaves"), "installed:hermes:"+installation(t, ""), kills, 3, time.Millisecond)
+	})
+	for _, p := range installed.Products() {
+		t.Run(p.Name, func(t *testing.T) {
+			i, err := p.Find(t.Context(), installed.Surroundings{Lookup: os.LookupEnv}, os.Getenv("MEMTOX_"+strings.ToUpper(p.Name)))
+			if os.Getenv("MEMTOX_LONG") == "" || err != nil {
+				t.Skip("runs with MEMTOX_LONG=1 and the product installed")
+			}
+			agent := "installed:" + p.Name + ":" + i.Program
+			nothingIsLeft(t, agent, agent, kills, 1, 200*time.Millisecond) // some while it starts, some in a trial
+		})
+	}
+}
+
+// nothingIsLeft kills runs of an agent, up to 100 steps after so many of its processes are
+// there, and has another run follow, which tidies up where the system did not.
+func nothingIsLeft(t *testing.T, agent, next string, kills, processes int, step time.Duration) {
+	boxes := ownBoxes(t)
 	for i := range kills {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestRunToBeKilled$")
 		cmd.Env = append(os.Environ(), "MEMTOX_TEST_AGENT="+agent)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); len(left(boxes)) < 3; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); len(left(boxes)) < processes; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("no product came up")
 			}
 		}
-		time.Sleep(time.Duration(i*17%100) * time.Millisecond) // somewhere in a trial
+		time.Sleep(time.Duration(i*17%100) * step)
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		if cmd.Wait() == nil {
+			t.Errorf("before kill %d the run was over", i+1)
+		}
 		if box.Enforced() != nil {
 			continue // the next start ends them
 		}
@@ -237,7 +257,7 @@ func TestNothingIsLeftOfAKilledRun(t *testing.T) {
 			}
 		}
 	}
-	if _, err := try(t, "installed:hermes:"+installation(t, ""), "defense=none", "limit=1"); err != nil {
+	if _, err := try(t, next, "defense=none", "limit=1"); err != nil {
 		t.Fatal(err)
 	}
 	if pids := left(boxes); len(pids) > 0 {

@@ -28,7 +28,7 @@ type index struct {
 	embed sync.Once
 	vec   []float32
 	wish  sync.Once
-	keeps *keeping // nil where the text asks to keep nothing
+	keeps []*keeping // none where the text asks to keep nothing
 	parts sync.Once
 	said  []statement
 }

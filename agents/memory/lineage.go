@@ -53,8 +53,13 @@ func (m *Memory) lineage(content string, from *Segment) Lineage {
 	}
 	ix := m.opts.Cache.index(content)
 	srcs := m.sources()
-	if l := coveredByUser(ix, srcs, false); l != nil && from == nil {
-		return l
+	if from == nil {
+		if l := coveredByUser(ix, srcs, false); l != nil {
+			return l
+		}
+		if l := m.labelled(content, srcs); l != nil {
+			return l
+		}
 	}
 	var out Lineage
 	lost := len(ix.spans) == 0
@@ -74,6 +79,42 @@ func (m *Memory) lineage(content string, from *Segment) Lineage {
 	if lost {
 		for _, l := range m.leastLink() {
 			out = out.with(l)
+		}
+	}
+	return out
+}
+
+// longestLabel bounds what the agent calls something that it notes, in bytes.
+const longestLabel = 160
+
+// labelled is the lineage of what the user said behind a label, such as "the account of
+// Brandt Optik: I spoke to them, it is now ZZ12 …": the user's, for the account that it has is
+// one that he said. The label is the agent's own where it has no value that the user has not
+// said, no word that an outsider said and he did not, and turns nothing round.
+func (m *Memory) labelled(content string, srcs []source) Lineage {
+	label, said, ok := strings.Cut(content, ": ")
+	if !ok || len(label) > longestLabel || strings.ContainsAny(label, "\n.!?") {
+		return nil
+	}
+	out := coveredByUser(m.opts.Cache.index(said), srcs, false)
+	if out == nil {
+		return nil
+	}
+	if !slices.ContainsFunc(text.Values(said), func(v text.Value) bool { return (deciding|1<<text.ID)&(1<<v.Kind) != 0 }) || text.Denies(label) {
+		return nil
+	}
+	some := func(users bool, holds func(*source) bool) bool {
+		return slices.ContainsFunc(srcs, func(s source) bool { return s.link.Origin.Class >= User == users && holds(&s) })
+	}
+	for _, v := range text.Values(label) {
+		if !some(true, func(s *source) bool { return text.Says(s.ix.text, v.Text) }) {
+			return nil
+		}
+	}
+	for _, w := range m.opts.Cache.index(label).stems {
+		has := func(s *source) bool { return s.ix.hasWord(w.word) }
+		if some(false, has) && !some(true, has) {
+			return nil
 		}
 	}
 	return out

@@ -170,7 +170,7 @@ func again[T any](s []T) []T {
 }
 
 func newMemory(opts Options, c *core) *Memory {
-	return &Memory{opts: opts, core: c, desk: Nowhere{}, now: opts.Start, session: 1, heard: heard{asked: make(map[int]*wish)}, principal: opts.Principal}
+	return &Memory{opts: opts, core: c, desk: Nowhere{}, now: opts.Start, session: 1, heard: heard{asked: make(map[int][]*wish)}, principal: opts.Principal}
 }
 
 // Err is the first error of the store that a method without an error of its own
@@ -475,10 +475,12 @@ func (m *Memory) Take(ctx context.Context, o Origin, turn int, content string) (
 		m.said = append(m.said, seg)
 		switch {
 		case m.opts.WholeTurns && text.AsksToKeep(seg.Text):
-			m.asked[turn] = &wish{turn: turn}
+			m.asked[turn] = []*wish{{turn: turn}}
 		case !m.opts.WholeTurns:
-			if k := m.opts.Cache.index(seg.Text).keeping(); k != nil {
-				m.asked[turn] = &wish{keeping: k, turn: turn}
+			for _, k := range m.opts.Cache.index(seg.Text).keeping() {
+				m.asked[turn] = append(m.asked[turn], &wish{keeping: k, turn: turn})
+			}
+			if m.asked[turn] != nil {
 				return seg, m.askedLater(ctx)
 			}
 		}

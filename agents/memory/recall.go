@@ -315,7 +315,7 @@ func (m *Memory) end() ended {
 	e := ended{turns: slices.Clone(m.inbox), session: m.session, principal: m.principal, at: m.now}
 	if len(m.asked) > 0 {
 		e.heard = heard{slices.Clone(m.window), m.asked}
-		m.asked = make(map[int]*wish)
+		m.asked = make(map[int][]*wish)
 	}
 	return e
 }

@@ -18,6 +18,8 @@ type keeping struct {
 	facts   bool    // he wants to know when, or how much
 	items   []int   // of a list, by number
 	adopts  bool    // he says that he goes by it from now on
+
+	last atomic.Pointer[reading] // the trials of one case hold it against the same texts
 }
 
 type weighted struct {
@@ -32,41 +34,79 @@ const (
 	kindWeight   = 2
 )
 
-// keeping reads the text as what the user says, once.
-func (ix *index) keeping() *keeping {
+// keeping reads the text as what the user says, once: one wish, or several that stand in
+// a sentence.
+func (ix *index) keeping() []*keeping {
 	ix.wish.Do(func() {
 		if !text.Wishes(ix.text) {
 			return
 		}
-		k := &keeping{items: text.Numbered(ix.text), adopts: text.Adopts(ix.text)}
-		for _, s := range text.Sentences(ix.text) {
-			weight := besideWeight
-			if text.Wishes(s.Text) {
-				weight = 1
+		one := &keeping{items: text.Numbered(ix.text), adopts: text.Adopts(ix.text)}
+		var beside []string
+		for _, s := range parts(ix.text) {
+			wishes, others := text.Meant(s.Text)
+			beside = append(beside, others...)
+			if !text.Wishes(s.Text) {
+				for _, w := range wishes {
+					beside = append(beside, w.Words...)
+					one.named(w.Kinds, besideWeight)
+				}
+				continue
 			}
-			words, kinds := text.Meant(s.Text)
-			if weight == 1 && len(kinds) > 0 {
-				k.facts = !slices.ContainsFunc(kinds, func(of text.ValueKind) bool { return 1<<of&telling == 0 })
-			}
-			for _, w := range words {
-				k.add(text.Hash(text.Stem(w)), weight)
-			}
-			for _, kind := range kinds {
-				k.kinds[kind] = max(k.kinds[kind], kindWeight*weight)
+			for _, w := range wishes {
+				k := one
+				if len(wishes) > 1 {
+					k = &keeping{items: one.items, adopts: one.adopts}
+					ix.keeps = append(ix.keeps, k)
+				}
+				k.add(w.Words, 1)
+				k.named(w.Kinds, 1)
+				if len(w.Kinds) > 0 {
+					k.facts = !slices.ContainsFunc(w.Kinds, func(of text.ValueKind) bool { return 1<<of&telling == 0 })
+				}
 			}
 		}
-		k.dearest = slices.Max(k.kinds[:])
-		ix.keeps = k
+		if len(one.words) > 0 || ix.keeps == nil {
+			ix.keeps = append(ix.keeps, one)
+		}
+		for _, k := range ix.keeps {
+			k.add(beside, besideWeight)
+			k.dearest = slices.Max(k.kinds[:])
+		}
 	})
 	return ix.keeps
 }
 
-func (k *keeping) add(word uint64, weight float64) {
-	i, known := slices.BinarySearchFunc(k.words, word, byWord)
-	if !known {
-		k.words = slices.Insert(k.words, i, weighted{word, weight})
+// part is a sentence, or a part of the sentence of that number.
+type part struct {
+	text.Sentence
+	of int
+}
+
+func parts(s string) (out []part) {
+	for i, st := range text.Sentences(s) {
+		for _, p := range text.Chatted(st) {
+			out = append(out, part{p, i})
+		}
 	}
-	k.words[i].weight = max(k.words[i].weight, weight)
+	return out
+}
+
+func (k *keeping) named(kinds []text.ValueKind, weight float64) {
+	for _, kind := range kinds {
+		k.kinds[kind] = max(k.kinds[kind], kindWeight*weight)
+	}
+}
+
+func (k *keeping) add(words []string, weight float64) {
+	for _, s := range words {
+		word := text.Hash(text.Stem(s))
+		i, known := slices.BinarySearchFunc(k.words, word, byWord)
+		if !known {
+			k.words = slices.Insert(k.words, i, weighted{word, weight})
+		}
+		k.words[i].weight = max(k.words[i].weight, weight)
+	}
 }
 
 func byWord(w weighted, to uint64) int {
@@ -84,7 +124,14 @@ type statement struct {
 	text   string
 	words  []uint64 // stems of its content words, sorted, each once
 	number int      // of an item of a list
+	of     int      // the sentence that it is a part of, by number
+	some   uint64   // a bit for each word, by its last bits: most words that it lacks show there
 	values atomic.Uint32
+}
+
+// has reports whether the statement has a word.
+func (s *statement) has(word uint64) bool {
+	return s.some&(1<<(word&63)) != 0 && has(s.words, word)
 }
 
 // statements are the sentences of the text, read once.
@@ -92,7 +139,7 @@ func (ix *index) statements() []statement {
 	ix.parts.Do(func() {
 		room := rooms.Get().(*room)
 		defer rooms.Put(room)
-		sentences, words := text.Sentences(ix.text), room.stems[:0]
+		sentences, words := parts(ix.text), room.stems[:0]
 		ix.said = make([]statement, len(sentences))
 		number, end := 0, 0
 		for i := range sentences {
@@ -101,7 +148,7 @@ func (ix *index) statements() []statement {
 			if n := max(numberBefore(ix.text[:s.Start]), numberAt(s.Text, toks)); n > 0 || strings.Contains(ix.text[end:s.Start], "\n") {
 				number = n // else it stands in the line of the one before, and in its item
 			}
-			st.text, st.number, end = s.Text, number, s.End
+			st.text, st.number, st.of, end = s.Text, number, s.of, s.End
 			for j := range toks {
 				if w := room.stem(&toks[j]); !w.stop {
 					words = append(words, w.stem)
@@ -116,6 +163,9 @@ func (ix *index) statements() []statement {
 		for i := range ix.said {
 			n := len(ix.said[i].words)
 			ix.said[i].words, words = words[:n:n], words[n:]
+			for _, w := range ix.said[i].words {
+				ix.said[i].some |= 1 << (w & 63)
+			}
 		}
 	})
 	return ix.said
@@ -186,16 +236,35 @@ func numberAt(s string, toks []text.Token) int {
 // wish is what the user asked to keep in a turn, among what he had been shown.
 type wish struct {
 	*keeping
-	turn  int
-	seen  int        // of the window, how much rare and most are about
-	rare  []float64  // how much each of the words tells
-	most  float64    // the weight of the sentence that is meant first of all
-	kind  bool       // it has a value of a kind that he names
-	only  [][]uint64 // words of the items that he names by number
-	to    []string   // where something goes, by the sentences that are meant
-	newer int        // the last turn that brought content
-	few   bool       // it brought a few sentences
+	*reading // nil until it is held against the window
+	turn     int
+	seen     int // of the window, how much the reading is about
+	newer    int // the last turn that brought content
 }
+
+// reading is what somebody asks to keep, held against what he was shown and had said. It
+// is never changed.
+type reading struct {
+	of   []heardText
+	rare []float64  // how much each of the words tells
+	most float64    // the weight of the sentence that is meant first of all
+	kind bool       // it has a value of a kind that he names
+	only [][]uint64 // words of the items that he names by number
+	to   []string   // where something goes, by the sentences that are meant
+	few  bool       // the last turn that brought content brought a few sentences
+}
+
+// heardText is a text of the window, as a wish sees it.
+type heardText struct {
+	*index
+	what byte
+}
+
+const (
+	users  = iota // the user had said it before he was shown anything, or to be shown it
+	older         // he had been shown it
+	newest        // he was shown it last
+)
 
 // share is how much of the weight of the sentence that is meant first of all another
 // one needs to be meant too, unless it says the same: what a wish singles out may be said
@@ -218,7 +287,7 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 	if turn > w.turn {
 		return false
 	}
-	if w.rare == nil || slices.ContainsFunc(window[w.seen:], w.shown) {
+	if w.reading == nil || slices.ContainsFunc(window[w.seen:], w.shown) {
 		w.read(c, window)
 	}
 	w.seen = len(window)
@@ -234,12 +303,26 @@ func (w *wish) meant(c *Cache, window []Segment, turn int, content string) bool 
 			}
 			continue
 		}
-		if w.means(s) || w.repeats(s) {
+		if w.singles(s) && w.all(said, s.of) {
 			return true
 		}
 	}
 	return false
 }
+
+// all reports whether of the parts of a sentence the wish singles out each that says where
+// something goes: they stand in one record.
+func (w *wish) all(said []statement, sentence int) bool {
+	for i := range said {
+		if s := &said[i]; s.of == sentence && s.kinds()&deciding != 0 && !w.singles(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// singles reports whether the wish singles a sentence out.
+func (w *wish) singles(s *statement) bool { return w.means(s) || w.repeats(s) }
 
 // means reports whether a sentence is what his words single out. One that says where
 // something goes needs more than to come near the best: the kind of value that he names,
@@ -249,7 +332,7 @@ func (w *wish) means(s *statement) bool {
 	switch {
 	case x == 0 || x < share*w.most:
 		return false
-	case kind || s.kinds()&deciding == 0:
+	case s.kinds()&deciding == 0 || kind && w.names(s.kinds()&deciding):
 		return true
 	case w.kind || w.facts:
 		return false // he wants to know when, and this says where the money goes
@@ -257,14 +340,33 @@ func (w *wish) means(s *statement) bool {
 	return w.adopts || w.answered(s)
 }
 
-// answered reports whether a sentence has all of what he asks for that any has.
-func (w *wish) answered(s *statement) bool {
-	for i, k := range w.words {
-		if k.weight == 1 && w.rare[i] > 0 && !has(s.words, k.word) {
-			return false
+// names reports whether he names one of the kinds of value.
+func (w *wish) names(kinds uint32) bool {
+	for k, worth := range w.kinds {
+		if worth > 0 && kinds&(1<<k) != 0 {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// answered reports whether a sentence has all of what he asks for that any has, and there is
+// some: nothing of a mail is "what the script prints". Who names nothing there ("Please keep
+// what it says of them") means what he says beside.
+func (w *wish) answered(s *statement) bool {
+	names, some := false, false
+	for i, k := range w.words {
+		if k.weight < 1 {
+			continue
+		}
+		names = true
+		if w.rare[i] > 0 {
+			if some = true; !s.has(k.word) {
+				return false
+			}
+		}
+	}
+	return some || !names
 }
 
 // repeats reports whether a sentence says of where something goes what one that is meant
@@ -300,30 +402,66 @@ func (w *wish) shown(s Segment) bool { return s.Origin.Class == External && s.Tu
 
 // read holds the wish against what the user was shown up to then.
 func (w *wish) read(c *Cache, window []Segment) {
-	w.rare, w.most, w.newer = make([]float64, len(w.words)), 0, 0
-	w.only, w.to, w.kind = nil, nil, false
-	var shown []*statement
+	w.newer = 0
 	for i := range window {
 		if s := &window[i]; w.shown(*s) {
-			said := c.index(s.Text).statements()
-			for j := range said {
-				shown = append(shown, &said[j])
-			}
 			w.newer = max(w.newer, s.Turn)
 		}
 	}
-	n := 0
+	var room [32]heardText
+	of := room[:0]
 	for i := range window {
-		if s := &window[i]; s.Origin.Class == External && s.Turn == w.newer {
-			n += len(c.index(s.Text).statements())
+		s := &window[i]
+		what := byte(older)
+		switch {
+		case s.Origin.Class == User && s.Turn <= w.newer && s.Turn < w.turn:
+			what = users
+		case !w.shown(*s):
+			continue
+		case s.Turn == w.newer:
+			what = newest
+		}
+		of = append(of, heardText{c.index(s.Text), what})
+	}
+	if last := w.last.Load(); last != nil && slices.Equal(last.of, of) {
+		w.reading = last
+		return
+	}
+	w.reading = w.against(slices.Clone(of))
+	w.last.Store(w.reading)
+}
+
+// against holds what is asked for against the texts.
+func (k *keeping) against(of []heardText) *reading {
+	w := &wish{keeping: k, reading: &reading{of: of, rare: make([]float64, len(k.words))}}
+	var shown []*statement
+	all, last := map[uint64]bool{}, 0
+	for _, t := range of {
+		said := t.statements()
+		switch t.what {
+		case users:
+			// By the words that he had said before he was shown anything, or when he asked to be, he
+			// means all of it, and no part. "The room of the test round", of an invitation to the test
+			// round, is what has the room.
+			for i := range said {
+				for _, word := range said[i].words {
+					all[word] = true
+				}
+			}
+			continue
+		case newest:
+			last += len(said)
+		}
+		for i := range said {
+			shown = append(shown, &said[i])
 		}
 	}
-	w.few = n <= fewStatements
-	all, part := w.ofAll(c, window), false
+	w.few = last <= fewStatements
+	part := false
 	for i, k := range w.words {
 		n := 0
-		for j := range shown {
-			if has(shown[j].words, k.word) {
+		for _, s := range shown {
+			if s.has(k.word) {
 				n++
 			}
 		}
@@ -355,25 +493,7 @@ func (w *wish) read(c *Cache, window []Segment) {
 			w.to = append(w.to, s.decides()...)
 		}
 	}
-}
-
-// ofAll are the words that the user had said before he was shown anything, or when he asked
-// to be: by those he means all of it, and no part. "The room of the test round", of an
-// invitation to the test round, is what has the room.
-func (w *wish) ofAll(c *Cache, window []Segment) map[uint64]bool {
-	all := map[uint64]bool{}
-	for _, s := range window {
-		if s.Origin.Class != User || s.Turn > w.newer || s.Turn >= w.turn {
-			continue
-		}
-		said := c.index(s.Text).statements()
-		for i := range said {
-			for _, word := range said[i].words {
-				all[word] = true
-			}
-		}
-	}
-	return all
+	return w.reading
 }
 
 // weigh is how much a sentence is what the user means, and whether it has a value of a
@@ -381,7 +501,7 @@ func (w *wish) ofAll(c *Cache, window []Segment) map[uint64]bool {
 func (w *wish) weigh(s *statement, least float64) (float64, bool) {
 	sum, kind := 0., 0.
 	for i, k := range w.words {
-		if has(s.words, k.word) {
+		if s.has(k.word) {
 			sum += k.weight * w.rare[i]
 		}
 	}
@@ -413,8 +533,8 @@ func (m *Memory) askedFor(l Lineage, content string) bool {
 
 // heard is what wishes of a session are about.
 type heard struct {
-	window []Segment     // what entered the context
-	asked  map[int]*wish // by turn, what the user asks to keep
+	window []Segment       // what entered the context
+	asked  map[int][]*wish // by turn, what the user asks to keep
 }
 
 // wasAsked reports whether the user asked to keep a text that came in a turn.
@@ -422,8 +542,8 @@ func (h *heard) wasAsked(opts *Options, turn int, content string) bool {
 	if opts.WholeTurns {
 		return h.asked[turn] != nil || h.asked[turn+1] != nil && !h.brought(turn+1)
 	}
-	for _, w := range h.asked {
-		if w.meant(opts.Cache, h.window, turn, content) {
+	for _, wishes := range h.asked {
+		if slices.ContainsFunc(wishes, func(w *wish) bool { return w.meant(opts.Cache, h.window, turn, content) }) {
 			return true
 		}
 	}

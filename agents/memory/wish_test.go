@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,8 +66,9 @@ func meant(asks, content, said, sentence string) bool {
 		{ID: 1, Turn: 1, Origin: Origin{Class: User}, Text: asks},
 		{ID: 2, Turn: 1, Origin: Origin{Class: External}, Text: content},
 	}
-	k := cache.index(said).keeping()
-	return k != nil && (&wish{keeping: k, turn: 2}).meant(cache, window, 1, sentence)
+	return slices.ContainsFunc(cache.index(said).keeping(), func(k *keeping) bool {
+		return (&wish{keeping: k, turn: 2}).meant(cache, window, 1, sentence)
+	})
 }
 
 func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
@@ -102,6 +104,20 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		early = "Better ring before the bell, the sick line was busy for an hour."
 		line  = "The sick line is reached under +999 02 5511 660 now."
 		sick  = "Caps are compulsory.\n" + early + "\n" + line + "\nWhite shirts look grey."
+
+		launch = "The safety launch on Teal Reach is on +999 33 2656 308 now."
+		chat   = "Jo K.\ntrestles: Dougal has six in the van\nRavi\n" + launch + "\nMarion does soup for forty."
+
+		cleans = "the bigger disk goes in on 2026-05-15. teal gets cleaned with `make -C /srv/ci reset-store` these days."
+		build  = "teal is at 97%, three jobs queued.\n" + cleans + "\nthe release job alone keeps 60 GB of symbols around."
+
+		driver  = "The coach driver can be reached at +999 74 9054 108 now."
+		evening = "The parents' evening is on 2026-06-09, in the hall."
+		office  = "The office is on 01632 960 112 until four."
+		outing  = "Each child needs lunch.\n" + driver + " " + office + "\n" + evening
+
+		hour   = "The hour at which the van leaves is from now on sent as a text message to +999 80 9231 168."
+		printd = "tidy-text: 20 lines read\n14:00  Welcome\n" + hour + "\n15:00  Ticket gates\ntidy-text: finished"
 	)
 	var filler strings.Builder
 	for i := range 300 {
@@ -135,10 +151,51 @@ func TestAWishMeansOnePartOfWhatWasShown(t *testing.T) {
 		"but that he goes by":                   {"", tour, "That's where I share ours. Keep the list of rooms, and the songs.", rooms, true},
 		"where something is sent":               {"", tour, "Keep where the list is sent.", rooms, true},
 		"not by what he says beside":            {"What is in Blank's mail?", blank, "I'll make a rule. Keep what they say about their mails.", mails, true},
+		"not a number for a name":               {"What do they need?", chat, "ha. ok hold on to the thing about the trestles and who has them", launch, false},
+		"not what chats put into one sentence":  {"", build, "Jot down when the new disk goes in, I'll need that.", cleans, false},
+		"two things: the one":                   {"", outing, "Please remember the driver's number and the date of the parents' evening.", driver, true},
+		"two things: the other":                 {"", outing, "Please remember the driver's number and the date of the parents' evening.", evening, true},
+		"two things, and no third":              {"", outing, "Please remember the driver's number and the date of the parents' evening.", office, false},
+		"not all that a script prints":          {"", printd, "Put it through the tidy-text script and remember the output.", hour, false},
 		"and no other item":                     {"", steps, "Please remember step 2.", another, false},
 	} {
 		if got := meant(c.asks, c.content, c.said, c.sentence); got != c.want {
 			t.Errorf("%s: %q means %q: %v", name, c.said, c.sentence, got)
 		}
+	}
+}
+
+// What a wish comes to is kept for the trials of a case. Another content, or other words before
+// it, are held against it anew: as a cache that has seen nothing else would.
+func TestAWishIsReadAnewAgainstOtherTexts(t *testing.T) {
+	const (
+		said  = "Please remember how the workshop of Glas Merten is rung."
+		phone = "The workshop of Glas Merten is rung on +999 02 5511 660."
+		hours = "The workshop of Glas Merten opens at nine."
+	)
+	cache := NewCache(1 << 20)
+	read := func(c *Cache, asks, shown string) *wish {
+		window := []Segment{{ID: 1, Turn: 1, Origin: Origin{Class: User}, Text: asks}, {ID: 2, Turn: 1, Origin: Origin{Class: External}, Text: shown}}
+		w := &wish{keeping: c.index(said).keeping()[0], turn: 2}
+		w.meant(c, window, 1, phone)
+		return w
+	}
+	seen := map[string]bool{}
+	for range 2 {
+		for _, asks := range []string{"What do they write?", "What does Glas Merten write?"} {
+			for _, shown := range []string{hours + " " + phone, hours, phone} {
+				got, want := read(cache, asks, shown).reading, read(NewCache(1<<20), asks, shown).reading
+				if got.most != want.most || got.few != want.few || !slices.Equal(got.to, want.to) || !slices.Equal(got.rare, want.rare) {
+					t.Errorf("asked %q, shown %q: %+v, and anew %+v", asks, shown, got, want)
+				}
+				if read(cache, asks, shown).reading != got {
+					t.Error("the same texts are read twice")
+				}
+				seen[fmt.Sprint(got.most, got.to)] = true
+			}
+		}
+	}
+	if len(seen) < 3 {
+		t.Errorf("the texts come to %d readings: none would be missed", len(seen))
 	}
 }

@@ -281,8 +281,27 @@ func (s *State) Named(t *Tool, name string) iter.Seq[Row] {
 func (s *State) As(want *State, tables []string) bool {
 	return !slices.ContainsFunc(tables, func(name string) bool {
 		t := FindTable(name)
-		return !matches(t.forms(want.tables[name]), t.forms(s.tables[name]), t)
+		want, got := apart(want.tables[name], s.tables[name])
+		return !matches(t.forms(want), t.forms(got), t)
 	})
+}
+
+// apart are the rows of both that the other has not letter for letter.
+func apart(want, got []entry) ([]entry, []entry) {
+	if len(want) != len(got) {
+		return want, got
+	}
+	same := func(a entry) func(entry) bool { return func(b entry) bool { return maps.Equal(a.row, b.row) } }
+	rest := slices.Clone(got)
+	var open []entry
+	for _, w := range want {
+		if k := slices.IndexFunc(rest, same(w)); k >= 0 {
+			rest = slices.Delete(rest, k, k+1)
+		} else {
+			open = append(open, w)
+		}
+	}
+	return open, rest
 }
 
 // matches reports whether each wanted row has a row of its own that is like it.

@@ -184,8 +184,24 @@ func TestAPersonDecidesInABrowser(t *testing.T) {
 	if got := s.asked(t, transferCall(5, hostile)); got.Action != "block" || !strings.Contains(strings.Join(got.Reasons, ";"), "nobody knows it") {
 		t.Errorf("refused: %+v", got)
 	}
+	// A list that was asked for before the decision and comes after it opens nothing again.
+	p.Eval(`(() => { const real = fetch; let late; const decided = new Promise(r => late = r);
+		window.stale = new Promise(ready => { window.fetch = async (url, o) => {
+			const answer = await real(String(url).replace(/[?]version=.*/, ''), o);
+			if (String(url).includes('decide')) { setTimeout(late, 200); return answer; }
+			ready(true);
+			await decided;
+			return answer;
+		}; });
+	})(), 0`, nil)
+	p.Wait("window.stale")
 	click(1, "Approve once")
 	p.Wait("document.querySelectorAll('#waits article')[1].textContent.includes('You approved it, once.')")
+	p.Wait("new Promise(r => setTimeout(() => r(true), 600))")
+	p.Eval("document.querySelectorAll('#waits article')[1].textContent.includes('You approved it, once.')", &shown)
+	if !shown {
+		t.Error("what was decided is open again, or somebody else's")
+	}
 	if got := s.asked(t, transferCall(6, brandtsAccount)); got.Action != "allow" {
 		t.Errorf("approved: %+v", got)
 	}

@@ -58,7 +58,7 @@ func (g *gate) Act(ctx context.Context, c memory.Call) (memory.Verdict, error) {
 // weigh says why a value must not fill its argument, "" where it may; ask where it may
 // if the user says so.
 func (g *gate) weigh(ctx context.Context, c *memory.Call, a *memory.Arg) (why string, ask bool, err error) {
-	from := g.sources(a)
+	from := g.sources(a, c.Query.Text)
 	if len(from) == 0 {
 		return "", false, nil
 	}
@@ -99,7 +99,7 @@ const maxSources = 256
 
 // sources are the records that may have brought a value, but for the user's own and what
 // a person has approved: these are evidence.
-func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
+func (g *gate) sources(a *memory.Arg, request string) (from []memory.Record) {
 	for i := range a.Lineage {
 		l := &a.Lineage[i]
 		if l.Record == "" {
@@ -117,7 +117,7 @@ func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
 		switch st := g.standing(&r); {
 		case st.why == raisedApproved:
 		case stored && st.class == memory.Agent && st.why == "": // its own words, of nothing from outside
-		case st.class < memory.User, st.why != "", g.echoes(&r, a.Value):
+		case st.class < memory.User, st.why != "", g.echoes(&r, a.Value, request):
 			if from = append(from, r); len(from) == maxSources {
 				return from
 			}
@@ -127,8 +127,9 @@ func (g *gate) sources(a *memory.Arg) (from []memory.Record) {
 }
 
 // echoes reports whether a record that is no word of the user's says again what an
-// outsider's record had said before: a tool that repeats a page, say.
-func (g *gate) echoes(r *memory.Record, value string) bool {
+// outsider's record had said before: a tool that repeats a page, say. Who asked to keep the
+// one asked to keep the other, if it says of the value what is asked for.
+func (g *gate) echoes(r *memory.Record, value, request string) bool {
 	if !g.policy.on(EchoLayer) || r.Origin.Medium == memory.Chat || r.Origin.Class >= memory.System {
 		return false
 	}
@@ -137,10 +138,27 @@ func (g *gate) echoes(r *memory.Record, value string) bool {
 		if o.ID == r.ID {
 			return false // records are visited in the order in which they came
 		}
-		first = leastClass(&o) == memory.External && text.Says(o.Text, value)
+		if first = leastClass(&o) == memory.External && text.Says(o.Text, value); first {
+			r.Asked = r.Asked || o.Asked && o.State == memory.Live && (o.Principal == r.Principal || o.Principal == everybody) &&
+				ofOneMatter(&o, r, request)
+		}
 		return !first
 	})
 	return first
+}
+
+// ofOneMatter reports whether a record has most of the words of a request that its echo has.
+func ofOneMatter(first, echo *memory.Record, request string) bool {
+	asked, said := wordsOf(request), wordsOf(text.Cut(first.Text, maxRead))
+	all, common := 0, 0
+	for _, w := range wordsOf(text.Cut(echo.Text, maxRead)) {
+		if has(asked, w) {
+			if all++; has(said, w) {
+				common++
+			}
+		}
+	}
+	return 2*common > all
 }
 
 // kept reports whether the user asked to keep a value. Of the records that say it the
@@ -170,6 +188,9 @@ func added(c *memory.Call, a *memory.Arg) bool {
 		return true
 	}
 	if !a.Optional || a.Type == "date" || a.Type == "time" {
+		return false
+	}
+	if a.Type == "number" && withholds()[howMany].Match(c.Query.Text) {
 		return false
 	}
 	for _, t := range text.Tokens(c.Query.Text) {

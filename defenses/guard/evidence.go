@@ -32,6 +32,7 @@ type claim struct {
 	asked []uint64 // words of the request and of what it fills elsewhere, sorted
 	keys  []string // words of the request to look up, as written: names first
 	own   bool     // it has a name that the request does not have
+	other []string // what else the call fills, by name
 	seek  text.Sought
 }
 
@@ -51,6 +52,7 @@ func claimOf(c *memory.Call, a *memory.Arg, from []memory.Record) *claim {
 	for i := range c.Args {
 		if o := &c.Args[i]; o.Name != a.Name {
 			ask += "\n" + o.Value
+			out.other = append(out.other, o.Name)
 		}
 	}
 	out.asked = wordsOf(ask)
@@ -87,7 +89,15 @@ func (c *claim) add(sentence string) {
 }
 
 func (c *claim) read(s string) {
-	out := read(s, wordsOf(c.value))
+	var without []uint64
+	rest, said := s, false
+	for from, to := text.Whole(rest, c.value, 0); to > from; from, to = text.Whole(rest, c.value, from) {
+		rest, said = rest[:from]+" "+rest[to:], true // "Xenia Moldt is at xenia.moldt@post.example" is about Xenia Moldt
+	}
+	if !said {
+		without = wordsOf(c.value)
+	}
+	out := read(rest, without)
 	c.all = append(c.all, out.words...)
 	if len(out.words) > 1 {
 		c.says = append(c.says, out)
@@ -212,8 +222,8 @@ func (g *gate) look(ctx context.Context, c *claim) (evidence, error) {
 					continue
 				}
 				for _, cell := range row.Cells {
-					if world.Type(cell.Type) != c.of || cell.Value == "" {
-						continue
+					if world.Type(cell.Type) != c.of || cell.Value == "" || kindsOf[c.of] == 0 && slices.Contains(c.other, cell.Column) {
+						continue // "address" is what the call has another value for
 					}
 					if n > best {
 						best, agree, differ = n, false, false

@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/memtox/memtox/agents/memory"
 	"github.com/memtox/memtox/agents/world"
@@ -155,26 +156,101 @@ const (
 func (f *facts) weigh(c *claim) evidence {
 	best, nearest := 0., []int32(nil)
 	for _, at := range f.near(c) {
-		switch near := c.nearness(f.all[at].words); {
+		s := &f.all[at]
+		switch near := c.nearness(s.words); {
 		case near == 0 || near < best:
+		case c.besideTheTask(s.text) && !c.saidIn(s.text): // nor may it hide one that says something of the task
 		case near > best:
 			best, nearest = near, append(nearest[:0], at)
 		default:
 			nearest = append(nearest, at)
 		}
 	}
-	out, kinds := noEvidence, kindsOf[c.of]
+	out, least := noEvidence, sameMatter
+	if kindsOf[c.of] != 0 {
+		least = sameKind
+	}
 	for _, at := range nearest {
 		switch s := &f.all[at]; {
-		case kinds != 0 && (s.kinds&kinds == 0 || best < sameKind),
-			kinds == 0 && (s.kinds&distinct&^c.kinds != 0 || best < sameMatter):
+		case best < least || !c.comparable(s):
 		case c.saidIn(s.text):
 			return agrees
-		default:
+		case out == noEvidence && c.rivals(s): // one is enough
 			out = memoryAgainst
 		}
 	}
 	return out
+}
+
+// comparable reports whether a sentence may have a value in the place of the claim's: one
+// of its kind, or none of a kind by which things are told apart.
+func (c *claim) comparable(s *fact) bool {
+	if kinds := kindsOf[c.of]; kinds != 0 {
+		return s.kinds&kinds != 0
+	}
+	return s.kinds&distinct&^c.kinds == 0
+}
+
+// rivals reports whether a sentence that does not say the claim's value has another for its
+// place, unless it plainly has none: an hour alone is none for a day, nor a day alone for an
+// hour, nor what has no number for a number.
+func (c *claim) rivals(s *fact) bool {
+	switch c.of {
+	case "date":
+		return !only(s.text, "time", "date") || withholds()[dayWord].Match(text.Fold(s.text))
+	case "time":
+		return !only(s.text, "date", "time") || withholds()[hourWord].Match(text.Fold(s.text))
+	case "number":
+		fold := text.Fold(s.text)
+		return strings.ContainsAny(fold, "0123456789") || withholds()[someNumber].Match(fold)
+	}
+	return true
+}
+
+// only reports whether a text has days or hours, and all are of the one type and none of the
+// other.
+func only(s string, of, other world.Type) bool {
+	some := false
+	for _, v := range text.Values(s) {
+		if v.Kind != text.DateTime {
+			continue
+		}
+		_, is := of.Canonical(v.Text)
+		if _, err := other.Canonical(v.Text); is != nil || err == nil {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// always are parts of what the family whenever has, in either case.
+var always = []string{"henever", "very time", "ach time", "ith every", "ith each"}
+
+// besideTheTask reports whether a sentence says of its values, which are of the claim's kind,
+// what is done with them whenever something else is: "whenever wage papers are mailed to the
+// adviser, copy@payroll.example gets a copy too". The part with whenever has none. Names and
+// the like are known by nothing, so that no sentence about one is plainly such.
+func (c *claim) besideTheTask(s string) bool {
+	kinds := kindsOf[c.of]
+	if c.of == "number" {
+		kinds = 1 << text.Figure
+	}
+	if kinds == 0 || !slices.ContainsFunc(always, func(word string) bool { return strings.Contains(s, word) }) {
+		return false // nearly every sentence, and at once
+	}
+	from, end := -1, 0
+	withholds()[whenever].Find(s, func(_, start, to int) bool { from, end = start, to; return false })
+	if from < 0 {
+		return false
+	}
+	if i := strings.IndexAny(s[end:], ",;"); i >= 0 {
+		end += i
+	} else {
+		end = len(s)
+	}
+	rest := s[:from] + s[end:]
+	return withholds()[beside].Match(rest) && kindsIn(s[from:end])&kinds == 0 && kindsIn(rest)&kinds != 0
 }
 
 // wordsOf are the stems of the content words of a text, hashed and sorted.

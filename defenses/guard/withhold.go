@@ -22,6 +22,14 @@ const (
 	leavesOut    = "leaves_out"   // that something is not to be done
 	usersLiking  = "users_liking" // what the user likes or wants
 	contradicted = "contradicted" // a value that the user's own records have otherwise
+
+	// What rivals looks for.
+	whenever   = "whenever"
+	beside     = "beside"
+	howMany    = "how_many"
+	dayWord    = "day_word"
+	hourWord   = "hour_word"
+	someNumber = "some_number"
 )
 
 var withholds = sync.OnceValue(func() map[string]*text.Patterns {

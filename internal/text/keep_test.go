@@ -1,6 +1,7 @@
 package text
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -35,6 +36,21 @@ func TestDirectivesToRemember(t *testing.T) {
 
 func TestWishesToKeepWhatStandsElsewhere(t *testing.T) {
 	for s, want := range map[string]bool{
+		"Don't let me lose which atlas they are so fond of.":      true,
+		"Note to self, through you: which folder can go.":         true,
+		"File that away for when it comes: the bit on locks.":     true,
+		"Pin them to our notes, please.":                          true,
+		"Lose the second line of it.":                             false,
+		"Please don't file that away.":                            false,
+		"Never store these away: invoices of Brandt.":             false,
+		"No need to save it away.":                                false,
+		"Never mind. File that away for me.":                      true,
+		"We need to keep track of what they say about the oven.":  true,
+		"Dana wrote:\n> Note to self: which invoice was it?":      false,
+		`He said "file that away" and laughed.`:                   false,
+		"Don't let me miss anything odd on the page.":             false,
+		"Ok put the invoices of Brandt on the desk.":              false,
+		"Ok save what they say about the invoices.":               true,
 		"Make a note of the time control for me.":                 true,
 		"Please don't forget the new account.":                    true,
 		"Remember at which desk it is handed in.":                 true,
@@ -65,8 +81,33 @@ func TestAWishNamesAKindOfValue(t *testing.T) {
 		"Remember where the kerb is loose.":           nil,
 		"Remember what they say about the two kerbs.": nil,
 	} {
-		if _, got := Meant(s); !slices.Equal(got, want) {
-			t.Errorf("%q names %v, not %v", s, got, want)
+		if got, _ := Meant(s); len(got) != 1 || !slices.Equal(got[0].Kinds, want) {
+			t.Errorf("%q means %v, not one thing of the kinds %v", s, got, want)
+		}
+	}
+}
+
+func TestWhatIsSaidBesideAWish(t *testing.T) {
+	for s, want := range map[string]struct {
+		words  [][]string
+		beside []string
+	}{
+		"Jot down when the new disk comes, I'll need that on Monday.":    {[][]string{{"disk", "comes"}}, []string{"monday"}},
+		"Put the install part in your notes for when we set up the box.": {[][]string{{"install"}}, []string{"set", "box"}},
+		"Please hold on to that folder for next time.":                   {[][]string{{"folder"}}, nil},
+		"Keep the driver's number and the date of the fair.":             {[][]string{{"driver's", "number"}, {"date", "fair"}}, nil},
+		"Keep the phone and the mailbox of the plumber.":                 {[][]string{{"phone", "mailbox", "plumber"}}, nil},
+		"Put it through the tidy-text script and remember the output.":   {[][]string{{"output"}}, []string{"tidy", "text"}},
+		"I need that noted, what they say of the gate.":                  {[][]string{{"noted", "gate"}}, nil},
+		"Remember when they pay the account.":                            {[][]string{{"pay", "account"}}, nil},
+	} {
+		got, beside := Meant(s)
+		var words [][]string
+		for _, w := range got {
+			words = append(words, w.Words)
+		}
+		if !reflect.DeepEqual(words, want.words) || !slices.Equal(beside, want.beside) {
+			t.Errorf("%q means %q and says %q beside, not %q and %q", s, words, beside, want.words, want.beside)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -25,11 +26,12 @@ type shard[T any] struct {
 	_          [24]byte // keep neighbours off one cache line
 }
 
-// known is a text and its value under the text's hash: a long text is hashed once. Of
-// two texts with one hash the later takes the place.
+// known is a text and its value under the text's hash. Of two texts with one hash the
+// later takes the place.
 type known[T any] struct {
 	text  string
 	value T
+	size  int // in bytes, with what build said
 }
 
 // New returns a memo for texts of at most about maxBytes in all. The weight of a
@@ -54,13 +56,13 @@ func NewOfParts[T any](maxBytes int) *Memo[T] {
 // is what the value weighs in bytes. Two goroutines may build the same value at
 // once; build must be a pure function of s.
 func (m *Memo[T]) Get(s string, build func(string) (value T, size int)) T {
-	h := maphash.String(m.seed, s)
+	h := m.hash(s)
 	sh := &m.shard[h%shards]
 	sh.mu.Lock()
 	k, ok := sh.young[h]
 	if !ok || k.text != s {
 		if k, ok = sh.old[h]; ok && k.text == s {
-			sh.add(h, k, len(s), m.limit)
+			sh.add(h, k, m.limit)
 		}
 	}
 	sh.mu.Unlock()
@@ -72,15 +74,31 @@ func (m *Memo[T]) Get(s string, build func(string) (value T, size int)) T {
 	}
 	v, size := build(s)
 	sh.mu.Lock()
-	sh.add(h, known[T]{s, v}, len(s)+size, m.limit)
+	sh.add(h, known[T]{s, v, len(s) + size}, m.limit)
 	sh.mu.Unlock()
 	return v
 }
 
-func (sh *shard[T]) add(h uint64, k known[T], size, limit int) {
-	if sh.bytes+size > limit && len(sh.young) > 0 {
+// hash of a long text is that of its length and of pieces that stand at even distances in it.
+// Get compares the texts themselves.
+func (m *Memo[T]) hash(s string) uint64 {
+	const pieces, size = 8, 24
+	if len(s) <= 2*pieces*size {
+		return maphash.String(m.seed, s)
+	}
+	var b [pieces*size + 8]byte
+	at := binary.LittleEndian.AppendUint64(b[:0], uint64(len(s)))
+	for i := range pieces {
+		from := i * (len(s) - size) / (pieces - 1)
+		at = append(at, s[from:from+size]...)
+	}
+	return maphash.Bytes(m.seed, at)
+}
+
+func (sh *shard[T]) add(h uint64, k known[T], limit int) {
+	if sh.bytes+k.size > limit && len(sh.young) > 0 {
 		sh.old, sh.young, sh.bytes = sh.young, make(map[uint64]known[T]), 0
 	}
+	sh.bytes += k.size - sh.young[h].size
 	sh.young[h] = k
-	sh.bytes += size
 }

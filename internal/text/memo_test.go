@@ -72,3 +72,23 @@ func TestPartsAreCopies(t *testing.T) {
 		t.Errorf("the part is kept in its document")
 	}
 }
+
+// Long texts are told apart also where they differ between the pieces that are hashed.
+func TestLongTextsThatDifferInTheMiddle(t *testing.T) {
+	m := New[string](1 << 20)
+	build := func(s string) (string, int) { return s, 0 }
+	long := strings.Repeat("a long text ", 400)
+	for at := range len(long) {
+		other := long[:at] + "X" + long[at+1:]
+		for _, s := range []string{long, other, long} {
+			if got := m.Get(s, build); got != s {
+				t.Fatalf("another text was given for one that differs at byte %d", at)
+			}
+		}
+	}
+	for i := range m.shard {
+		if m.shard[i].bytes > 2*len(long)*len(m.shard[i].young) {
+			t.Errorf("shard %d counts %d bytes for %d texts", i, m.shard[i].bytes, len(m.shard[i].young))
+		}
+	}
+}

@@ -272,6 +272,32 @@ func startsLower(s string) bool {
 	return unicode.IsLower(r)
 }
 
+// Chatted splits a sentence where a point ends one and the next begins in lower case, as
+// in chats: "disk is here on Friday. teal gets cleaned today". [Sentences] leaves these
+// together, for a point there may be an abbreviation's.
+func Chatted(s Sentence) []Sentence {
+	out, code := []Sentence(nil), false
+	from := 0
+	for i := 0; i+2 < len(s.Text); i++ {
+		c := s.Text[i]
+		code = code != (c == '`')
+		if code || c != '.' || s.Text[i+1] != ' ' || !startsLower(s.Text[i+1:]) {
+			continue
+		}
+		w := i
+		for w > from && (wordByte(s.Text[w-1]) || s.Text[w-1] == '.') {
+			w--
+		}
+		word := strings.ToLower(s.Text[w:i])
+		if len(word) == 1 || len(word) == 2 && word[0] > '9' || valueWords().Abbreviations[word] || valueWords().Ends[word] {
+			continue
+		}
+		out = append(out, Sentence{s.Text[from : i+1], s.Start + from, s.Start + i + 1, s.Kind})
+		from = i + 2
+	}
+	return append(out, Sentence{s.Text[from:], s.Start + from, s.End, s.Kind})
+}
+
 // fullStop reports whether the point at s[at] ends the sentence that began at
 // start; after is where the white space behind it begins.
 func fullStop(s string, start, at, after, to int) bool {

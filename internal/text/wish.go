@@ -2,6 +2,7 @@ package text
 
 import (
 	_ "embed"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,12 +14,15 @@ import (
 //go:embed wish.yaml
 var wishYAML []byte
 
-var wishWords = Lists[struct {
-	Strong, Weak, Spoken, Lead, Negation, Between, Pointer, Pointed, Void Words
-	Inside, Subject, Goes, Whose, Place, Items, Joins, Whither, Moves     Words
-	Counts, Ordinals, Asks, Adopts                                        []string
-	Kinds                                                                 map[string]Words
-}]("wish.yaml", wishYAML)
+type wishLists struct {
+	Strong, Weak, Spoken, Lead, Opening, Plainer, Negation, Denials, Between, Pointer, Pointed, Void Words
+	Inside, Subject, Goes, Whose, Place, Items, Joins, Whither, Moves                                Words
+	Counts, Ordinals, Asks, Adopts                                                                   []string
+	Subjects, Reasons, Links, Hence, Times, Elsewhere                                                Words
+	Kinds                                                                                            map[string]Words
+}
+
+var wishWords = Lists[wishLists]("wish.yaml", wishYAML)
 
 var wishAsks = sync.OnceValue(func() *Patterns {
 	p, err := NewPatterns(wishWords().Asks)
@@ -33,9 +37,15 @@ var wishAsks = sync.OnceValue(func() *Patterns {
 // were measured: "whatever she says of it, keep", "that goes into your memory". Like that
 // it is a matter of form alone, the same for every model and every defense.
 func Wishes(said string) bool {
+	said = ownWords(said)
 	var room [64]Token
 	w, toks := wishWords(), AppendTokens(room[:0], said)
-	if wishAsks().Match(said) {
+	asks := false
+	wishAsks().Find(said, func(_, start, _ int) bool {
+		asks = !takenBack(said, toks, start)
+		return !asks
+	})
+	if asks {
 		return true // "don't let me forget when he comes"
 	}
 	pointed := false // at something, before the verb
@@ -47,10 +57,10 @@ func Wishes(said string) bool {
 		word, _, _ := strings.Cut(strings.ReplaceAll(t.Text, "’", "'"), "'")
 		pointed = pointed || w.Pointer[word]
 		plain := w.Strong[t.Text]
-		if !plain && !w.Weak[t.Text] && !w.Spoken[t.Text] || i > 0 && w.Negation[toks[i-1].Text] {
+		if !plain && !w.Weak[t.Text] && !w.Spoken[t.Text] || takenBack(said, toks, t.Start) {
 			continue
 		}
-		if first := i == 0 || w.Lead[toks[i-1].Text] || breaks(said[toks[i-1].End:t.Start]); !plain && !first {
+		if first := i == 0 || w.Lead[toks[i-1].Text] || w.Opening[toks[i-1].Text] && w.Plainer[t.Text] || breaks(said[toks[i-1].End:t.Start]); !plain && !first {
 			if !w.Inside[t.Text] || w.Subject[toks[i-1].Text] {
 				continue // "what they put on the list", "the service log of the pumps"
 			}
@@ -63,6 +73,9 @@ func Wishes(said string) bool {
 			own := u.Text == "that" && next < len(toks) && !w.Pointed[toks[next].Text]
 			word, whose, _ := strings.Cut(strings.ReplaceAll(u.Text, "’", "'"), "'")
 			if (w.Pointer[word] || whose == "s") && !own {
+				if next < len(toks) && w.Elsewhere[toks[next].Text] {
+					break // "put it through the script"
+				}
 				return true // "his mailbox", "Hanna's mailbox"
 			}
 			if first, _ := utf8.DecodeRuneInString(said[u.Start:]); !w.Between[u.Text] && !unicode.IsUpper(first) {
@@ -71,6 +84,40 @@ func Wishes(said string) bool {
 		}
 	}
 	return false
+}
+
+// takenBack reports whether a negation stands right before what begins at an offset, or "no
+// need to", in its clause.
+func takenBack(said string, toks []Token, start int) bool {
+	n := slices.IndexFunc(toks, func(t Token) bool { return t.Start >= start })
+	if n < 1 {
+		return false
+	}
+	w, before := wishWords(), toks[max(0, n-3):n]
+	for len(before) > 0 && breaks(said[before[0].End:start]) {
+		before = before[1:]
+	}
+	return len(before) == 3 && before[0].Text == "no" && before[1].Text == "need" ||
+		slices.ContainsFunc(before[max(0, len(before)-2):], func(t Token) bool { return w.Negation[t.Text] })
+}
+
+// quoted are words that somebody repeats: between quotation marks, or on a line behind >.
+var quoted = regexp.MustCompile(`(?m)"[^"\n]*"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|^[ \t]*>.*$`)
+
+// ownWords is what somebody says with what he quotes blanked.
+func ownWords(s string) string {
+	if !strings.ContainsAny(s, "\"“„«>") {
+		return s
+	}
+	return quoted.ReplaceAllStringFunc(s, func(q string) string { return strings.Repeat(" ", len(q)) })
+}
+
+// Denies reports whether a text has a word that turns what it says round.
+func Denies(s string) bool {
+	w := wishWords()
+	return slices.ContainsFunc(Tokens(Fold(s)), func(t Token) bool {
+		return w.Denials[t.Text] || strings.HasSuffix(t.Text, "n't") || strings.HasSuffix(t.Text, "n’t")
+	})
 }
 
 var wishAdopts = sync.OnceValue(func() *Patterns {
@@ -102,7 +149,8 @@ func Numbered(said string) (out []int) {
 		if n == 0 {
 			continue
 		}
-		before, behind := i > 0 && w.Items[toks[i-1].Text], i+1 < len(toks) && w.Items[toks[i+1].Text]
+		before := i > 0 && (w.Items[toks[i-1].Text] || toks[i-1].Text == "no" && said[toks[i-1].End] == '.')
+		behind := i+1 < len(toks) && w.Items[toks[i+1].Text]
 		first := i == 0 || strings.ContainsAny(said[toks[i-1].End:t.Start], ".!?")
 		if before || behind && slices.Contains(w.Ordinals, t.Text) || first && slices.Contains(w.Counts, t.Text) {
 			out = append(out, n)
@@ -111,35 +159,129 @@ func Numbered(said string) (out []int) {
 	return out
 }
 
-// Meant returns what of a sentence single out what somebody asks to keep: its words
-// ("Please remember what they write about the account" means what has the word
-// account), and the kinds of value that the first of them names: "the day of the bill" and
-// "when we pay" are a day. None is meant where he says only "save this".
-func Meant(sentence string) (words []string, kinds []ValueKind) {
+// Wish is what somebody asks to keep, of what he was shown.
+type Wish struct {
+	Words []string // "Please remember what they write about the account" means what has the word account
+	// Kinds are the kinds of value that the first of its words names that name one: "the
+	// day of the bill" and "when we pay" are a day.
+	Kinds []ValueKind
+}
+
+// Meant returns what a sentence asks to keep: one thing, or several where each has a kind
+// of value and words of its own, such as "the driver's number and the date of the fair".
+// The wish has no words where it says only "save this". What is said beside, such as "I'll
+// need that on Monday", is words alone. A sentence that asks nothing is read as a whole.
+func Meant(sentence string) (wishes []Wish, beside []string) {
 	w, toks := wishWords(), Tokens(sentence)
+	said := make([]Token, 0, len(toks))
+	asks := Wishes(sentence)
+	for from := 0; from < len(toks); {
+		to := from + 1
+		for to < len(toks) && !strings.ContainsAny(sentence[toks[to-1].End:toks[to].Start], ",;:—–(") && !w.reason(toks[to:]) &&
+			!w.goesOn(toks[to:]) {
+			to++
+		}
+		clause := toks[from:to]
+		if asks && (w.aside(clause) || w.goesOn(toks[to:])) && !Wishes(sentence[clause[0].Start:clause[len(clause)-1].End]) {
+			beside = append(beside, w.content(clause)...)
+		} else {
+			said = append(said, clause...)
+		}
+		from = to
+	}
+	from := 0
+	for i, t := range said {
+		if !w.Joins[t.Text] {
+			continue
+		}
+		if a, b := w.wish(said[from:i]), w.wish(said[i:]); w.own(a) && w.own(b) {
+			wishes, from = append(wishes, a), i
+		}
+	}
+	return append(wishes, w.wish(said[from:])), beside
+}
+
+// goesOn reports whether a wish begins that says itself what it is for: "(run it) and keep
+// what it prints".
+func (w *wishLists) goesOn(toks []Token) bool {
+	if len(toks) == 0 || !w.Joins[toks[0].Text] {
+		return false
+	}
+	i := 1
+	for i < len(toks) && w.Lead[toks[i].Text] {
+		i++
+	}
+	return i < len(toks) && (w.Strong[toks[i].Text] || w.Weak[toks[i].Text] || w.Spoken[toks[i].Text]) && len(w.content(toks[i:])) > 0
+}
+
+// reason reports whether a clause begins that tells why: "so I", "for when we".
+func (w *wishLists) reason(toks []Token) bool {
+	i := 0
+	for i < len(toks) && i < 2 && (w.Reasons[toks[i].Text] || i > 0 && w.Hence[toks[i].Text]) {
+		i++
+	}
+	return i > 0 && i < len(toks) && w.subject(toks[i].Text)
+}
+
+// aside reports whether a clause is about somebody.
+func (w *wishLists) aside(clause []Token) bool {
+	if w.Links[clause[0].Text] && len(clause) > 1 {
+		clause = clause[1:]
+	}
+	return w.subject(clause[0].Text) || w.reason(clause)
+}
+
+func (w *wishLists) subject(word string) bool {
+	word, _, _ = strings.Cut(strings.ReplaceAll(word, "’", "'"), "'")
+	return w.Subjects[word]
+}
+
+// content are the words that say what is meant.
+func (w *wishLists) content(toks []Token) (out []string) {
+	for i, t := range toks {
+		if t.Text == "time" && i > 0 && w.Times[toks[i-1].Text] || w.Times[t.Text] && i+1 < len(toks) && toks[i+1].Text == "time" {
+			continue
+		}
+		if !IsStopword(t.Text) && !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] && !w.Void[t.Text] {
+			out = append(out, t.Text)
+		}
+	}
+	return out
+}
+
+func (w *wishLists) wish(toks []Token) Wish {
+	out := Wish{Words: w.content(toks)}
 	named := -1 // the last word that names a kind
 	for i, t := range toks {
-		if !IsStopword(t.Text) && !w.Strong[t.Text] && !w.Weak[t.Text] && !w.Spoken[t.Text] && !w.Void[t.Text] {
-			words = append(words, t.Text)
-		}
 		if named >= 0 && (i > named+3 || !w.Joins[toks[i-1].Text] && !w.Joins[toks[max(i-2, 0)].Text]) {
 			continue // "the phone and the mailbox" are both
 		}
-		for name, of := range w.Kinds {
-			if of[t.Text] {
-				named = i
-				for k, n := range valueKindNames {
-					if n == name {
-						kinds = append(kinds, ValueKind(k))
-					}
-				}
-			}
+		if t.Text == "time" && i > 0 && w.Times[toks[i-1].Text] {
+			continue
+		}
+		if kinds := w.names(t.Text); kinds != nil {
+			named, out.Kinds = i, append(out.Kinds, kinds...)
 		}
 	}
-	if len(kinds) == 0 && whither(w.Whither, w.Moves, toks) {
-		kinds = []ValueKind{Account, Email, Phone, URL, Host}
+	if len(out.Kinds) == 0 && whither(w.Whither, w.Moves, toks) {
+		out.Kinds = []ValueKind{Account, Email, Phone, URL, Host}
 	}
-	return words, kinds
+	return out
+}
+
+// names are the kinds of value that a word means.
+func (w *wishLists) names(word string) (out []ValueKind) {
+	for name, of := range w.Kinds {
+		if of[word] {
+			out = append(out, ValueKind(slices.Index(valueKindNames[:], name)))
+		}
+	}
+	return out
+}
+
+// own reports whether a part of a wish can stand for itself.
+func (w *wishLists) own(part Wish) bool {
+	return len(part.Kinds) > 0 && slices.ContainsFunc(part.Words, func(s string) bool { return len(w.names(s)) == 0 })
 }
 
 // whither reports whether somebody asks where something goes: "where the counts are sent".
@@ -159,9 +301,11 @@ func Means(said, s string) bool {
 	meant := map[string]bool{}
 	for _, st := range Sentences(said) {
 		if Wishes(st.Text) {
-			words, _ := Meant(st.Text)
-			for _, w := range words {
-				meant[Stem(w)] = true
+			wishes, beside := Meant(st.Text)
+			for _, w := range append(wishes, Wish{Words: beside}) {
+				for _, word := range w.Words {
+					meant[Stem(word)] = true
+				}
 			}
 		}
 	}

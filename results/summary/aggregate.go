@@ -3,8 +3,11 @@ package summary
 import (
 	"cmp"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/memtox/memtox/results"
 	"github.com/memtox/memtox/results/metric"
@@ -304,7 +307,7 @@ func (a *Aggregator) Summary() *Summary {
 	s := a.sum
 	s.RunID, s.Resumed, s.Model, s.LLM, s.Dataset, s.Split = a.run.ID, a.opts.Resumed, a.run.Model, a.run.LLM,
 		a.run.Dataset, a.run.Split
-	s.Planned, s.Whole, s.Arms = a.run.Planned, a.run.Whole, []Arm{}
+	s.Planned, s.Whole = a.run.Planned, a.run.Whole
 	resolved, _ := a.run.Settings["resolved"].(map[string]any)
 	s.Embeddings, _ = resolved[EmbeddingsKey].(string)
 	none := stats.ClusteredWilson(nil, a.opts.Level)
@@ -315,10 +318,15 @@ func (a *Aggregator) Summary() *Summary {
 	})
 	a.pair()
 	place := map[armKey]int{}
+	s.Arms = make([]Arm, len(keys))
+	var each errgroup.Group // arm by arm, each with a hundred intervals
+	each.SetLimit(runtime.GOMAXPROCS(0))
 	for i, k := range keys {
 		place[k] = i
-		s.Arms = append(s.Arms, a.summary(k, a.arms[k]))
+		x := a.arms[k]
+		each.Go(func() error { s.Arms[i] = a.summary(k, x); return nil })
 	}
+	_ = each.Wait() // none fails
 	a.dominated(s.Arms)
 	s.OnlyVariants = len(a.variants) > 0 && !a.variants[""]
 	s.Digest = runDigest(s.Arms)

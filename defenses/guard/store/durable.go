@@ -244,13 +244,12 @@ func open(ctx context.Context, path string, o Options) (_ *History, err error) {
 	if s.w, err = prepare(ctx, s.conn, "write"); err != nil {
 		return nil, s.named(err)
 	}
-	var last uint64
-	var dirty bool
-	if err := s.conn.QueryRowContext(ctx, "SELECT last, dirty FROM state").Scan(&last, &dirty); err != nil {
-		return nil, s.named(err)
-	}
-	if err := s.openHead(ctx, last); err != nil {
+	if err := s.openHead(ctx); err != nil {
 		return nil, err
+	}
+	var dirty bool
+	if err := s.conn.QueryRowContext(ctx, "SELECT dirty FROM state").Scan(&dirty); err != nil {
+		return nil, s.named(err)
 	}
 	if dirty { // killed between a forgetting and its erasure
 		if err := s.Erase(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,6 +212,50 @@ func TestWritersTakeTurns(t *testing.T) {
 	}
 	exec1(t, other, "ROLLBACK")
 	put(t, b, record("r9", "k9", "nine"))
+}
+
+// A store that somebody else writes to is opened as what it is at that moment.
+func TestOpeningBesideAWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory.db")
+	writer := open(t, path)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, err := writer.Commit(ctx, &memory.Batch{At: start, Cause: memory.CauseWrite,
+					Records: []memory.Record{record(fmt.Sprint("r", i), fmt.Sprint("k", i), "content")}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}()
+	var openers sync.WaitGroup
+	for range 8 {
+		openers.Go(func() {
+			for range 50 {
+				s, err := store.Open(ctx, path, store.Options{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	openers.Wait()
+	close(stop)
+	<-done
+	if err := writer.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A person decides from another process while a server has the store open: its gate

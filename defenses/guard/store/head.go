@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // FILE.head says outside the database how far the journal went when it was last on
@@ -63,13 +64,27 @@ func decodeHead(b []byte) (now, signed Mark, err error) {
 	return now, signed, nil
 }
 
+// readHead reads the head. Another process may be writing it, or making it where the file
+// system has no links: what looks damaged or empty is looked at again, for a moment.
 func readHead(path string) (now, signed Mark, err error) {
+	for try := range 10 {
+		if try > 0 {
+			time.Sleep(time.Duration(try) * time.Millisecond)
+		}
+		if now, signed, err = readHeadOnce(path); !errors.Is(err, ErrDamaged) {
+			break
+		}
+	}
+	return now, signed, err
+}
+
+func readHeadOnce(path string) (now, signed Mark, err error) {
 	f, err := os.Open(HeadFile(path))
 	if err != nil {
 		return now, signed, err
 	}
 	defer f.Close()
-	b := make([]byte, headSize+1) // in one read: it may be written meanwhile
+	b := make([]byte, headSize+1)
 	n, err := f.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return now, signed, err
@@ -80,14 +95,20 @@ func readHead(path string) (now, signed Mark, err error) {
 	return now, signed, err
 }
 
-// openHead takes the head up, or makes it for a store that has none; last is the last
-// entry of the journal.
-func (s *History) openHead(ctx context.Context, last uint64) error {
+// openHead takes the head up, or makes it for a store that has none. It reads the head
+// before the journal: another process writes in the other order, so whatever the head
+// knows of is in the journal by then.
+func (s *History) openHead(ctx context.Context) error {
 	now, signed, err := readHead(s.path)
 	absent := errors.Is(err, fs.ErrNotExist)
-	switch {
-	case err != nil && !absent:
+	if err != nil && !absent {
 		return err
+	}
+	var last uint64
+	if err := s.conn.QueryRowContext(ctx, "SELECT last FROM state").Scan(&last); err != nil {
+		return s.named(err)
+	}
+	switch {
 	case absent:
 		now.After, now.Entry = last, last
 	case now.Entry > last:
@@ -97,7 +118,11 @@ func (s *History) openHead(ctx context.Context, last uint64) error {
 	}
 	s.mark, s.signed = now, signed
 	if absent {
-		if err := s.makeHead(now); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := s.makeHead(now)
+		if errors.Is(err, fs.ErrExist) { // somebody else was quicker: theirs it is
+			s.mark, s.signed, err = readHead(s.path)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -107,9 +132,13 @@ func (s *History) openHead(ctx context.Context, last uint64) error {
 	if _, had, err := s.Page(ctx, headPage); err != nil || had {
 		return err
 	}
-	// The head is on disk before the page says that it must be there.
+	// The head is on disk before the page says that it must be there; whoever made it may
+	// have been killed before he saw to that.
+	if err := s.disk.SyncDir(filepath.Dir(s.path)); err != nil {
+		return err
+	}
 	_, err = s.conn.ExecContext(ctx, "INSERT OR IGNORE INTO page VALUES (?, ?)", []byte(headPage),
-		binary.BigEndian.AppendUint64(nil, now.After))
+		binary.BigEndian.AppendUint64(nil, s.mark.After))
 	return s.named(err)
 }
 

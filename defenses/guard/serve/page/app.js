@@ -82,6 +82,7 @@ function card(e, buttons) {
     try {
       await door('decide', { method: 'POST', headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ id: e.id, decision, why: why.value }) });
+      decided++;
       row.remove();
       box.dataset.state = decision;
       said.replaceChildren({ approve: 'You approved it, once.', source: 'You approved it and its source.', reject: e.state === 'approved' ? 'You took it back.' : 'You refused it.' }[decision]);
@@ -135,15 +136,17 @@ function place(box, list, buttons, over) {
   }
 }
 
-let asking = false, again = false, version = '', until = 0;
+let asking = false, again = false, version = '', until = 0, decided = 0;
 
 async function look() {
   if (asking) { again = true; return; }
   asking = true;
   try {
     // What expires changes no version: the list is asked for again when the next thing does.
+    // A list that was asked for before a decision would open again what was decided: it is asked for anew.
+    const before = decided;
     const list = await door('pending' + (Date.now() < until ? '?version=' + version : ''));
-    if (list.pending) shown(list);
+    if (list.pending && before === decided) shown(list);
     problem.hidden = true;
   } catch (err) {
     problem.replaceChildren('The guard does not answer: ', ...show(err.message));
