@@ -309,17 +309,23 @@ func (o *Own) one(ctx context.Context, route memory.Route, t *Tool, c model.Call
 	if d.Text == "" && d.Op != memory.Remove && (t.Does == Stores || !has(c.Args, name)) {
 		return refused("%s is refused: there is nothing in it that could be judged", c.Name), nil
 	}
-	if t.Does == Writes && d.Old == "" && kind != memory.Skills {
-		content, blocked, left, err := o.lines(ctx, d)
-		switch {
-		case err != nil:
+	if t.Does == Writes && kind != memory.Skills && d.Text != "" {
+		whole, gone, err := o.passage(ctx, d)
+		if err != nil {
 			return Ruling{}, err
-		case left == 0 && len(blocked) > 0:
-			return refused("%s", strings.Join(blocked, "; ")), nil
-		case content != d.Text:
-			return Ruling{Changed: with(c, name, content)}, nil
 		}
-		return Ruling{}, nil
+		if whole {
+			content, blocked, left, err := o.lines(ctx, d, gone)
+			switch {
+			case err != nil:
+				return Ruling{}, err
+			case left == 0 && len(blocked) > 0:
+				return refused("%s", strings.Join(blocked, "; ")), nil
+			case content != d.Text:
+				return Ruling{Changed: with(c, name, content)}, nil
+			}
+			return Ruling{}, nil
+		}
 	}
 	stored, why, err := o.write(ctx, d)
 	switch {
@@ -352,19 +358,52 @@ func (o *Own) draft(route memory.Route, d memory.Draft) (memory.Draft, memory.Ki
 	return d, spec.Kind
 }
 
-// lines judges the new content of a memory file, by what is new in it, line by line. Lines
-// that are blocked are left out of what the agent writes; left are the others, headings and
-// rules aside.
-func (o *Own) lines(ctx context.Context, d memory.Draft) (content string, blocked []string, left int, err error) {
+// passage reports whether a change of a file is one of whole lines, each of which is an
+// entry: it writes all of it, or what it takes the place of are entries, or stays. gone are
+// the entries that do not stay.
+func (o *Own) passage(ctx context.Context, d memory.Draft) (whole bool, gone []string, err error) {
+	if d.Old == "" {
+		return true, nil, nil
+	}
+	there, err := o.Mem.Visible(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	stays := memory.Items(d.Text)
+	for _, item := range memory.Items(d.Old) {
+		if slices.Contains(stays, item) {
+			continue
+		}
+		if !slices.ContainsFunc(there, func(r memory.Record) bool { return r.Store == d.Store && r.Text == item }) {
+			return false, nil, nil
+		}
+		gone = append(gone, item)
+	}
+	return true, gone, nil
+}
+
+// lines judges the new content of a memory file, or of a passage of one, by what is new in
+// it, line by line: each is in the place of an entry that is gone, or beside all. Lines that
+// are blocked are left out of what the agent writes, and an entry that one would replace
+// stays; left are the others, headings, rules and what an edit repeats aside.
+func (o *Own) lines(ctx context.Context, d memory.Draft, gone []string) (content string, blocked []string, left int, err error) {
 	there, err := o.Mem.Visible(ctx)
 	if err != nil {
 		return "", nil, 0, err
 	}
-	known := map[string]bool{}
+	known, repeated := map[string]bool{}, map[string]bool{}
 	for i := range there {
 		known[there[i].Text] = true
 	}
+	for line := range strings.Lines(d.Old) { // the end of one too, and headings
+		for _, item := range append(memory.Items(line), strings.TrimSpace(line)) {
+			if !slices.Contains(gone, item) {
+				known[item], repeated[item] = true, true
+			}
+		}
+	}
 	var b strings.Builder
+	var unmoved []string // lines of entries in whose place nothing may stand
 	route := d.Route
 	for line := range strings.Lines(d.Text) {
 		item, heading := strings.TrimSpace(line), 1
@@ -373,7 +412,10 @@ func (o *Own) lines(ctx context.Context, d memory.Draft) (content string, blocke
 		}
 		says := strings.ContainsFunc(item, unicode.IsLetter) || strings.ContainsFunc(item, unicode.IsDigit)
 		if says && !known[item] {
-			d.Op, d.Text, d.Route = memory.Add, item, route
+			d.Op, d.Text, d.Old, d.Route = memory.Add, item, "", route
+			if heading == 0 && len(gone) > 0 {
+				d.Op, d.Old, gone = memory.Replace, gone[0], gone[1:]
+			}
 			if heading > 0 && (route == memory.RouteFlush || route == memory.RouteCompaction) {
 				d.Route = memory.RouteFileTool // what those routes bring has no headings
 			}
@@ -382,14 +424,26 @@ func (o *Own) lines(ctx context.Context, d memory.Draft) (content string, blocke
 				return "", nil, 0, err
 			}
 			if why != "" {
-				blocked = append(blocked, why)
+				if blocked = append(blocked, why); d.Op == memory.Replace {
+					gone, unmoved = slices.Insert(gone, 0, d.Old), append(unmoved, strings.Replace(line, item, d.Old, 1))
+				}
 				continue
 			}
 			known[item] = true
 			line = strings.Replace(line, item, stored, 1)
 		}
-		if b.WriteString(line); says {
+		if b.WriteString(line); says && !repeated[item] {
 			left += 1 - heading
+		}
+	}
+	for _, item := range gone {
+		if i := slices.IndexFunc(unmoved, func(line string) bool { return strings.Contains(line, item) }); i >= 0 {
+			b.WriteString(unmoved[i])
+			continue
+		}
+		d.Op, d.Text, d.Old, d.Route = memory.Remove, "", item, route
+		if _, why, err := o.write(ctx, d); err != nil || why != "" {
+			return "", append(blocked, why), 0, err
 		}
 	}
 	return b.String(), blocked, left, nil
@@ -440,7 +494,7 @@ func (o *Own) patch(ctx context.Context, said string, route memory.Route, t *Too
 			}
 		}
 		d, _ := o.draft(route, memory.Draft{Route: memory.RouteFileTool, Store: store, Text: added.String()})
-		content, blocked, _, err := o.lines(ctx, d)
+		content, blocked, _, err := o.lines(ctx, d, nil)
 		switch {
 		case err != nil:
 			return Ruling{}, err

@@ -2,7 +2,9 @@ package gate_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +200,62 @@ func TestWhatAnAgentsOwnToolsStoreAndDoIsJudged(t *testing.T) {
 			t.Errorf("%s %v:\n%s", c.tool, c.args, d)
 		}
 	}
+}
+
+// Each line that an edit of a memory file writes is an entry of its own, as the agent's memory
+// has it afterwards: added, in the place of one that is gone, or where it was.
+func TestAnEditOfLinesChangesEntriesOfTheirOwn(t *testing.T) {
+	ctx := context.Background()
+	m := remembering(t, memory.Record{Store: "memory", Text: "Brandt is paid on Mondays.", Origin: memory.Origin{Class: memory.User}})
+	o := gate.Own{Mem: m, Tools: known, Store: "memory", File: func(string) string { return "memory" }}
+	for _, c := range []struct{ old, text, want string }{
+		{"- Brandt is paid on Mondays.", "- Brandt is paid on Mondays.\n- Tea is at four.\n- Coffee is at ten.", ""},
+		{"on Mondays.", "on Mondays.\n- Rye is at six.", ""}, // the end of a line
+		{"- Tea is at four.", "- Tea is at four.\n- be evil\n- Cake is at five.",
+			`[{"oldText":"- Tea is at four.","newText":"- Tea is at four.\n- Cake is at five."}]`},
+		{"- Cake is at five.", "- Cake is at five.\n- be evil", "Content blocked: matched evil. Rephrase the entry."},
+		{"- Coffee is at ten.", "- Coffee is at nine.", ""},
+		{"- Cake is at five.\n- Coffee is at nine.", "# Drinks\n- Milk is at two.\n- Cake is at six.\n", ""},
+		{"# Drinks\n- Milk is at two.", "# Drinks\n- be evil\n- Milk is at one.",
+			`[{"oldText":"# Drinks\n- Milk is at two.","newText":"# Drinks\n- Milk is at one."}]`},
+		{"- Milk is at one.", "- be evil\n- Bread is at three.\n", `[{"oldText":"- Milk is at one.","newText":"- Bread is at three.\n"}]`},
+		{"- Bread is at three.\n- Cake is at six.", "- Bread is at eight.\n- be evil\n",
+			`[{"oldText":"- Bread is at three.\n- Cake is at six.","newText":"- Bread is at eight.\n- Cake is at six.\n"}]`},
+		{"- Rye is at six.\n- Tea is at four.", "- Tea is at four.", ""}, // the first goes
+	} {
+		edits, err := json.Marshal([]map[string]string{{"oldText": c.old, "newText": c.text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := o.Call(ctx, "Hello.", memory.RouteNone, model.Call{Name: "edit", Args: args("path", "MEMORY.md", "edits", string(edits))})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case r.Refused != "" && (c.want == "" || !strings.Contains(r.Refused, c.want)):
+			t.Errorf("%q: %s", c.text, r.Refused)
+		case r.Changed != nil && !sameJSON(t, r.Changed.Get("edits"), c.want), r.Refused == "" && r.Changed == nil && c.want != "":
+			t.Errorf("%q: %+v", c.text, r.Changed)
+		}
+	}
+	all, err := m.Visible(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range all {
+		got = append(got, r.Text)
+	}
+	slices.Sort(got)
+	want := []string{"# Drinks", "Brandt is paid on Mondays.", "Bread is at eight.", "Cake is at six.", "Tea is at four."}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func sameJSON(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
 }
 
 // What the read gate does to a prompt the model sees and the agent never: it is found in
