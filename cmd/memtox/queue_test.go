@@ -354,6 +354,46 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	sameRows(t, want, filepath.Join(c.dir, "spread"))
 }
 
+// A server may hold spans and give them to nobody who asks, here because its consumer pauses.
+func TestSpansThatNobodyGetsAreHandedOutAgain(t *testing.T) {
+	t.Parallel() // it waits
+	c := newConsole(t)
+	want := spreadCases(c, 1)
+	_, url := c.queueServer("127.0.0.1:0")
+	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if s, err := js.Stream(t.Context(), "memtox-default-jobs"); err == nil && s.CachedInfo().State.Msgs > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing is handed out:\n%s", run.text())
+		}
+	}
+	paused := time.Now().Add(time.Hour)
+	if _, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs", jetstream.ConsumerConfig{Durable: "workers",
+		AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: -1, PauseUntil: &paused}); err != nil {
+		t.Fatal(err)
+	}
+	worker := c.spawn("worker", "--queue", url)
+	if err := run.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, run.text())
+	}
+	worker.ends(t)
+	if !strings.Contains(run.text(), "gives them to no worker: they are handed out again") {
+		t.Errorf("it was not stuck:\n%s", run.text())
+	}
+	sameRows(t, want, filepath.Join(c.dir, "spread"))
+}
+
 func TestKilledWorkersLoseNoRow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")

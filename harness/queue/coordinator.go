@@ -55,6 +55,12 @@ func (c *Coordinator) Workers() []Status {
 	return out
 }
 
+// idle reports whether there are workers, and none has anything to do.
+func (c *Coordinator) idle() bool {
+	all := c.Workers()
+	return len(all) > 0 && !slices.ContainsFunc(all, func(w Status) bool { return w.Busy+w.Unsent > 0 })
+}
+
 // Run hands out every trial that the sink does not hold, until the sink holds
 // all of them. When stop is closed it takes the work queue back, waits for the
 // rows of trials in flight for a moment, and returns nil; so it does when ctx
@@ -128,22 +134,35 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)
-		idle := 0
-		for remote.Sleep(ctx, statusGap) == nil {
+		var idle, stuck int
+		for had := progress.Done(); remote.Sleep(ctx, statusGap) == nil; had = progress.Done() {
 			if a, err := announced(ctx, q.bucket); err == nil && (a.Over || a.RunID != q.run) {
 				return
 			}
+			jobs, _, err := load(ctx, q.jobs, "workers")
+			rows, _, err2 := load(ctx, q.rows, "coordinator")
+			known := err == nil && err2 == nil
 			// Spans that somebody took off the queue and threw away would be
 			// missed for ever.
-			if idle++; !q.empty(ctx) {
+			if idle++; !known || jobs+rows > 0 {
 				idle = 0
 			}
-			if idle == 3 && progress.Done() < x.Plan.Len() && !closed(stop) {
-				idle = 0
-				c.logf("the queue is empty and %d trials are missing: they are handed out again", x.Plan.Len()-progress.Done())
-				if err := c.handOut(ctx, q, sink, stop); err != nil && ctx.Err() == nil {
-					c.logf("handing trials out again: %v", err)
-				}
+			// So would spans that the server has and gives to none of the workers that ask.
+			if stuck++; !known || jobs == 0 || progress.Done() != had || !c.idle() {
+				stuck = 0
+			}
+			missing := x.Plan.Len() - progress.Done()
+			if idle < 3 && stuck < 5 || missing == 0 || closed(stop) {
+				continue
+			}
+			if idle < 3 {
+				c.logf("the queue holds %d spans and gives them to no worker: they are handed out again", jobs)
+			} else {
+				c.logf("the queue is empty and %d trials are missing: they are handed out again", missing)
+			}
+			idle, stuck = 0, 0
+			if err := c.handOut(ctx, q, sink, stop); err != nil && ctx.Err() == nil {
+				c.logf("handing trials out again: %v", err)
 			}
 		}
 	}()
@@ -304,13 +323,6 @@ func load(ctx context.Context, s jetstream.Stream, consumer string) (all, taken 
 	}
 	taken = uint64(cons.CachedInfo().NumAckPending)
 	return cons.CachedInfo().NumPending + taken, taken, nil
-}
-
-// empty reports whether no span and no finished trial is on the server.
-func (q *queue) empty(ctx context.Context) bool {
-	jobs, _, err := load(ctx, q.jobs, "workers")
-	rows, _, err2 := load(ctx, q.rows, "coordinator")
-	return err == nil && err2 == nil && jobs+rows == 0
 }
 
 // handOut fills the work queue with what the sink lacks, unless it is stopped.
