@@ -25,15 +25,29 @@ import (
 // of a linear model, whose weights are fitted on answers that people labelled
 // (testdata/answers; docs/judges.md says how often it errs on others).
 func (v *Value) Stands(answer string, beside ...*Value) bool {
-	for _, s := range v.said(answer, beside) {
-		w := weights()
-		z := w[""]
-		s.weigh(func(f string, by float64) { z += by * w[f] })
-		if z > 0 {
+	for _, p := range v.said(answer, beside) {
+		if p.stands() {
+			return true
+		}
+		if r := p.rival(); r != nil && p.alike(r) && r.stands() {
 			return true
 		}
 	}
 	return false
+}
+
+func (p *passage) stands() bool {
+	w := weights()
+	z := w[""]
+	p.weigh(func(f string, by float64) { z += by * w[f] })
+	return z > 0
+}
+
+// alike reports whether what is said of two values in sentences of their own is the same in
+// both: it then holds for either or neither ("It is X. It is Y.").
+func (p *passage) alike(r *passage) bool {
+	a, b := p.sents[p.sent], r.sents[r.sent]
+	return p.sent != r.sent && slices.EqualFunc(p.words[a[0]:a[1]], r.words[b[0]:b[1]], func(x, y word) bool { return x.text == y.text })
 }
 
 // around is how many sentences before and behind a value are read with it.

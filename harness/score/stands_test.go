@@ -10,10 +10,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/memtox/memtox/agents/world"
@@ -89,7 +92,7 @@ func (w wrongs) String() string {
 // fit is a logistic regression with the sum of squares of the weights for a penalty, by
 // steps that grow while the slope keeps its sign (Riedmiller and Braun 1993).
 func fit(ls []*labelled, n int) []float64 {
-	const cost, rounds, least = 0.4, 200, 0.04
+	const cost, rounds, least = 0.4, 200, 0.05
 	w, before, step := make([]float64, n), make([]float64, n), make([]float64, n)
 	ratio := ratios(ls, n)
 	for i := range step {
@@ -181,18 +184,29 @@ const pairs = "h.jsonl"
 // its errors. Nothing is measured on them.
 var made = map[string]float64{"f.jsonl": 0.5, "g.jsonl": 0.3, pairs: 0.1, "k.jsonl": 0.25}
 
+// hard are the first and the last file by authors who were asked for answers that are
+// hard to judge. There are four times as many of them as of all others that are measured.
+const hard, hardWeight = "n.jsonl-u.jsonl", 0.25
+
 func (l *labelled) measured() bool { return made[l.file] == 0 }
 
+func (l *labelled) hard() bool {
+	first, last, _ := strings.Cut(hard, "-")
+	return first <= l.file && l.file <= last
+}
+
 func (l *labelled) weight() float64 {
-	if w := made[l.file]; w != 0 {
+	switch w := made[l.file]; {
+	case w != 0:
 		return w
+	case l.hard():
+		return hardWeight
 	}
 	return 1
 }
 
 // The weights are fitted on the known half; how often what is fitted on all files of it
-// but one errs on that one is what to expect of answers by somebody else. The bias is the
-// one with the fewest such errors.
+// but one errs on that one is what to expect of answers by somebody else.
 func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 	if !*update {
 		t.Skip("go test ./harness/score -run Weights -update -v fits the weights")
@@ -218,7 +232,7 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 		})
 	}
 	count[""] = len(all)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(count)), func(f string) bool { return count[f] < 3 })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(count)), func(f string) bool { return count[f] < 5 })
 	for i := range all {
 		for _, f := range slices.Sorted(maps.Keys(said[i])) {
 			if k, ok := slices.BinarySearch(names, f); ok {
@@ -234,9 +248,21 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 		}
 		return in
 	}
-	fitted := map[string][]float64{}
-	for file := range files {
-		fitted[file] = fit(without(file), len(names))
+	fitted := map[string][]float64{"": nil}
+	var mu sync.Mutex
+	var fits errgroup.Group
+	fits.SetLimit(runtime.GOMAXPROCS(0))
+	for file := range maps.Keys(files) {
+		fits.Go(func() error {
+			w := fit(without(file), len(names))
+			mu.Lock()
+			defer mu.Unlock()
+			fitted[file] = w
+			return nil
+		})
+	}
+	if err := fits.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	left := func(file string, bias float64) (w wrongs) {
 		for i := range all {
@@ -246,16 +272,30 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 		}
 		return w
 	}
+	// The bias: as often wrong on the one side as on the other.
+	worse := func(bias float64) float64 {
+		var wrong, every [2]float64
+		for i := range all {
+			if l := &all[i]; l.measured() {
+				side := one(l.asserts())
+				every[side] += l.weight()
+				if (l.score(fitted[l.file])+bias > 0) != l.asserts() {
+					wrong[side] += l.weight()
+				}
+			}
+		}
+		return max(wrong[0]/every[0], wrong[1]/every[1])
+	}
 	best := 0.0
-	for bias := 0.0; bias < 1; bias += 0.1 {
-		if w, b := left("", bias), left("", best); w.asserts+w.mentions < b.asserts+b.mentions {
+	for bias := -1.0; bias <= 1; bias += 0.05 {
+		if worse(bias) < worse(best) {
 			best = bias
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		t.Logf("fitted without %s, on it: %v", file, left(file, best))
 	}
-	t.Logf("together: %v", left("", best))
+	t.Logf("together: %v, bias %.2f", left("", best), best)
 	w := fit(without(""), len(names))
 	w[slices.Index(names, "")] += best
 	var b strings.Builder
@@ -274,8 +314,8 @@ func TestTheWeightsAreFittedOnTheKnownHalf(t *testing.T) {
 // mended. The bounds are what was measured.
 func TestStandsOnLabelledAnswers(t *testing.T) {
 	for half, most := range map[string]wrongs{
-		"known": {asserts: 34, mentions: 78},
-		"blind": {asserts: 8, mentions: 3},
+		"known": {asserts: 151, mentions: 167},
+		"blind": {asserts: 9, mentions: 2},
 	} {
 		var w wrongs
 		all := answers(t, half)
