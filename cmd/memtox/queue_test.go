@@ -355,7 +355,7 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 }
 
 // A server may hold spans and give them to nobody who asks, here because its consumer pauses.
-func TestSpansThatNobodyGetsAreHandedOutAgain(t *testing.T) {
+func TestAConsumerThatGivesNothingIsMadeAnew(t *testing.T) {
 	t.Parallel() // it waits
 	c := newConsole(t)
 	want := spreadCases(c, 1)
@@ -388,7 +388,7 @@ func TestSpansThatNobodyGetsAreHandedOutAgain(t *testing.T) {
 		t.Fatalf("%v\n%s", err, run.text())
 	}
 	worker.ends(t)
-	if !strings.Contains(run.text(), "gives them to no worker: they are handed out again") {
+	if !strings.Contains(run.text(), "gives them to no worker that asks: its consumer is made anew") {
 		t.Errorf("it was not stuck:\n%s", run.text())
 	}
 	sameRows(t, want, filepath.Join(c.dir, "spread"))

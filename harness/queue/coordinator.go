@@ -148,17 +148,25 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 				idle = 0
 			}
 			// So would spans that the server has and gives to none of the workers that ask.
-			if stuck++; !known || jobs == 0 || progress.Done() != had || !c.idle() {
+			if stuck++; !known || jobs == 0 || rows > 0 || progress.Done() != had || !c.idle() {
 				stuck = 0
 			}
 			missing := x.Plan.Len() - progress.Done()
-			if idle < 3 && stuck < 5 || missing == 0 || closed(stop) {
+			switch {
+			case missing == 0 || closed(stop):
 				continue
-			}
-			if idle < 3 {
-				c.logf("the queue holds %d spans and gives them to no worker: they are handed out again", jobs)
-			} else {
+			case stuck == 5: // the workers make it anew, and the spans stay
+				c.logf("the queue holds %d spans and gives them to no worker that asks: its consumer is made anew", jobs)
+				if err := q.jobs.DeleteConsumer(ctx, "workers"); err != nil && ctx.Err() == nil {
+					c.logf("making it anew: %v", err)
+				}
+				continue
+			case stuck == 15:
+				c.logf("it still does: they are handed out again")
+			case idle == 3:
 				c.logf("the queue is empty and %d trials are missing: they are handed out again", missing)
+			default:
+				continue
 			}
 			idle, stuck = 0, 0
 			if err := c.handOut(ctx, q, sink, stop); err != nil && ctx.Err() == nil {

@@ -309,13 +309,9 @@ func (o *Own) one(ctx context.Context, route memory.Route, t *Tool, c model.Call
 	if d.Text == "" && d.Op != memory.Remove && (t.Does == Stores || !has(c.Args, name)) {
 		return refused("%s is refused: there is nothing in it that could be judged", c.Name), nil
 	}
-	if t.Does == Writes && kind != memory.Skills && d.Text != "" {
-		whole, gone, err := o.passage(ctx, d)
-		if err != nil {
-			return Ruling{}, err
-		}
-		if whole {
-			content, blocked, left, err := o.lines(ctx, d, gone)
+	if t.Does == Writes && kind != memory.Skills {
+		if d.Old == "" {
+			content, blocked, left, err := o.lines(ctx, d, nil)
 			switch {
 			case err != nil:
 				return Ruling{}, err
@@ -325,6 +321,13 @@ func (o *Own) one(ctx context.Context, route memory.Route, t *Tool, c model.Call
 				return Ruling{Changed: with(c, name, content)}, nil
 			}
 			return Ruling{}, nil
+		}
+		p, err := o.passage(ctx, d)
+		if err != nil {
+			return Ruling{}, err
+		}
+		if p != nil {
+			return o.edit(ctx, d, p, c, name)
 		}
 	}
 	stored, why, err := o.write(ctx, d)
@@ -358,96 +361,154 @@ func (o *Own) draft(route memory.Route, d memory.Draft) (memory.Draft, memory.Ki
 	return d, spec.Kind
 }
 
-// passage reports whether a change of a file is one of whole lines, each of which is an
-// entry: it writes all of it, or what it takes the place of are entries, or stays. gone are
-// the entries that do not stay.
-func (o *Own) passage(ctx context.Context, d memory.Draft) (whole bool, gone []string, err error) {
-	if d.Old == "" {
-		return true, nil, nil
-	}
-	there, err := o.Mem.Visible(ctx)
-	if err != nil {
-		return false, nil, err
-	}
-	stays := memory.Items(d.Text)
-	for _, item := range memory.Items(d.Old) {
-		if slices.Contains(stays, item) {
-			continue
-		}
-		if !slices.ContainsFunc(there, func(r memory.Record) bool { return r.Store == d.Store && r.Text == item }) {
-			return false, nil, nil
-		}
-		gone = append(gone, item)
-	}
-	return true, gone, nil
+// passage is what an edit changes: whole lines, each of which is an entry.
+type passage struct {
+	old         []memory.Record
+	text        string // that takes the place of them
+	part        bool   // the edit changes a part of the one line
+	first, last string // what stands before and behind that part
 }
 
-// lines judges the new content of a memory file, or of a passage of one, by what is new in
-// it, line by line: each is in the place of an entry that is gone, or beside all. Lines that
-// are blocked are left out of what the agent writes, and an entry that one would replace
-// stays; left are the others, headings, rules and what an edit repeats aside.
-func (o *Own) lines(ctx context.Context, d memory.Draft, gone []string) (content string, blocked []string, left int, err error) {
+// passage finds what an edit changes, or nil where that cannot be told for sure: its lines
+// are not each one entry, or a part of one entry alone.
+func (o *Own) passage(ctx context.Context, d memory.Draft) (*passage, error) {
+	there, err := o.Mem.Visible(ctx)
+	if err != nil {
+		return nil, err
+	}
+	there = slices.DeleteFunc(there, func(r memory.Record) bool { return r.Store != d.Store })
+	p := &passage{text: d.Text}
+	if d.Text != "" && strings.HasSuffix(d.Old, "\n") != strings.HasSuffix(d.Text, "\n") {
+		return nil, nil // it joins lines, or parts one
+	}
+	lines := strings.Split(strings.TrimSuffix(d.Old, "\n"), "\n")
+	for _, line := range lines {
+		item := entry(line)
+		if item == "" {
+			return nil, nil
+		}
+		of := slices.DeleteFunc(slices.Clone(there), func(r memory.Record) bool { return !strings.Contains(r.Text, item) })
+		if len(of) != 1 { // it may stand in either
+			return nil, nil
+		}
+		r := of[0]
+		if slices.ContainsFunc(p.old, func(x memory.Record) bool { return x.ID == r.ID }) {
+			continue // it stands there twice
+		}
+		if r.Text == item {
+			p.old = append(p.old, r)
+			continue
+		}
+		if len(lines) > 1 || strings.Count(r.Text, d.Old) != 1 || strings.Contains(r.Text, "\n") {
+			return nil, nil
+		}
+		p.old, p.part = append(p.old, r), true
+		p.first, p.last, _ = strings.Cut(r.Text, d.Old)
+		p.text = p.first + d.Text + p.last
+	}
+	return p, nil
+}
+
+// entry is what a line of a memory file says.
+func entry(line string) string {
+	if items := memory.Items(line); len(items) == 1 {
+		return items[0]
+	}
+	return strings.TrimSpace(line)
+}
+
+// edit judges an edit of whole lines, or of a part of one as the line that comes of it. Where
+// a line may not be stored, nothing of the edit may.
+func (o *Own) edit(ctx context.Context, d memory.Draft, p *passage, c model.Call, name string) (Ruling, error) {
+	d.Text, d.Op = p.text, memory.Add
+	content, blocked, _, err := o.lines(ctx, d, p.old)
+	switch {
+	case err != nil:
+		return Ruling{}, err
+	case len(blocked) > 0:
+		return refused("%s", strings.Join(blocked, "; ")), nil
+	case content == p.text:
+		return Ruling{}, nil
+	case !p.part:
+		return Ruling{Changed: with(c, name, content)}, nil
+	}
+	before, found := strings.CutPrefix(content, p.first)
+	part, also := strings.CutSuffix(before, p.last)
+	if !found || !also || len(p.first)+len(p.last) > len(content) {
+		return refused("%s is refused: a part of the line may not be stored, give the whole line", c.Name), nil
+	}
+	return Ruling{Changed: with(c, name, part)}, nil
+}
+
+// lines judges the new content of a memory file, or of a passage of one in the place of
+// entries, by what is new in it, line by line. Lines that are blocked are left out of what the
+// agent writes; left are the others, headings and rules aside.
+func (o *Own) lines(ctx context.Context, d memory.Draft, old []memory.Record) (content string, blocked []string, left int, err error) {
 	there, err := o.Mem.Visible(ctx)
 	if err != nil {
 		return "", nil, 0, err
 	}
-	known, repeated := map[string]bool{}, map[string]bool{}
+	known := map[string]string{} // what may stand for an entry
 	for i := range there {
-		known[there[i].Text] = true
+		if there[i].Store == d.Store {
+			known[there[i].Text] = there[i].Text
+		}
 	}
-	for line := range strings.Lines(d.Old) { // the end of one too, and headings
-		for _, item := range append(memory.Items(line), strings.TrimSpace(line)) {
-			if !slices.Contains(gone, item) {
-				known[item], repeated[item] = true, true
-			}
+	var gone []memory.Record
+	for _, r := range old {
+		if !slices.ContainsFunc(slices.Collect(strings.Lines(d.Text)), func(line string) bool { return entry(line) == r.Text }) {
+			delete(known, r.Text)
+			gone = append(gone, r)
 		}
 	}
 	var b strings.Builder
-	var unmoved []string // lines of entries in whose place nothing may stand
 	route := d.Route
 	for line := range strings.Lines(d.Text) {
-		item, heading := strings.TrimSpace(line), 1
-		if items := memory.Items(line); len(items) == 1 {
-			item, heading = items[0], 0
+		item, heading := entry(line), 1
+		if len(memory.Items(line)) == 1 {
+			heading = 0
 		}
-		says := strings.ContainsFunc(item, unicode.IsLetter) || strings.ContainsFunc(item, unicode.IsDigit)
-		if says && !known[item] {
-			d.Op, d.Text, d.Old, d.Route = memory.Add, item, "", route
+		says := strings.ContainsFunc(item, func(r rune) bool { return !unicode.IsSpace(r) && !strings.ContainsRune(rules, r) })
+		stored, there := known[item]
+		if says && !there {
+			d.Op, d.Text, d.Record, d.Route = memory.Add, item, "", route
 			if heading == 0 && len(gone) > 0 {
-				d.Op, d.Old, gone = memory.Replace, gone[0], gone[1:]
+				d.Op, d.Record, gone = memory.Replace, gone[0].ID, gone[1:]
 			}
 			if heading > 0 && (route == memory.RouteFlush || route == memory.RouteCompaction) {
 				d.Route = memory.RouteFileTool // what those routes bring has no headings
 			}
-			stored, why, err := o.write(ctx, d)
-			if err != nil {
+			var why string
+			if stored, why, err = o.write(ctx, d); err != nil {
 				return "", nil, 0, err
 			}
 			if why != "" {
-				if blocked = append(blocked, why); d.Op == memory.Replace {
-					gone, unmoved = slices.Insert(gone, 0, d.Old), append(unmoved, strings.Replace(line, item, d.Old, 1))
-				}
+				blocked = append(blocked, why)
 				continue
 			}
-			known[item] = true
-			line = strings.Replace(line, item, stored, 1)
+			known[item], known[stored] = stored, stored
 		}
-		if b.WriteString(line); says && !repeated[item] {
+		if says {
+			line = strings.Replace(line, item, stored, 1)
 			left += 1 - heading
 		}
+		b.WriteString(line)
 	}
-	for _, item := range gone {
-		if i := slices.IndexFunc(unmoved, func(line string) bool { return strings.Contains(line, item) }); i >= 0 {
-			b.WriteString(unmoved[i])
-			continue
+	for _, r := range gone {
+		d.Op, d.Text, d.Record, d.Route = memory.Remove, "", r.ID, route
+		_, why, err := o.write(ctx, d)
+		if err != nil {
+			return "", nil, 0, err
 		}
-		d.Op, d.Text, d.Old, d.Route = memory.Remove, "", item, route
-		if _, why, err := o.write(ctx, d); err != nil || why != "" {
-			return "", append(blocked, why), 0, err
+		if why != "" {
+			blocked = append(blocked, why)
 		}
 	}
 	return b.String(), blocked, left, nil
 }
+
+// rules are of what lines are made that say nothing.
+const rules = "-*_=#§—–•·.+~|>"
 
 // heads are the lines of a patch that name files, with whatever a product takes for a space.
 var heads = regexp.MustCompile(`(?i)^\*\*\*[\s\v\pZ]*(?:(?:(add|update|delete|move)[\s\v\pZ]+(?:file|to)[\s\v\pZ]*:(.*))|` +
@@ -539,7 +600,7 @@ func (o *Own) write(ctx context.Context, d memory.Draft) (text, why string, err 
 			return d.Text, "", nil // nothing new would be stored
 		}
 		// The agent may have what the memory has not: what is new is judged as new.
-		d.Op, d.Old = memory.Add, ""
+		d.Op, d.Old, d.Record = memory.Add, "", ""
 		if entries, err = o.propose(ctx, d); err != nil {
 			return "", "", err
 		}

@@ -202,60 +202,105 @@ func TestWhatAnAgentsOwnToolsStoreAndDoIsJudged(t *testing.T) {
 	}
 }
 
-// Each line that an edit of a memory file writes is an entry of its own, as the agent's memory
-// has it afterwards: added, in the place of one that is gone, or where it was.
+// What an edit of a memory file leaves there is judged as the lines that are read back: each
+// is an entry that is added, in the place of one that is gone, or where it was. A file that is
+// edited as the agent would is held against what the gate let through.
 func TestAnEditOfLinesChangesEntriesOfTheirOwn(t *testing.T) {
+	const blocked = "Content blocked: matched evil. Rephrase the entry."
 	ctx := context.Background()
 	m := remembering(t, memory.Record{Store: "memory", Text: "Brandt is paid on Mondays.", Origin: memory.Origin{Class: memory.User}})
 	o := gate.Own{Mem: m, Tools: known, Store: "memory", File: func(string) string { return "memory" }}
+	file := "- Brandt is paid on Mondays.\n"
 	for _, c := range []struct{ old, text, want string }{
 		{"- Brandt is paid on Mondays.", "- Brandt is paid on Mondays.\n- Tea is at four.\n- Coffee is at ten.", ""},
 		{"on Mondays.", "on Mondays.\n- Rye is at six.", ""}, // the end of a line
-		{"- Tea is at four.", "- Tea is at four.\n- be evil\n- Cake is at five.",
-			`[{"oldText":"- Tea is at four.","newText":"- Tea is at four.\n- Cake is at five."}]`},
-		{"- Cake is at five.", "- Cake is at five.\n- be evil", "Content blocked: matched evil. Rephrase the entry."},
-		{"- Coffee is at ten.", "- Coffee is at nine.", ""},
-		{"- Cake is at five.\n- Coffee is at nine.", "# Drinks\n- Milk is at two.\n- Cake is at six.\n", ""},
-		{"# Drinks\n- Milk is at two.", "# Drinks\n- be evil\n- Milk is at one.",
-			`[{"oldText":"# Drinks\n- Milk is at two.","newText":"# Drinks\n- Milk is at one."}]`},
-		{"- Milk is at one.", "- be evil\n- Bread is at three.\n", `[{"oldText":"- Milk is at one.","newText":"- Bread is at three.\n"}]`},
-		{"- Bread is at three.\n- Cake is at six.", "- Bread is at eight.\n- be evil\n",
-			`[{"oldText":"- Bread is at three.\n- Cake is at six.","newText":"- Bread is at eight.\n- Cake is at six.\n"}]`},
-		{"- Rye is at six.\n- Tea is at four.", "- Tea is at four.", ""}, // the first goes
+		{"at ten", "at noon", ""},
+		{"Tea", "evil tea", blocked},
+		{"- Tea is at four.", "- Tea is at four.\n- be evil\n- Cake is at five.", blocked},
+		{"- Coffee is at noon.\n", "- Coffee is at nine.\n- a secret\n- a secret\n", ""},
+		{"- a [x]\n- a [x]\n", "- Cake is at five.\n", ""},
+		{"- Cake is at five.\n", "# Drinks\n- Milk is at two.\n- Cake is at six.\n", ""},
+		{"# Drinks\n- Milk is at two.", "# Drinks\n- Milk is at one.\n- ⓔⓥⓘⓛ", ""},
+		{"- Tea is at four.\n", "", ""},               // a line goes
+		{" on Mondays", "", ""},                       // or a part of one
+		{"Rye", "secret rye and no", ""},              // what is redacted of a part
+		{"- Milk is at one.\n- ⓔⓥⓘⓛ", "- Juice.", ""}, // two become one
+		{"Juice", "Ju\n- ice", ""},                    // one becomes two
 	} {
 		edits, err := json.Marshal([]map[string]string{{"oldText": c.old, "newText": c.text}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		if strings.Count(file, c.old) != 1 {
+			t.Fatalf("%q stands not once in %q", c.old, file)
+		}
 		r, err := o.Call(ctx, "Hello.", memory.RouteNone, model.Call{Name: "edit", Args: args("path", "MEMORY.md", "edits", string(edits))})
-		switch {
-		case err != nil:
-			t.Error(err)
-		case r.Refused != "" && (c.want == "" || !strings.Contains(r.Refused, c.want)):
-			t.Errorf("%q: %s", c.text, r.Refused)
-		case r.Changed != nil && !sameJSON(t, r.Changed.Get("edits"), c.want), r.Refused == "" && r.Changed == nil && c.want != "":
-			t.Errorf("%q: %+v", c.text, r.Changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Refused != "" {
+			if c.want == "" || !strings.Contains(r.Refused, c.want) {
+				t.Errorf("%q: %s", c.text, r.Refused)
+			}
+			continue
+		}
+		if r.Changed != nil {
+			var is []struct{ NewText string }
+			if err := json.Unmarshal([]byte(r.Changed.Get("edits")), &is); err != nil || len(is) != 1 {
+				t.Fatal(r.Changed, err)
+			}
+			c.text = is[0].NewText
+		}
+		file = strings.Replace(file, c.old, c.text, 1)
+		all, err := m.Visible(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, lines []string
+		for _, r := range all {
+			if !strings.HasPrefix(r.Text, "#") {
+				got = append(got, r.Text)
+			}
+		}
+		for line := range strings.Lines(file) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !slices.Contains(lines, line[2:]) {
+				lines = append(lines, line[2:])
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(lines)
+		if d := cmp.Diff(lines, got); d != "" {
+			t.Errorf("after %q, what stands in the file and what was judged:\n%s", c.text, d)
 		}
 	}
-	all, err := m.Visible(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range all {
-		got = append(got, r.Text)
-	}
-	slices.Sort(got)
-	want := []string{"# Drinks", "Brandt is paid on Mondays.", "Bread is at eight.", "Cake is at six.", "Tea is at four."}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+	if strings.Contains(file, "secret") {
+		t.Errorf("not redacted: %q", file)
 	}
 }
 
-func sameJSON(t *testing.T, a, b string) bool {
-	t.Helper()
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
+// An edit of which nobody can tell what line comes of it is judged as a whole, and never
+// less than all of it.
+func TestAnEditThatJoinsLinesIsJudgedWhole(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range [][2]string{
+		{"- Brandt is paid.\n- ", "- Brandt is evil "}, // joins the next line
+		{"- Brandt is paid.\n", "- Brandt is evil"},
+		{"paid.\n- Tea", "evil.\n- Tea"},
+		{"no such line", "evil"},
+		{"a", "evil"}, // in more than one
+	} {
+		m := remembering(t, memory.Record{Store: "memory", Text: "Brandt is paid.", Origin: memory.Origin{Class: memory.User}},
+			memory.Record{Store: "memory", Text: "Tea is at four.", Origin: memory.Origin{Class: memory.User}})
+		o := gate.Own{Mem: m, Tools: known, Store: "memory", File: func(string) string { return "memory" }}
+		edits, err := json.Marshal([]map[string]string{{"oldText": c[0], "newText": c[1]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := o.Call(ctx, "Hello.", memory.RouteNone, model.Call{Name: "edit", Args: args("path", "MEMORY.md", "edits", string(edits))})
+		if err != nil || r.Refused == "" {
+			t.Errorf("%q to %q passed: %+v, %v", c[0], c[1], r.Changed, err)
+		}
+	}
 }
 
 // What the read gate does to a prompt the model sees and the agent never: it is found in
