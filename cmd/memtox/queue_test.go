@@ -110,6 +110,21 @@ func (c *console) spawn(args ...string) *process {
 	return p
 }
 
+// streams connects to the streams of a server until the test ends.
+func streams(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
 // queueServer starts a server in a process of its own and returns its URL.
 func (c *console) queueServer(addr string) (*exec.Cmd, string) {
 	c.t.Helper()
@@ -238,15 +253,7 @@ func TestSpansThatWereThrownAwayAreHandedOutAgain(t *testing.T) {
 	want := spreadCases(c, 1)
 	_, url := c.queueServer("127.0.0.1:0")
 	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := streams(t, url)
 	thrown := false
 	for end := time.Now().Add(20 * time.Second); !thrown && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if s, err := js.Stream(t.Context(), "memtox-default-jobs"); err == nil {
@@ -278,15 +285,7 @@ func TestASpanWhoseRowsArrivedIsNotRunAgain(t *testing.T) {
 	want := spreadCases(c, 1)
 	_, url := c.queueServer("127.0.0.1:0")
 	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := streams(t, url)
 	var m jetstream.Msg
 	for end := time.Now().Add(20 * time.Second); m == nil; time.Sleep(20 * time.Millisecond) {
 		cons, err := js.CreateOrUpdateConsumer(t.Context(), "memtox-default-jobs",
@@ -361,15 +360,7 @@ func TestAConsumerThatGivesNothingIsMadeAnew(t *testing.T) {
 	want := spreadCases(c, 1)
 	_, url := c.queueServer("127.0.0.1:0")
 	run := c.spawn(append(spreadRun, "--queue", url, "--out", "spread")...)
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := streams(t, url)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if s, err := js.Stream(t.Context(), "memtox-default-jobs"); err == nil && s.CachedInfo().State.Msgs > 0 {
 			break
