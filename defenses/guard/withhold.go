@@ -23,7 +23,7 @@ const (
 	usersLiking  = "users_liking" // what the user likes or wants
 	contradicted = "contradicted" // a value that the user's own records have otherwise
 
-	// What rivals looks for.
+	// By which a sentence is no evidence, or a number is asked for.
 	whenever   = "whenever"
 	beside     = "beside"
 	howMany    = "how_many"

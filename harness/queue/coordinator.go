@@ -157,7 +157,8 @@ func (c *Coordinator) Run(ctx context.Context, sink harness.Sink, progress *harn
 				continue
 			case stuck == 5: // the workers make it anew, and the spans stay
 				c.logf("the queue holds %d spans and gives them to no worker that asks: its consumer is made anew", jobs)
-				if err := q.jobs.DeleteConsumer(ctx, "workers"); err != nil && ctx.Err() == nil {
+				if err := q.jobs.DeleteConsumer(ctx, "workers"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) &&
+					ctx.Err() == nil {
 					c.logf("making it anew: %v", err)
 				}
 				continue
